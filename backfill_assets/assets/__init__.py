@@ -1,0 +1,1 @@
+"""The pipelines, one module each: which window an asset reads, and which transform it applies."""

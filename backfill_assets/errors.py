@@ -1,0 +1,37 @@
+"""The errors a user meets. Each message is one line that says what is wrong and what cures it.
+
+No module of this project raises anything else on purpose; the console script and the assets print these
+without a stack trace.
+"""
+
+
+class BackfillError(Exception):
+    """Base of all errors that are the user's to cure."""
+
+
+class SettingsError(BackfillError):
+    """A setting or an argument has no usable value."""
+
+
+class SparkUnavailableError(BackfillError):
+    """No Spark session can be had: Java, the Delta jars or the remote server is missing."""
+
+
+class PartitionRangeError(BackfillError):
+    """The partitions asked for are none: the range is reversed, or no key was given."""
+
+
+class LandingError(BackfillError):
+    """The landing zone lacks what the partitions need, or changed while it was read."""
+
+
+class UnreadableRecordsError(BackfillError):
+    """Landed lines can't be turned into rows; publishing would lose or invent rows."""
+
+
+class TableError(BackfillError):
+    """A Delta table is missing, or isn't what its declaration says."""
+
+
+class TableLockedError(BackfillError):
+    """Another process holds a table's lock for longer than is sensible."""

@@ -1,0 +1,54 @@
+"""The audit record that every commit carries in its `userMetadata`."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class CommitRecord:
+    """What a commit published, from what, by which code.
+
+    Attributes:
+        commit_id: unique for each attempt to publish; finds the commit in the log again.
+        run_id: the Dagster run.
+        asset_key: `layer/name`.
+        partition_start: first partition key published.
+        partition_end: last partition key published.
+        code_version: hash of the transform's source, the table declaration and the lock.
+        input_versions: Delta version per input table; for the landing zone, a fingerprint of the files.
+        write_mode: how the partitions were written.
+        predicate: the rows that the commit replaced.
+        rows: rows per partition key; its keys are exactly the partitions replaced.
+        checksums: content checksum per partition key.
+    """
+
+    commit_id: str
+    run_id: str
+    asset_key: str
+    partition_start: str
+    partition_end: str
+    code_version: str
+    input_versions: Mapping[str, int | str]
+    write_mode: str
+    predicate: str
+    rows: Mapping[str, int]
+    checksums: Mapping[str, str]
+
+    def to_json(self) -> str:
+        """One line of JSON, keys in field order."""
+        return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "CommitRecord | None":
+        """The record, or None for a commit that isn't this project's (maintenance, or by hand)."""
+        try:
+            fields: Any = json.loads(text or "")
+            return cls(**{name: fields[name] for name in _FIELD_NAMES})
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+_FIELD_NAMES = tuple(field.name for field in dataclasses.fields(CommitRecord))

@@ -1,0 +1,46 @@
+"""One writer at a time per local table.
+
+On a local disk Delta's commit is not exclusive across processes: Hadoop's LocalFileSystem has no atomic
+"create if absent", so two JVMs can both be told that they wrote the same version. A lock file closes that gap;
+the operating system frees it when its process dies. Object stores have exclusive commits of their own.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from filelock import FileLock, Timeout
+
+from backfill_assets.errors import TableLockedError
+from backfill_assets.lake.tables import Table
+from backfill_assets.lake.uris import is_local, local_path
+from backfill_assets.lake.warehouse import Warehouse
+
+_PATIENCE_SECONDS = 1800.0
+
+
+@contextmanager
+def hold_table_lock(
+    warehouse: Warehouse, table: Table, *, timeout_seconds: float = _PATIENCE_SECONDS
+) -> Iterator[None]:
+    """Holds the table's lock while commits are read and written.
+
+    Raises:
+        TableLockedError: if another process keeps it for longer than `timeout_seconds`.
+    """
+    if not is_local(warehouse.root):
+        yield
+        return
+    path = local_path(warehouse.root) / "_locks" / f"{table.layer}.{table.name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path, timeout=timeout_seconds)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise TableLockedError(
+            f"{table.key} is being written by another process for more than {timeout_seconds:.0f} s "
+            f"(lock {path}): wait for it or stop it, then run again"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,66 @@
+"""Declarations of tables: columns, types, partition column, natural key. Pure data, no Spark import."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, Spark SQL type, what it means (with unit), and whether it may be null."""
+
+    name: str
+    type: str
+    comment: str
+    nullable: bool = True
+
+
+def required(name: str, type: str, comment: str) -> Column:
+    """A column that is never null."""
+    return Column(name, type, comment, nullable=False)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Delta table at `<warehouse>/<layer>/<name>`.
+
+    Attributes:
+        layer: `raw`, `staging` or `features`.
+        name: table name within the layer.
+        partition_by: the column whose values decide the partition; one folder a value.
+        columns: in the order in which they are stored.
+        natural_key: columns that together identify a row; empty where rows may repeat.
+    """
+
+    layer: str
+    name: str
+    partition_by: str
+    columns: tuple[Column, ...]
+    natural_key: tuple[str, ...] = ()
+    column_names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = tuple(column.name for column in self.columns)
+        object.__setattr__(self, "column_names", names)
+        required_names = {column.name for column in self.columns if not column.nullable}
+        for name in (self.partition_by, *self.natural_key):
+            if name not in required_names:
+                raise ValueError(f"{self.key}: `{name}` must be a declared, required column")
+
+    @property
+    def key(self) -> str:
+        """`layer/name`, as Dagster prints the asset key."""
+        return f"{self.layer}/{self.name}"
+
+
+def build_ddl(columns: Sequence[Column], *, constraints: bool = True) -> str:
+    """Column definitions as Spark SQL; with constraints also NOT NULL and comments."""
+    return ", ".join(
+        f"`{column.name}` {column.type}"
+        + (_constraints(column) if constraints else "")
+        for column in columns
+    )
+
+
+def _constraints(column: Column) -> str:
+    comment = column.comment.replace("\\", "\\\\").replace("'", "\\'")
+    return ("" if column.nullable else " NOT NULL") + f" COMMENT '{comment}'"

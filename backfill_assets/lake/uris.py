@@ -1,0 +1,36 @@
+"""Paths and URIs, one spelling for Spark, Arrow and delta-rs."""
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+
+def absolute_uri(root: str) -> str:
+    """A local path becomes absolute (Spark may run elsewhere); a URI stays as it is."""
+    if is_local(root):
+        return str(local_path(root).absolute())
+    return root.rstrip("/")
+
+
+def is_local(uri: str) -> bool:
+    """True for a plain path and for `file:`."""
+    return "://" not in uri or urlsplit(uri).scheme == "file"
+
+
+def local_path(uri: str) -> Path:
+    """The path of a local URI."""
+    if "://" in uri:
+        return Path(unquote(urlsplit(uri).path))
+    return Path(uri)
+
+
+def join_uri(root: str, *parts: str) -> str:
+    """Appends path segments."""
+    return "/".join((root.rstrip("/"), *parts))
+
+
+def arrow_uri(uri: str) -> str:
+    """The spelling that Arrow's file systems know (Hadoop says `s3a`, everyone else `s3`)."""
+    if is_local(uri):
+        return str(local_path(uri))
+    scheme, rest = uri.split("://", 1)
+    return ("s3" if scheme in ("s3a", "s3n") else scheme) + "://" + rest

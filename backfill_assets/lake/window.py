@@ -1,0 +1,84 @@
+"""What a step may read: its inputs, pinned when the step began, cut to what its partitions need."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from backfill_assets.errors import LandingError
+from backfill_assets.lake.landing import LandingListing
+from backfill_assets.lake.reader import read_table
+from backfill_assets.lake.slices import Partition, Slice, build_predicate, widen_slices
+from backfill_assets.lake.tables import Table
+from backfill_assets.lake.warehouse import Warehouse
+
+
+@dataclass(frozen=True)
+class Window:
+    """The partitions of one table to compute, and the pinned inputs to compute them from.
+
+    Attributes:
+        spark: the session.
+        warehouse: where input tables are.
+        table: the table whose partitions are computed.
+        partitions: which, ascending; at least one.
+        versions: Delta version to read, by the key of the input table.
+        listing: files of the landing zone, for a table that reads it.
+    """
+
+    spark: SparkSession
+    warehouse: Warehouse
+    table: Table
+    partitions: tuple[Partition, ...]
+    versions: Mapping[str, int]
+    listing: LandingListing | None = None
+
+    @property
+    def slices(self) -> tuple[Slice, ...]:
+        return tuple(partition.slice for partition in self.partitions)
+
+    def read(self, table: Table, *, column: str, days_before: int = 0) -> DataFrame:
+        """Rows of an input table whose `column` lies in the window.
+
+        Args:
+            table: one of the inputs that the asset declares.
+            column: a DATE column; the partition column or one with tight file statistics, so that
+                other files are skipped.
+            days_before: how far the window reaches back before each partition.
+        """
+        slices = widen_slices(self.slices, before=dt.timedelta(days=days_before))
+        rows = read_table(
+            self.spark, self.warehouse, table, version=self.versions[table.key]
+        )
+        return rows.where(build_predicate(column, slices))
+
+    def read_landing(self) -> DataFrame:
+        """Lines of the listed files: `value` STRING, `landing_date` DATE, `source_file` STRING.
+
+        Blank lines are no records and left out.
+        """
+        if self.listing is None:
+            raise LandingError(f"{self.table.key} declares no landing zone to read from")
+        if not self.listing.files:
+            schema = "value string, landing_date date, source_file string"
+            return self.spark.createDataFrame([], schema)
+        day = r"year=(\d{4})/month=(\d{2})/day=(\d{2})"
+        uri = F.col("_metadata.file_path")
+        dataset = self.listing.landing.dataset
+        return (
+            self.spark.read.text([file.uri for file in self.listing.files])
+            .select(
+                "value",
+                F.to_date(
+                    F.regexp_replace(F.regexp_extract(uri, day, 0), day, "$1-$2-$3")
+                ).alias("landing_date"),
+                F.regexp_extract(uri, f"({dataset}/{day}/[^/]*)$", 1).alias("source_file"),
+            )
+            .where(F.trim("value") != "")
+        )
+
+    def keep_partitions(self, rows: DataFrame) -> DataFrame:
+        """The rows that belong to the partitions, where a transform also makes others."""
+        return rows.where(build_predicate(self.table.partition_by, self.slices))

@@ -1,0 +1,76 @@
+"""The Spark session and the lakehouse as Dagster resources."""
+
+from pathlib import Path
+
+from dagster import ConfigurableResource
+from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
+from dagster_pyspark import LazyPySparkResource
+from pydantic import Field
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from backfill_assets.errors import SparkUnavailableError
+from backfill_assets.lake.landing import Landing
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.settings import Settings
+from backfill_assets.spark.session import build_spark_conf, check_prerequisites
+
+
+class SparkResource(LazyPySparkResource):
+    """dagster-pyspark's lazy session, with a clear error where a machine can't have one."""
+
+    remote: str | None = None
+    jars: str | None = None
+
+    @property
+    def spark_session(self) -> SparkSession:
+        if self._spark_session is None:
+            check_prerequisites(remote=self.remote, jars=Path(self.jars) if self.jars else None)
+        try:
+            return super().spark_session
+        except PySparkException as error:
+            if self.remote is None:
+                raise
+            raise SparkUnavailableError(
+                f"no Spark Connect server answers at SPARK_REMOTE={self.remote}: "
+                "start it, or unset SPARK_REMOTE to run Spark in the process"
+            ) from error
+
+
+class LakehouseResource(ConfigurableResource):
+    """Where data lands and where the Delta tables are; `storage` holds delta-rs's credentials."""
+
+    landing_root: str
+    warehouse_root: str
+    retention_days: int
+    storage: LocalConfig | S3Config | AzureConfig | GcsConfig = Field(
+        default_factory=LocalConfig, discriminator="provider"
+    )
+
+    def warehouse(self) -> Warehouse:
+        return Warehouse(
+            self.warehouse_root,
+            storage_options=self.storage.str_dict(),
+            retention_days=self.retention_days,
+        )
+
+    def landing(self, dataset: str) -> Landing:
+        return Landing(self.landing_root, dataset)
+
+
+def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:
+    """The resources that the assets ask for, by name."""
+    return {
+        "spark": SparkResource(
+            spark_config=build_spark_conf(
+                remote=settings.spark_remote, jars=settings.jars, overrides=settings.spark_conf
+            ),
+            remote=settings.spark_remote,
+            jars=str(settings.jars) if settings.jars else None,
+        ),
+        "lakehouse": LakehouseResource(
+            landing_root=settings.landing,
+            warehouse_root=settings.warehouse,
+            retention_days=settings.retention_days,
+        ),
+    }

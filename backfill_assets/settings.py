@@ -1,0 +1,77 @@
+"""What the environment settles. Nothing else in the project reads environment variables."""
+
+import datetime as dt
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from backfill_assets.errors import SettingsError
+from backfill_assets.lake.uris import absolute_uri
+
+
+class Settings(BaseSettings):
+    """All optional; `BACKFILL_LANDING` sets `landing`, and so on.
+
+    Attributes:
+        landing: root of the landing zone, a path or URI that Spark and Arrow both read.
+        warehouse: root of the Delta tables, a path or URI that Spark and delta-rs both read.
+        begin: first day of the daily partitions.
+        end: the day after the last daily partition; empty means up to today.
+        retention_days: days for which old table versions, and with them undo, are kept.
+        jars: folder that holds the Delta jars, for machines that can't fetch them.
+        spark_conf: Spark settings (a JSON object) that win over the project's own.
+        spark_remote: a Spark Connect URL (`SPARK_REMOTE`); unset means Spark in the process.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="BACKFILL_", env_ignore_empty=False, frozen=True)
+
+    landing: str = "data/landing"
+    warehouse: str = "data/warehouse"
+    begin: dt.date = dt.date(2013, 1, 1)
+    end: Annotated[dt.date | None, NoDecode] = dt.date(2014, 1, 2)
+    retention_days: int = Field(default=90, ge=1)
+    jars: Path | None = None
+    spark_conf: dict[str, str] = {}
+    spark_remote: str | None = Field(default=None, validation_alias="SPARK_REMOTE")
+
+    @field_validator("end", "jars", "spark_remote", mode="before")
+    @classmethod
+    def _empty_means_unset(cls, value: object) -> object:
+        return None if value == "" else value
+
+    @field_validator("landing", "warehouse")
+    @classmethod
+    def _make_absolute(cls, value: str) -> str:
+        if not value:
+            raise ValueError("must not be empty")
+        return absolute_uri(value)
+
+    @model_validator(mode="after")
+    def _begin_is_before_end(self) -> "Settings":
+        if self.end is not None and self.begin >= self.end:
+            raise ValueError(f"begin {self.begin} must be before end {self.end}")
+        return self
+
+
+def read_settings() -> Settings:
+    """Reads the environment.
+
+    Raises:
+        SettingsError: naming each variable that has no usable value.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{_variable_name(problem['loc'])}: {problem['msg']}" for problem in error.errors()
+        )
+        raise SettingsError(f"unusable environment: {problems}") from error
+
+
+def _variable_name(location: tuple[int | str, ...]) -> str:
+    if not location:
+        return "BACKFILL_BEGIN and BACKFILL_END"
+    name = str(location[0])
+    return name if name.isupper() else f"BACKFILL_{name.upper()}"

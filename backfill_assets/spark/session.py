@@ -1,0 +1,69 @@
+"""Settings of the Spark session: sized for a small machine, and UTC everywhere."""
+
+import os
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from backfill_assets.spark.jars import ensure_jars, jar_paths
+from backfill_assets.spark.java import find_java
+
+# Runtime settings: also sent to a Spark Connect server.
+_SQL_CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    # Rows outside the partitions asked for must fail the write, whatever the server's default.
+    "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "true",
+    # Defaults are for clusters: 50 tasks to read a small table's log.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # Below this many paths the driver looks at them itself, above it starts a job that does.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+}
+
+
+def build_spark_conf(
+    *, remote: str | None, jars: Path | None, overrides: Mapping[str, str]
+) -> dict[str, str]:
+    """All settings of a session; `overrides` win.
+
+    Args:
+        remote: a Spark Connect URL; None means Spark in this process.
+        jars: the folder with Delta's jars; None means the user's cache.
+        overrides: settings by name.
+    """
+    if remote is not None:
+        return {"spark.remote": remote, **_SQL_CONF, **overrides}
+    cores = os.cpu_count() or 1
+    return {
+        "spark.master": f"local[{cores}]",
+        "spark.app.name": "backfill_assets",
+        "spark.jars": ",".join(map(str, jar_paths(jars))),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Short-lived JVMs don't live to see the second compiler's code pay for its making.
+        "spark.driver.extraJavaOptions": (
+            f"-XX:TieredStopAtLevel=1 -Duser.timezone=UTC -Dlog4j2.configurationFile={_log4j_file()}"
+        ),
+        **_SQL_CONF,
+        **overrides,
+    }
+
+
+def check_prerequisites(*, remote: str | None, jars: Path | None) -> None:
+    """Makes sure that a session can be started; fetches the Delta jars the first time.
+
+    Raises:
+        SparkUnavailableError: naming what is missing and how to get it.
+    """
+    if remote is None:
+        find_java()
+        ensure_jars(jars)
+
+
+def _log4j_file() -> str:
+    return str(files(__package__) / "log4j2.properties")

@@ -1,0 +1,1 @@
+"""Declarations of the project's tables, one module a pipeline. Pure data: no Spark, no Dagster."""

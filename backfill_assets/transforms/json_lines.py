@@ -1,0 +1,61 @@
+"""Parses JSON lines by a declared schema, losing nothing and guessing nothing."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from backfill_assets.lake.tables import Column
+from backfill_assets.quality.audit_columns import REJECT_REASON, UNKNOWN_FIELDS
+
+
+def parse_json_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
+    """Turns each line into one row.
+
+    A value that isn't of its declared type, a missing required field, and a line that isn't exactly one JSON
+    object each give a reason; the row stays, so that whoever calls can count it.
+
+    Args:
+        lines: `value` STRING, the line, not blank; other columns are kept.
+        fields: what a line may hold.
+
+    Returns:
+        The other columns of `lines`, `fields`, `_reject_reason` STRING and `_unknown_fields` ARRAY<STRING>.
+    """
+    # As an array, a second object or garbage behind the first is seen; alone it would be dropped.
+    objects = F.from_json(F.concat(F.lit("["), "value", F.lit("]")), "array<map<string,string>>")
+    parsed = lines.withColumn("_objects", objects).withColumn(
+        "_fields", F.when(F.size("_objects") == 1, F.get("_objects", F.lit(0)))
+    )
+    declared = F.array(*(F.lit(field.name) for field in fields))
+    reasons = (_reject_reason(field) for field in fields)
+    return parsed.select(
+        *(name for name in lines.columns if name != "value"),
+        *(_typed(field).alias(field.name) for field in fields),
+        F.when(F.col("_fields").isNull(), "the line is not one JSON object")
+        .otherwise(F.coalesce(*reasons))
+        .alias(REJECT_REASON),
+        F.coalesce(
+            F.array_except(F.map_keys("_fields"), declared), F.array().cast("array<string>")
+        ).alias(UNKNOWN_FIELDS),
+    )
+
+
+def _text(field: Column) -> SparkColumn:
+    return F.col("_fields").getItem(field.name)
+
+
+def _typed(field: Column) -> SparkColumn:
+    return _text(field) if field.type == "STRING" else _text(field).try_cast(field.type)
+
+
+def _reject_reason(field: Column) -> SparkColumn:
+    missing = F.when(_text(field).isNull(), f"`{field.name}` is missing")
+    if field.type == "STRING":
+        return missing if not field.nullable else F.lit(None).cast("string")
+    wrong = F.when(
+        _text(field).isNotNull() & _typed(field).isNull(),
+        F.concat(F.lit(f"`{field.name}` is not {field.type}: "), F.left(_text(field), F.lit(40))),
+    )
+    return wrong if field.nullable else F.coalesce(missing, wrong)
