@@ -2,9 +2,9 @@
 
 import warnings
 
-# Both parameters are beta in Dagster, and pinned by the lock. Without this, every command opens with
-# a screen of warnings that a user can do nothing about.
+# Both parameters are beta in Dagster, and pinned by the lock. Without this, every command opens
+# with a screen of warnings that a user can do nothing about.
 warnings.filterwarnings(
     "ignore",
-    message=r"Parameter `(allow_nonexistent_upstream_partitions|backfill_policy)` of \w+ .* is currently in beta",
+    message="Parameter `(allow_nonexistent_upstream_partitions|backfill_policy)` of .* in beta",
 )

@@ -16,8 +16,8 @@ _PACKAGE = "backfill_assets"
 def compute_code_version(compute: Callable[..., object], table: Table) -> str:
     """16 hexadecimal digits of SHA-256.
 
-    Covers the source of the module that defines `compute`, of every transform module that it uses, directly or
-    not, the declaration of the table, and the locked dependencies.
+    Covers the source of the module that defines `compute`, of every transform module that it uses,
+    directly or not, the declaration of the table, and the locked dependencies.
     """
     digest = hashlib.sha256()
     digest.update(inspect.getsource(compute).encode())
@@ -28,9 +28,7 @@ def compute_code_version(compute: Callable[..., object], table: Table) -> str:
     return digest.hexdigest()[:16]
 
 
-def _find_transform_modules(
-    module: ModuleType, compute: Callable[..., object]
-) -> list[ModuleType]:
+def _find_transform_modules(module: ModuleType, compute: Callable[..., object]) -> list[ModuleType]:
     """The transform modules reachable from the names that `compute` uses, by name."""
     found: dict[str, ModuleType] = {}
     names = inspect.unwrap(compute).__code__.co_names

@@ -1,7 +1,7 @@
 """The errors a user meets. Each message is one line that says what is wrong and what cures it.
 
-No module of this project raises anything else on purpose; the console script and the assets print these
-without a stack trace.
+No module of this project raises anything else on purpose; the console script and the assets print
+these without a stack trace.
 """
 
 

@@ -1,6 +1,7 @@
 """Partition definitions, and the step from Dagster's keys to half-open intervals.
 
-Read from the environment here, once: Dagster fixes the partitions of a code location when it loads it.
+Read from the environment here, once: Dagster fixes the partitions of a code location when it loads
+it.
 """
 
 import datetime as dt
@@ -10,7 +11,7 @@ from dagster import DailyPartitionsDefinition, TimeWindowPartitionMapping
 
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.settings import read_settings
-from backfill_assets.transforms.carrier_delays import WINDOW_DAYS
+from backfill_assets.tables.flights import WINDOW_DAYS
 
 _settings = read_settings()
 

@@ -10,13 +10,23 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from backfill_assets.errors import LandingError, UnreadableRecordsError
-from backfill_assets.lake.history import count_rows, find_latest_publishes, read_commits, read_version
+from backfill_assets.lake.history import (
+    count_rows,
+    find_latest_publishes,
+    read_commits,
+    read_version,
+)
 from backfill_assets.lake.landing import Landing, LandingListing, find_broken_files
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.tables import Table
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
-from backfill_assets.lake.writer import Provenance, PublishedContent, create_table, overwrite_partitions
+from backfill_assets.lake.writer import (
+    Provenance,
+    PublishedContent,
+    create_table,
+    overwrite_partitions,
+)
 from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
 
 _EXAMPLES = 3
@@ -74,7 +84,8 @@ def find_emptied_days(warehouse: Warehouse, table: Table, listing: LandingListin
     """Landing days without files that were consumed before: their data was taken back.
 
     Raises:
-        LandingError: naming the days that never had files; they have not come, or the path is wrong.
+        LandingError: naming the days that never had files; they have not come, or the path is
+            wrong.
     """
     if not listing.days_without_files:
         return []
@@ -97,14 +108,14 @@ def publish_window(
     """Computes the partitions once, measures them, and replaces them in one commit.
 
     Raises:
-        UnreadableRecordsError: if a landed line can't become a row, or a file can't be read; nothing was
-            published then.
+        UnreadableRecordsError: if a landed line can't become a row, or a file can't be read;
+            nothing was published then.
         LandingError: if landing files changed while they were read.
     """
     table = window.table
     create_table(window.spark, window.warehouse, table)
-    # By partition value, so that each partition is one file; persisted, so that what is published is what
-    # was measured.
+    # By partition value, so that each partition is one file; persisted, so that what is published
+    # is what was measured.
     frame = compute(window).repartition(table.partition_by).persist()
     try:
         try:
@@ -136,9 +147,10 @@ def _refuse_rejects(table: Table, measures: Mapping[str, PartitionMeasures]) -> 
     if rejected:
         examples = [f"{key}: {one.rejects} ({one.reject_example})" for key, one in rejected.items()]
         more = f" and {len(examples) - _EXAMPLES} more partitions" * (len(examples) > _EXAMPLES)
+        total = sum(one.rejects for one in rejected.values())
         raise UnreadableRecordsError(
-            f"{table.key}: {sum(one.rejects for one in rejected.values())} lines can't become rows, so "
-            f"nothing was published: {'; '.join(examples[:_EXAMPLES])}{more}: mend the files, run again"
+            f"{table.key}: {total} lines can't become rows, so nothing was published: "
+            f"{'; '.join(examples[:_EXAMPLES])}{more}: mend the files, run again"
         )
 
 

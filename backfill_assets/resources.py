@@ -24,6 +24,7 @@ class SparkResource(LazyPySparkResource):
 
     @property
     def spark_session(self) -> SparkSession:
+        """The session, started at the first call."""
         if self._spark_session is None:
             check_prerequisites(remote=self.remote, jars=Path(self.jars) if self.jars else None)
         try:
@@ -48,6 +49,7 @@ class LakehouseResource(ConfigurableResource):
     )
 
     def warehouse(self) -> Warehouse:
+        """The Delta tables."""
         return Warehouse(
             self.warehouse_root,
             storage_options=self.storage.str_dict(),
@@ -55,6 +57,7 @@ class LakehouseResource(ConfigurableResource):
         )
 
     def landing(self, dataset: str) -> Landing:
+        """One dataset of the landing zone."""
         return Landing(self.landing_root, dataset)
 
 

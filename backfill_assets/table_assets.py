@@ -1,7 +1,7 @@
 """Turns a compute function into a partitioned asset that publishes its table safely.
 
-Each step of a run goes `window → transform → audit → publish → record`, for all partitions of its range
-together: one Spark write and one Delta commit, whatever their number.
+Each step of a run goes `window → transform → audit → publish → record`, for all partitions of its
+range together: one Spark write and one Delta commit, whatever their number.
 """
 
 import json
@@ -44,9 +44,9 @@ from backfill_assets.resources import LakehouseResource, SparkResource
 
 _Compute = Callable[[Window], DataFrame]
 
-# A range run logs one materialization for each partition, with that partition's figures and data version. The
-# event that Dagster would add for every partition of the output (the same for all) is turned off by this key,
-# with which Dagster itself marks outputs whose events are already logged.
+# A range run logs one materialization for each partition, with that partition's figures and data
+# version. The event that Dagster would add for every partition of the output (the same for all) is
+# turned off by this key, with which Dagster itself marks outputs whose events are already logged.
 _EVENTS_ARE_LOGGED = {"__source_asset_observation__": True}
 
 
@@ -112,9 +112,16 @@ def table_asset(
                 provenance = Provenance(context.run_id, code_version, pinned.describe())
                 publication = publish_window(compute, window, provenance)
             except BackfillError as error:
+                context.log.error(str(error))
                 # The same input gives the same error: a retry would only hide it for longer.
                 raise Failure(description=str(error), allow_retries=False) from None
             _record(context, warehouse.uri(table), publication, provenance)
+            context.log.info(
+                f"{table.key}: published {len(partitions)} partitions "
+                f"({partitions[0].key}...{partitions[-1].key}, "
+                f"{sum(one.rows for one in publication.measures.values()):,} rows) "
+                f"as version {publication.version}"
+            )
             return MaterializeResult(metadata=_EVENTS_ARE_LOGGED)
 
         return publish_range
@@ -143,7 +150,7 @@ def _warn_of_emptied_days(
 def _record(
     context: AssetExecutionContext, uri: str, publication: Publication, provenance: Provenance
 ) -> None:
-    """Logs one materialization a partition. Only after the commit: children start from these events."""
+    """Logs a materialization for each partition. After the commit: these events start children."""
     for key, measures in publication.measures.items():
         if measures.unknown_fields:
             context.log.warning(

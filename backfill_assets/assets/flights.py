@@ -6,8 +6,13 @@ from pyspark.sql import functions as F
 from backfill_assets.lake.window import Window
 from backfill_assets.partitions import days, landing_window, trailing_week
 from backfill_assets.table_assets import table_asset
-from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
-from backfill_assets.transforms.carrier_delays import WINDOW_DAYS, build_carrier_delays
+from backfill_assets.tables.flights import (
+    CARRIER_DELAYS,
+    RAW_FLIGHTS,
+    STAGING_FLIGHTS,
+    WINDOW_DAYS,
+)
+from backfill_assets.transforms.carrier_delays import build_carrier_delays
 from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_assets.transforms.staging_flights import build_staging_flights
 
@@ -16,8 +21,8 @@ from backfill_assets.transforms.staging_flights import build_staging_flights
 def raw_flights(window: Window) -> DataFrame:
     """One row per landed record; a partition is the day on which its records landed.
 
-    Everything that landed, typed by a declared schema, with the flight's date, the landing day and the source
-    file. Nothing is dropped and nothing is deduplicated.
+    Everything that landed, typed by a declared schema, with the flight's date, the landing day and
+    the source file. Nothing is dropped and nothing is deduplicated.
     """
     return build_raw_flights(window.read_landing())
 
@@ -26,8 +31,8 @@ def raw_flights(window: Window) -> DataFrame:
 def staging_flights(window: Window) -> DataFrame:
     """One row per flight; a partition is the day of the scheduled local departure.
 
-    Of the records that raw holds for a flight, landed on its day or later, the latest landed wins. They are
-    due within two days, but later ones count too, in the next run of the partition.
+    Of the records that raw holds for a flight, landed on its day or later, the latest landed wins.
+    They are due within two days, but later ones count too, in the next run of the partition.
     """
     raw = window.read(RAW_FLIGHTS, column="flight_date")
     first_day = min(one.start for one in window.slices)
@@ -36,10 +41,10 @@ def staging_flights(window: Window) -> DataFrame:
 
 @table_asset(CARRIER_DELAYS, partitions_def=days, inputs={STAGING_FLIGHTS: trailing_week})
 def carrier_delays(window: Window) -> DataFrame:
-    """One row per carrier and origin with a flight in the seven days that end with the partition's day.
+    """One row per carrier and origin that had a flight in the week ending with the partition's day.
 
-    Flight counts, cancellations, mean delays and the share of late arrivals over those days; the window is cut
-    where the data begins.
+    Flight counts, cancellations, mean delays and the share of late arrivals over those days; the
+    window is cut where the data begins.
     """
     flights = window.read(STAGING_FLIGHTS, column="flight_date", days_before=WINDOW_DAYS - 1)
     return window.keep_partitions(build_carrier_delays(flights))

@@ -1,1 +1,1 @@
-"""Delta tables: what they are, how they are written, read and looked up. Knows nothing of Dagster."""
+"""Delta tables: their declarations, writes, reads and log. Knows nothing of Dagster."""

@@ -18,7 +18,8 @@ class CommitRecord:
         partition_start: first partition key published.
         partition_end: last partition key published.
         code_version: hash of the transform's source, the table declaration and the lock.
-        input_versions: Delta version per input table; for the landing zone, a fingerprint of the files.
+        input_versions: Delta version per input table; for the landing zone, a fingerprint of the
+            files.
         write_mode: how the partitions were written.
         predicate: the rows that the commit replaced.
         rows: rows per partition key; its keys are exactly the partitions replaced.

@@ -1,4 +1,4 @@
-"""Answers from the Delta log through delta-rs: versions, commits, row counts. No JVM, no row is read."""
+"""Answers from the Delta log through delta-rs: versions, commits, row counts. No JVM, no rows."""
 
 import datetime as dt
 from collections.abc import Iterable

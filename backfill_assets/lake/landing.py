@@ -36,7 +36,8 @@ class Landing:
     def list_files(self, days: Iterable[dt.date]) -> "LandingListing":
         """Lists the files that landed on `days`; hidden files and other suffixes are not data.
 
-        One listing call a month, whatever the number of days: calls are what object stores are slow at.
+        One listing call a month, whatever the number of days: calls are what object stores are slow
+        at.
         """
         filesystem, base = _open_filesystem(join_uri(self.root, self.dataset))
         days_by_folder = {f"{base}/year={day:%Y}/month={day:%m}/day={day:%d}": day for day in days}

@@ -1,8 +1,9 @@
 """One writer at a time per local table.
 
-On a local disk Delta's commit is not exclusive across processes: Hadoop's LocalFileSystem has no atomic
-"create if absent", so two JVMs can both be told that they wrote the same version. A lock file closes that gap;
-the operating system frees it when its process dies. Object stores have exclusive commits of their own.
+On a local disk Delta's commit is not exclusive across processes: Hadoop's LocalFileSystem has no
+atomic "create if absent", so two JVMs can both be told that they wrote the same version. A lock
+file closes that gap; the operating system frees it when its process dies. Object stores have
+exclusive commits of their own.
 """
 
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ def hold_table_lock(
         lock.acquire()
     except Timeout as error:
         raise TableLockedError(
-            f"{table.key} is being written by another process for more than {timeout_seconds:.0f} s "
+            f"another process has been writing {table.key} for over {timeout_seconds:.0f} s "
             f"(lock {path}): wait for it or stop it, then run again"
         ) from error
     try:

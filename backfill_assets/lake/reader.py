@@ -11,8 +11,8 @@ def read_table(
 ) -> DataFrame:
     """The table's declared columns as of `version`.
 
-    Unpinned, a persisted frame is computed again from newer data when the table changes, so that the audit
-    would see one version and the publish write another.
+    Unpinned, a persisted frame is computed again from newer data when the table changes, so that
+    the audit would see one version and the publish write another.
     """
     return (
         spark.read.format("delta")

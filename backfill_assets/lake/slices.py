@@ -55,12 +55,12 @@ def widen_slices(slices: Iterable[Slice], *, before: dt.timedelta) -> tuple[Slic
 def build_predicate(column: str, slices: Iterable[Slice]) -> str:
     """SQL that is true for exactly the rows in `slices`.
 
-    Contiguous partitions become one comparison pair, the rest is joined by OR: thousands of literals in an
-    `IN` list take Delta seconds to analyze, and `BETWEEN` on dates fails there.
+    Contiguous partitions become one comparison pair, the rest is joined by OR: thousands of
+    literals in an `IN` list take Delta seconds to analyze, and `BETWEEN` on dates fails there.
 
     Raises:
-        ValueError: if there is no slice. A predicate that selects nothing is never meant, and one that
-            selects everything would be a disaster.
+        ValueError: if there is no slice. A predicate that selects nothing is never meant, and one
+            that selects everything would be a disaster.
     """
     merged = merge_slices(slices)
     if not merged:

@@ -1,4 +1,4 @@
-"""Declarations of tables: columns, types, partition column, natural key. Pure data, no Spark import."""
+"""Declarations of tables: columns, types, partition column, natural key. Pure data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, Spark SQL type, what it means (with unit), and whether it may be null."""
+    """One column: name, Spark SQL type, meaning (with unit), and whether it may be null."""
 
     name: str
     type: str
@@ -55,8 +55,7 @@ class Table:
 def build_ddl(columns: Sequence[Column], *, constraints: bool = True) -> str:
     """Column definitions as Spark SQL; with constraints also NOT NULL and comments."""
     return ", ".join(
-        f"`{column.name}` {column.type}"
-        + (_constraints(column) if constraints else "")
+        f"`{column.name}` {column.type}" + (_constraints(column) if constraints else "")
         for column in columns
     )
 

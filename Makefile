@@ -1,0 +1,36 @@
+# The two commands are `make backfill` and `make test`; each sets up what it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+MATERIALIZE := $(BIN)/dagster asset materialize -m backfill_assets.definitions
+export DAGSTER_HOME ?= $(CURDIR)
+
+.PHONY: backfill test check-code check-spark lock
+
+backfill: check-spark
+	$(BIN)/backfill-assets sample flights
+	$(MATERIALIZE) --select 'key:"raw/flights"' --partition-range 2013-01-01...2013-02-02
+	$(MATERIALIZE) --select 'key:"staging/flights",key:"features/carrier_delays"' --partition-range 2013-01-01...2013-01-31
+	$(BIN)/backfill-assets status --from 2013-01-01 --to 2013-01-31
+
+test: check-spark check-code
+	$(BIN)/pytest
+
+check-code: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+# Says in one line what is missing, and fetches the Delta jars, before anything starts.
+check-spark: .venv/installed
+	@$(BIN)/backfill-assets check
+
+.venv/installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 to 3.13 is needed, this is %d.%d: set PYTHON, as in make PYTHON=python3.11" % sys.version_info[:2] if not (3, 11) <= sys.version_info < (3, 14) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+lock:
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-strip-extras --all-extras --output-file requirements.lock pyproject.toml
+

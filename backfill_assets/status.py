@@ -1,0 +1,92 @@
+"""What each partition of a range holds and how its last run ended.
+
+Status comes from the Dagster instance, rows and versions from the Delta log: neither is kept twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dagster import AssetKey, DagsterInstance, Definitions, PartitionKeyRange, PartitionsDefinition
+
+from backfill_assets.errors import PartitionRangeError
+from backfill_assets.lake.history import count_rows, find_latest_publishes, read_commits
+from backfill_assets.lake.tables import Table
+from backfill_assets.lake.warehouse import Warehouse
+
+
+@dataclass(frozen=True)
+class PartitionStatus:
+    """One partition of one table.
+
+    Attributes:
+        table: `layer/name`.
+        partition: its key.
+        status: `materialized`, `failed`, `in_progress` or `missing`, as Dagster has it.
+        rows: rows in the newest version of the table; None if the partition was never published.
+        version: Delta version that published it last; None likewise.
+    """
+
+    table: str
+    partition: str
+    status: str
+    rows: int | None
+    version: int | None
+
+
+def read_statuses(
+    instance: DagsterInstance,
+    definitions: Definitions,
+    warehouse: Warehouse,
+    tables: Sequence[Table],
+    *,
+    first: str,
+    last: str,
+) -> list[PartitionStatus]:
+    """The partitions `first` to `last`, both included, of each table.
+
+    Raises:
+        PartitionRangeError: if a key is unknown or the range is reversed.
+    """
+    graph = definitions.resolve_asset_graph()
+    statuses: list[PartitionStatus] = []
+    for table in tables:
+        key = AssetKey([table.layer, table.name])
+        partitions_def = graph.get(key).partitions_def
+        if partitions_def is None:
+            raise PartitionRangeError(f"{table.key} has no partitions")
+        keys = find_keys_in_range(partitions_def, first=first, last=last)
+        by_key = instance.get_status_by_partition(key, keys, partitions_def) or {}
+        rows = count_rows(warehouse, table)
+        publishes = find_latest_publishes(read_commits(warehouse, table))
+        for one in keys:
+            status = by_key.get(one)
+            statuses.append(
+                PartitionStatus(
+                    table=table.key,
+                    partition=one,
+                    status=status.value.lower() if status else "missing",
+                    rows=rows.get(one, 0) if one in publishes else None,
+                    version=publishes[one].version if one in publishes else None,
+                )
+            )
+    return statuses
+
+
+def find_keys_in_range(
+    partitions_def: PartitionsDefinition, *, first: str, last: str
+) -> Sequence[str]:
+    """The keys from `first` to `last`, both included.
+
+    Raises:
+        PartitionRangeError: if a key is unknown or the range is reversed.
+    """
+    known = all(partitions_def.has_partition_key(key) for key in (first, last))
+    range_ = PartitionKeyRange(first, last)
+    keys = partitions_def.get_partition_keys_in_range(range_) if known else ()
+    if not keys:
+        all_keys = partitions_def.get_partition_keys()
+        raise PartitionRangeError(
+            f"no partitions {first}...{last}: "
+            f"give two keys of {all_keys[0]}...{all_keys[-1]}, ascending"
+        )
+    return keys
