@@ -1,0 +1,94 @@
+"""The code location as Dagster loads it, and the rules of who may import whom."""
+
+import subprocess
+import sys
+import tomllib
+
+import pytest
+import yaml
+from dagster import AssetKey, BackfillPolicy, TimeWindowPartitionMapping
+
+from backfill_assets.definitions import defs
+from backfill_assets.tables.catalog import TABLES
+from backfill_assets_tests.commands import PROJECT
+
+GRAPH = defs.resolve_asset_graph()
+
+
+def test_assets_are_the_tables():
+    assert {key.to_user_string() for key in GRAPH.get_all_asset_keys()} == {
+        "raw/flights",
+        "staging/flights",
+        "features/carrier_delays",
+    }
+    assert {table.key for table in TABLES} == {
+        key.to_user_string() for key in GRAPH.get_all_asset_keys()
+    }
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.key)
+def test_each_asset_is_grouped_owned_versioned_and_backfilled_in_one_run(table):
+    node = GRAPH.get(AssetKey([table.layer, table.name]))
+    assert node.group_name == table.layer
+    assert node.backfill_policy == BackfillPolicy.single_run()
+    assert node.owners == ["team:data-platform"]
+    assert node.kinds == {"pyspark", "delta"}
+    assert len(node.code_version or "") == 16
+    assert node.description and "One row per" in node.description
+    columns = node.metadata["dagster/column_schema"].columns
+    assert tuple(column.name for column in columns) == table.column_names
+
+
+def test_all_layers_share_their_partitions_so_that_a_backfill_is_one_run():
+    definitions = {GRAPH.get(key).partitions_def for key in GRAPH.get_all_asset_keys()}
+    assert len(definitions) == 1
+    (days,) = definitions
+    keys = days.get_partition_keys()
+    assert (keys[0], keys[-1], len(keys)) == ("2013-01-01", "2014-01-01", 366)
+
+
+def test_mappings_say_which_days_a_day_needs():
+    staging = AssetKey(["staging", "flights"])
+    features = AssetKey(["features", "carrier_delays"])
+    assert GRAPH.get(staging).partition_mappings == {
+        AssetKey(["raw", "flights"]): TimeWindowPartitionMapping(
+            start_offset=0, end_offset=2, allow_nonexistent_upstream_partitions=True
+        )
+    }
+    assert GRAPH.get(features).partition_mappings == {
+        staging: TimeWindowPartitionMapping(
+            start_offset=-6, end_offset=0, allow_nonexistent_upstream_partitions=True
+        )
+    }
+
+
+def test_workspace_and_pyproject_load_the_same_module():
+    workspace = yaml.safe_load((PROJECT / "workspace.yaml").read_text())
+    pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    (location,) = workspace["load_from"]
+    assert location["python_module"] == {
+        "module_name": pyproject["tool"]["dagster"]["module_name"],
+        "location_name": pyproject["tool"]["dagster"]["code_location_name"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("imports", "absent"),
+    [
+        (
+            "backfill_assets.publishing, backfill_assets.transforms.raw_flights, "
+            "backfill_assets.transforms.staging_flights, "
+            "backfill_assets.transforms.carrier_delays, backfill_assets.samples.flights, "
+            "backfill_assets.spark.session",
+            "dagster",
+        ),
+        (
+            "backfill_assets.lake.history, backfill_assets.lake.landing, "
+            "backfill_assets.tables.catalog, backfill_assets.settings",
+            "pyspark",
+        ),
+    ],
+)
+def test_imports_point_one_way(imports, absent):
+    code = f"import sys, {imports}; sys.exit({absent!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
