@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-from backfill_assets.lake.tables import Table
+from backfill_assets.tables.declarations import Table
 
 _PACKAGE = "backfill_assets"
 

@@ -18,7 +18,7 @@ from backfill_assets.lake.history import (
 )
 from backfill_assets.lake.landing import Landing, LandingListing, find_broken_files
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.tables import Table
+from backfill_assets.tables.declarations import Table
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import (

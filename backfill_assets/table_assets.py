@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame
 from backfill_assets.code_versions import compute_code_version
 from backfill_assets.errors import BackfillError, PartitionRangeError
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.tables import Table
+from backfill_assets.tables.declarations import Table
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import Provenance

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import CommitRecord
-from backfill_assets.lake.tables import Table
+from backfill_assets.tables.declarations import Table
 from backfill_assets.lake.warehouse import Warehouse
 
 

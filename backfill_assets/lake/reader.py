@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.lake.tables import Table
+from backfill_assets.tables.declarations import Table
 from backfill_assets.lake.warehouse import Warehouse
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from deltalake import DeltaTable
 
-from backfill_assets.lake.tables import Table
+from backfill_assets.tables.declarations import Table
 from backfill_assets.lake.uris import absolute_uri, join_uri
 
 

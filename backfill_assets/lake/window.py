@@ -11,7 +11,7 @@ from backfill_assets.errors import LandingError
 from backfill_assets.lake.landing import LandingListing
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate, widen_slices
-from backfill_assets.lake.tables import Table
+from backfill_assets.tables.declarations import Table
 from backfill_assets.lake.warehouse import Warehouse
 
 

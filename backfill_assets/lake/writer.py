@@ -13,7 +13,7 @@ from backfill_assets.lake.commits import CommitRecord
 from backfill_assets.lake.history import find_commit, read_commits
 from backfill_assets.lake.locks import hold_table_lock
 from backfill_assets.lake.slices import Partition, build_predicate
-from backfill_assets.lake.tables import Table, build_ddl
+from backfill_assets.tables.declarations import Table, build_ddl
 from backfill_assets.lake.warehouse import Warehouse
 
 _CONFLICT_ATTEMPTS = 8

@@ -3,5 +3,14 @@
 REJECT_REASON = "_reject_reason"
 """STRING: why a source record can't become a row; null for a good one."""
 
-UNKNOWN_FIELDS = "_unknown_fields"
-"""ARRAY<STRING>: fields of the source record that no schema declares."""
+REJECTED_LINE = "_rejected_line"
+"""STRING: the source record as it came, of a rejected one; null for a good one."""
+
+FIELDS_SEEN = "_fields_seen"
+"""STRING: the fields that the source record has, joined by `FIELD_SEPARATOR`."""
+
+FIELD_SEPARATOR = "\x1f"
+"""The unit separator of ASCII: no sane field name has it."""
+
+DUPLICATES = "_duplicates"
+"""BIGINT: source records of the same natural key that this row replaced."""

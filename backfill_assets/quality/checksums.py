@@ -17,7 +17,7 @@ starting at 42 (this is Spark's `xxhash64`).
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from backfill_assets.lake.tables import Column, Table
+from backfill_assets.tables.declarations import Column, Table
 
 FLOAT_SCALE = 6
 _NULL = 0x6E756C6C

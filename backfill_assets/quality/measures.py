@@ -1,15 +1,23 @@
 """Measures all partitions of a range in one grouped pass."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.tables import Table
-from backfill_assets.quality.audit_columns import REJECT_REASON, UNKNOWN_FIELDS
+from backfill_assets.quality.audit_columns import (
+    DUPLICATES,
+    FIELD_SEPARATOR,
+    FIELDS_SEEN,
+    REJECT_REASON,
+)
 from backfill_assets.quality.checksums import build_checksum_parts, build_row_hash, format_checksum
+from backfill_assets.quality.profiles import PartitionProfile
+from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Values
 
 
 @dataclass(frozen=True)
@@ -19,16 +27,32 @@ class PartitionMeasures:
     Attributes:
         rows: rows to publish.
         checksum: see `quality.checksums`.
-        rejects: lines that can't become rows.
-        reject_example: reason and source of one of them.
-        unknown_fields: fields in the source that no schema declares, sorted.
+        rejects: source records that can't become rows.
+        reject_example: source and reason of one of them.
+        duplicates_dropped: source records that a later version of the same row replaced.
+        key_duplicates: rows whose natural key another row has too, beyond the first.
+        nulls: null values by column, for columns with a `Nulls` rule.
+        out_of_range: values out of range by column, for columns with a `Values` rule.
+        totals: sums by column, for columns that reconcile.
+        histograms: rows per bin by column, nulls last, for columns with a `Drift` rule.
+        fields_seen: fields that any source record had; None where none was parsed.
     """
 
     rows: int = 0
     checksum: str = format_checksum(0, 0)
     rejects: int = 0
     reject_example: str | None = None
-    unknown_fields: tuple[str, ...] = ()
+    duplicates_dropped: int = 0
+    key_duplicates: int = 0
+    nulls: Mapping[str, int] = field(default_factory=dict)
+    out_of_range: Mapping[str, int] = field(default_factory=dict)
+    totals: Mapping[str, int] = field(default_factory=dict)
+    histograms: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    fields_seen: frozenset[str] | None = None
+
+    def profile(self) -> PartitionProfile:
+        """What later partitions are compared with."""
+        return PartitionProfile(self.rows, dict(self.nulls), dict(self.histograms))
 
 
 def measure_partitions(
@@ -37,40 +61,80 @@ def measure_partitions(
     """One grouped aggregation; what comes to the driver is one row a partition.
 
     Args:
-        frame: columns of `table`; where a source was parsed also `_reject_reason` and
-            `_unknown_fields`, with null table columns in rejected rows but for the partition
-            column.
+        frame: columns of `table`, and any of the audit columns; rejected rows have null table columns
+            but for the partition column.
         table: its declaration.
         partitions: all partitions that `frame` may hold.
 
     Returns:
         Measures per partition key, for each of `partitions`.
     """
-    parsed = REJECT_REASON in frame.columns
-    is_row = F.col(REJECT_REASON).isNull() if parsed else F.expr("true")
-    upper, lower = build_checksum_parts(F.when(is_row, build_row_hash(table)))
-    aggregates = [
-        F.count_if(is_row).alias("rows"),
-        upper.alias("upper"),
-        lower.alias("lower"),
-    ]
-    if parsed:
-        aggregates += [
-            F.count_if(~is_row).alias("rejects"),
-            F.first(
-                F.when(~is_row, F.concat_ws(": ", "source_file", REJECT_REASON)), ignorenulls=True
-            ).alias("reject_example"),
-            F.flatten(F.collect_set(UNKNOWN_FIELDS)).alias("unknown_fields"),
-        ]
     keys = {partition.slice.start: partition.key for partition in partitions}
-    found = {
-        keys[row[table.partition_by]]: PartitionMeasures(
-            rows=row.rows,
-            checksum=format_checksum(row.upper, row.lower),
-            rejects=row.rejects if parsed else 0,
-            reject_example=row.reject_example if parsed else None,
-            unknown_fields=tuple(sorted(set(row.unknown_fields))) if parsed else (),
-        )
-        for row in frame.groupBy(table.partition_by).agg(*aggregates).collect()
-    }
+    aggregates = _build_aggregates(frame, table)
+    rows = frame.groupBy(table.partition_by).agg(*aggregates).collect()
+    found = {keys[row[table.partition_by]]: _read_measures(row, table) for row in rows}
     return {one.key: found.get(one.key, PartitionMeasures()) for one in partitions}
+
+
+def _build_aggregates(frame: DataFrame, table: Table) -> list[Column]:
+    rejects = REJECT_REASON in frame.columns
+    is_row = F.col(REJECT_REASON).isNull() if rejects else F.expr("true")
+    upper, lower = build_checksum_parts(F.when(is_row, build_row_hash(table)))
+    aggregates = {"rows": F.count_if(is_row), "upper": upper, "lower": lower}
+    if rejects:
+        example = F.when(~is_row, F.concat_ws(": ", "source_file", REJECT_REASON))
+        aggregates["rejects"] = F.count_if(~is_row)
+        aggregates["reject_example"] = F.min(example)
+    if DUPLICATES in frame.columns:
+        aggregates["duplicates_dropped"] = F.sum(DUPLICATES)
+    if FIELDS_SEEN in frame.columns:
+        aggregates["fields_seen"] = F.collect_set(FIELDS_SEEN)
+    if table.natural_key:
+        distinct = F.count_distinct(F.when(is_row, F.xxhash64(*table.natural_key)))
+        aggregates["key_duplicates"] = F.count_if(is_row) - distinct
+    for rule in table.rules:
+        match rule:
+            case Nulls(column):
+                aggregates[f"nulls {column}"] = F.count_if(is_row & F.col(column).isNull())
+            case Values(column, low, high):
+                aggregates[f"out {column}"] = F.count_if(~F.col(column).between(low, high))
+            case Reconciled(total_of=str(column)):
+                aggregates[f"total {column}"] = F.sum(column)
+            case Drift(column):
+                aggregates[f"bins {column}"] = F.array(
+                    *(F.count_if(is_row & in_bin) for in_bin in _build_bins(rule))
+                )
+    return [aggregate.alias(name) for name, aggregate in aggregates.items()]
+
+
+def _build_bins(rule: Drift) -> list[Column]:
+    """Conditions, one a bin: below the first edge, between edges, from the last on, null."""
+    value, edges = F.col(rule.column), rule.edges
+    between = [(value >= low) & (value < high) for low, high in zip(edges, edges[1:], strict=False)]
+    return [value < edges[0], *between, value >= edges[-1], value.isNull()]
+
+
+def _read_measures(row: Row, table: Table) -> PartitionMeasures:
+    values: dict[str, Any] = row.asDict()
+
+    def named(prefix: str) -> dict[str, Any]:
+        return {k.split(" ", 1)[1]: v or 0 for k, v in values.items() if k.startswith(f"{prefix} ")}
+
+    lists = values.get("fields_seen")
+    return PartitionMeasures(
+        rows=values["rows"],
+        checksum=format_checksum(values["upper"], values["lower"]),
+        rejects=values.get("rejects", 0),
+        reject_example=values.get("reject_example"),
+        duplicates_dropped=values.get("duplicates_dropped") or 0,
+        key_duplicates=values.get("key_duplicates", 0),
+        nulls=named("nulls"),
+        out_of_range=named("out"),
+        totals=named("total"),
+        histograms={column: tuple(counts) for column, counts in named("bins").items()},
+        fields_seen=(
+            None
+            if lists is None
+            else frozenset(name for one in lists for name in one.split(FIELD_SEPARATOR) if name)
+        ),
+    )

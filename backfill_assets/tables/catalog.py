@@ -1,7 +1,7 @@
 """All tables of the project, in the order in which data flows."""
 
 from backfill_assets.errors import TableError
-from backfill_assets.lake.tables import Table
+from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
 
 TABLES: tuple[Table, ...] = (RAW_FLIGHTS, STAGING_FLIGHTS, CARRIER_DELAYS)

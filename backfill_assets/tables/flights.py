@@ -1,6 +1,6 @@
 """The flights pipeline: what lands, the typed rows, and the weekly delay features."""
 
-from backfill_assets.lake.tables import Column, Table, required
+from backfill_assets.tables.declarations import Column, Table, required
 
 WINDOW_DAYS = 7
 """Days that a row of `features/carrier_delays` looks back over, its own included."""

@@ -6,7 +6,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.lake.tables import Column
+from backfill_assets.tables.declarations import Column
 from backfill_assets.quality.audit_columns import REJECT_REASON, UNKNOWN_FIELDS
 
 

@@ -1,0 +1,34 @@
+"""The part of a partition's measures that later partitions are compared with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class PartitionProfile:
+    """Kept in the commit that published the partition.
+
+    Attributes:
+        rows: rows published.
+        nulls: null values by column.
+        histograms: rows per bin by column, nulls last.
+    """
+
+    rows: int
+    nulls: Mapping[str, int] = field(default_factory=dict)
+    histograms: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, short names: a commit may hold thousands of profiles."""
+        return {
+            "r": self.rows,
+            "n": dict(self.nulls),
+            "h": {column: list(counts) for column, counts in self.histograms.items()},
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "PartitionProfile":
+        """The inverse of `to_json`."""
+        histograms = {column: tuple(counts) for column, counts in values["h"].items()}
+        return cls(values["r"], dict(values["n"]), histograms)

@@ -1,0 +1,52 @@
+"""Fixtures that need something real and dear: one Spark session, and a warehouse per test."""
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import hypothesis
+import pytest
+from pyspark.sql import SparkSession
+
+from backfill_assets.lake.slices import Partition, Slice
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.settings import read_settings
+from backfill_assets.spark.session import build_spark_conf, check_prerequisites
+
+# How long an example takes says more about the machine's other work than about the code.
+hypothesis.settings.register_profile("no_deadline", deadline=None)
+hypothesis.settings.load_profile("no_deadline")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Spark in this process, with the project's own settings; one for all tests."""
+    session = start_session({"spark.driver.memory": "1g"})
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    """An empty warehouse on the local disk."""
+    return Warehouse(str(tmp_path / "warehouse"))
+
+
+def start_session(overrides: Mapping[str, str]) -> SparkSession:
+    """A session in this process; fetches Delta's jars the first time, as the project does."""
+    jars = read_settings().jars
+    check_prerequisites(remote=None, jars=jars)
+    builder = SparkSession.builder
+    for name, value in build_spark_conf(remote=None, jars=jars, overrides=overrides).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def build_days(first: str, count: int = 1) -> tuple[Partition, ...]:
+    """`count` consecutive daily partitions of a DATE column, from the day `first` (YYYY-MM-DD)."""
+    start = dt.date.fromisoformat(first)
+    return tuple(_build_day(start + dt.timedelta(days=offset)) for offset in range(count))
+
+
+def _build_day(day: dt.date) -> Partition:
+    return Partition(day.isoformat(), Slice(day, day + dt.timedelta(days=1)))

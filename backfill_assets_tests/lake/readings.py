@@ -1,0 +1,72 @@
+"""A tiny table, and what tests do with it."""
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.tables import Column, Table, build_ddl, required
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.writer import Provenance, PublishedContent, overwrite_partitions
+
+READINGS = Table(
+    layer="raw",
+    name="readings",
+    partition_by="day",
+    columns=(
+        required("day", "DATE", "Day of the reading"),
+        required("id", "INT", "Number of the sensor"),
+        Column("value", "STRING", "What the sensor's display said"),
+    ),
+    natural_key=("day", "id"),
+)
+PROVENANCE = Provenance(run_id="run-1", code_version="code-1", input_versions={"raw/source": 3})
+
+ReadingRow = tuple[dt.date, int | None, str | None]
+
+
+def build_rows(days: Sequence[Partition], value: str, *, ids: int = 2) -> list[ReadingRow]:
+    """`ids` rows for each day, all with one value."""
+    starts = (day.slice.start for day in days)
+    return [(start, number, value) for start in starts for number in range(ids)]  # type: ignore[misc]
+
+
+def build_frame(spark: SparkSession, rows: Iterable[ReadingRow]) -> DataFrame:
+    """The rows as a frame with the columns of READINGS, one file for each partition."""
+    frame = spark.createDataFrame(list(rows), build_ddl(READINGS.columns, constraints=False))
+    return frame.repartition("day")
+
+
+def overwrite_readings(
+    spark: SparkSession, warehouse: Warehouse, days: Sequence[Partition], rows: list[ReadingRow]
+) -> int:
+    """Publishes `rows` as the contents of `days`; returns the version."""
+    counts = {day.key: sum(row[0].isoformat() == day.key for row in rows) for day in days}
+    return overwrite_partitions(
+        build_frame(spark, rows),
+        warehouse=warehouse,
+        table=READINGS,
+        partitions=days,
+        content=PublishedContent(
+            rows=counts, checksums={key: f"{counts[key]:016x}" for key in counts}
+        ),
+        provenance=PROVENANCE,
+    )
+
+
+def read_rows(warehouse: Warehouse, *, version: int | None = None) -> list[ReadingRow]:
+    """All rows, sorted, through delta-rs: a reader that shares no code with the writer."""
+    rows = warehouse.open(READINGS, version=version).to_pyarrow_table().to_pylist()
+    return sorted((row["day"], row["id"], row["value"]) for row in rows)
+
+
+def read_files_by_day(warehouse: Warehouse) -> dict[str, list[str]]:
+    """Names of the data files that the newest version consists of, by day."""
+    files = warehouse.open(READINGS).get_add_actions(flatten=True)
+    found: dict[str, list[str]] = {}
+    for day, path in zip(
+        files.column("partition.day").to_pylist(), files.column("path").to_pylist(), strict=True
+    ):
+        found.setdefault(str(day), []).append(path)
+    return {day: sorted(paths) for day, paths in found.items()}

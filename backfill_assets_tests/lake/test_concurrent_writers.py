@@ -1,0 +1,130 @@
+"""Two processes, each with its own JVM, write one table at the same time."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pytest
+
+from backfill_assets.lake.history import Commit, read_commits
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets_tests.conftest import build_days
+from backfill_assets_tests.lake.readings import READINGS, ReadingRow, build_rows, read_rows
+from backfill_assets_tests.lake.writing_process import WRITERS, Step, StepReport
+
+pytestmark = pytest.mark.slow
+
+TIMES = 3
+DISJOINT = {
+    "a": Step("disjoint", "2013-01-01", days=3, times=TIMES),
+    "b": Step("disjoint", "2013-01-04", days=3, times=TIMES),
+}
+OVERLAPPING = {
+    "a": Step("overlapping", "2014-01-01", days=4, times=TIMES),
+    "b": Step("overlapping", "2014-01-03", days=4, times=TIMES),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The warehouse that both processes wrote, and what they reported by (writer, step)."""
+
+    warehouse: Warehouse
+    reports: Mapping[tuple[str, str], StepReport]
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """Runs both processes once, first on disjoint and then on overlapping partitions."""
+    warehouse = Warehouse(str(tmp_path_factory.mktemp("warehouse")))
+    barrier = tmp_path_factory.mktemp("barrier")
+    processes = {
+        writer: _start(warehouse, barrier, writer, [DISJOINT[writer], OVERLAPPING[writer]])
+        for writer in WRITERS
+    }
+    reports: dict[tuple[str, str], StepReport] = {}
+    try:
+        for writer, process in processes.items():
+            out, err = process.communicate(timeout=240)
+            assert process.returncode == 0, err
+            for report in (StepReport(**json.loads(line)) for line in out.splitlines()):
+                reports[writer, report.step] = report
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.communicate()
+    return Outcome(warehouse, reports)
+
+
+def _start(
+    warehouse: Warehouse, barrier: Path, writer: str, steps: list[Step]
+) -> subprocess.Popen[str]:
+    module = "backfill_assets_tests.lake.writing_process"
+    steps_json = json.dumps([asdict(step) for step in steps])
+    return subprocess.Popen(
+        [sys.executable, "-m", module, warehouse.root, str(barrier), writer, steps_json],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def find_publishes(warehouse: Warehouse, steps: Mapping[str, Step]) -> list[tuple[str, Commit]]:
+    """The commits of a step with their writers, oldest first."""
+    writer_by_range = {}
+    for writer, step in steps.items():
+        days = build_days(step.first_day, step.days)
+        writer_by_range[days[0].key, days[-1].key] = writer
+    commits = [(one, one.record) for one in reversed(read_commits(warehouse, READINGS))]
+    return [
+        (writer_by_range[record.partition_start, record.partition_end], commit)
+        for commit, record in commits
+        if record and (record.partition_start, record.partition_end) in writer_by_range
+    ]
+
+
+def read_days(warehouse: Warehouse, first: str, count: int) -> list[ReadingRow]:
+    starts = {day.slice.start for day in build_days(first, count)}
+    return [row for row in read_rows(warehouse) if row[0] in starts]
+
+
+@pytest.mark.parametrize("step", ["disjoint", "overlapping"])
+def test_writes_of_both_processes_overlapped_in_time(outcome: Outcome, step: str) -> None:
+    a, b = (outcome.reports[writer, step] for writer in WRITERS)
+    assert max(a.began, b.began) < min(a.ended, b.ended)
+
+
+@pytest.mark.parametrize("steps", [DISJOINT, OVERLAPPING], ids=["disjoint", "overlapping"])
+def test_every_write_of_both_is_one_commit(outcome: Outcome, steps: Mapping[str, Step]) -> None:
+    writers = [writer for writer, _ in find_publishes(outcome.warehouse, steps)]
+    assert {writer: writers.count(writer) for writer in WRITERS} == {"a": TIMES, "b": TIMES}
+
+
+def test_table_is_created_once_though_both_try(outcome: Outcome) -> None:
+    commits = read_commits(outcome.warehouse, READINGS)
+    assert [one.version for one in commits if one.operation == "CREATE TABLE"] == [0]
+    assert len(commits) == 1 + 4 * TIMES
+
+
+def test_disjoint_writes_lose_nothing(outcome: Outcome) -> None:
+    expected = [
+        row
+        for writer, step in DISJOINT.items()
+        for row in build_rows(build_days(step.first_day, step.days), f"{writer}{TIMES}")
+    ]
+    assert read_days(outcome.warehouse, "2013-01-01", 6) == sorted(expected)
+
+
+def test_overlapping_writes_end_as_if_one_had_waited(outcome: Outcome) -> None:
+    (last_writer, _) = find_publishes(outcome.warehouse, OVERLAPPING)[-1]
+    writer_of_days = {"2014-01-01": "a", "2014-01-03": last_writer, "2014-01-05": "b"}
+    expected = [
+        row
+        for first, writer in writer_of_days.items()
+        for row in build_rows(build_days(first, 2), f"{writer}{TIMES}")
+    ]
+    assert read_days(outcome.warehouse, "2014-01-01", 6) == sorted(expected)

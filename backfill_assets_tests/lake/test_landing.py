@@ -1,0 +1,137 @@
+"""Listing the landing zone: what counts as data, and what counts as changed."""
+
+import datetime as dt
+import gzip
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from backfill_assets.errors import LandingError
+from backfill_assets.lake.landing import Landing, LandingListing, find_broken_files
+
+NEW_YEAR = dt.date(2013, 1, 1)
+DAYS = [NEW_YEAR + dt.timedelta(days=n) for n in range(3)]
+
+
+def land(root: Path, day: dt.date, name: str, content: bytes = b'{"id":1}\n') -> Path:
+    path = root / "events" / f"year={day:%Y}" / f"month={day:%m}" / f"day={day:%d}" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def list_events(root: Path, days: list[dt.date] = DAYS) -> LandingListing:
+    return Landing(str(root), "events").list_files(days)
+
+
+def list_names(listing: LandingListing) -> list[tuple[dt.date, str]]:
+    return [(file.day, Path(file.uri).name) for file in listing.files]
+
+
+def test_files_are_listed_by_the_day_of_their_folder(tmp_path: Path) -> None:
+    land(tmp_path, DAYS[1], "b.json")
+    land(tmp_path, DAYS[0], "a.json.gz")
+    land(tmp_path, DAYS[0], "c.json")
+    assert list_names(list_events(tmp_path)) == [
+        (DAYS[0], "a.json.gz"),
+        (DAYS[0], "c.json"),
+        (DAYS[1], "b.json"),
+    ]
+
+
+def test_listed_uris_sizes_and_times_are_those_of_the_files(tmp_path: Path) -> None:
+    path = land(tmp_path, NEW_YEAR, "a.json", b"12345")
+    (file,) = list_events(tmp_path).files
+    assert (file.uri, file.size) == (str(path), 5)
+    assert file.modified_ns == path.stat().st_mtime_ns
+
+
+def test_only_the_days_asked_for_are_listed(tmp_path: Path) -> None:
+    new_years_eve = dt.date(2012, 12, 31)
+    for day in (new_years_eve, *DAYS):
+        land(tmp_path, day, "a.json")
+    listing = list_events(tmp_path, [new_years_eve, DAYS[2]])
+    assert [day for day, _ in list_names(listing)] == [new_years_eve, DAYS[2]]
+
+
+@pytest.mark.parametrize(
+    "name", [".a.json", "_a.json", "_SUCCESS", "a.json.part", "a.csv", "a.gz", "nested/a.json"]
+)
+def test_hidden_unfinished_and_other_files_are_not_data(tmp_path: Path, name: str) -> None:
+    land(tmp_path, NEW_YEAR, "data.json")
+    other = land(tmp_path, NEW_YEAR, "b").parent / name
+    other.parent.mkdir(exist_ok=True)
+    other.write_bytes(b"{}\n")
+    assert list_names(list_events(tmp_path)) == [(NEW_YEAR, "data.json")]
+
+
+def test_days_without_files_are_named(tmp_path: Path) -> None:
+    land(tmp_path, DAYS[1], "a.json")
+    land(tmp_path, DAYS[2], "_SUCCESS")
+    assert list_events(tmp_path).days_without_files == (DAYS[0], DAYS[2])
+
+
+def test_landing_zone_that_does_not_exist_is_empty(tmp_path: Path) -> None:
+    listing = list_events(tmp_path / "nowhere")
+    assert (listing.files, listing.days_without_files) == ((), tuple(DAYS))
+
+
+def test_unknown_file_system_is_refused() -> None:
+    with pytest.raises(LandingError, match="can't open the landing zone ftp://host/x"):
+        Landing("ftp://host/x", "events").list_files(DAYS)
+
+
+def test_fingerprint_changes_when_a_file_is_rewritten(tmp_path: Path) -> None:
+    path = land(tmp_path, NEW_YEAR, "a.json")
+    before = list_events(tmp_path).fingerprint()
+    assert list_events(tmp_path).fingerprint() == before
+    stat = path.stat()
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))  # same size, a nanosecond later
+    assert list_events(tmp_path).fingerprint() != before
+
+
+def test_fingerprint_does_not_depend_on_the_root(tmp_path: Path) -> None:
+    land(tmp_path / "here", NEW_YEAR, "a.json")
+    shutil.copytree(tmp_path / "here", tmp_path / "there" / "too")
+    here, there = list_events(tmp_path / "here"), list_events(tmp_path / "there" / "too")
+    assert here.fingerprint() == there.fingerprint()
+
+
+def test_unchanged_files_pass_the_check(tmp_path: Path) -> None:
+    land(tmp_path, NEW_YEAR, "a.json")
+    listing = list_events(tmp_path)
+    land(tmp_path, dt.date(2013, 1, 9), "a.json")
+    listing.check_unchanged()
+
+
+@pytest.mark.parametrize("change", ["rewritten", "added", "removed"])
+def test_changed_files_fail_the_check_with_their_day(tmp_path: Path, change: str) -> None:
+    for day in DAYS:
+        land(tmp_path, day, "a.json")
+    listing = list_events(tmp_path)
+    match change:
+        case "rewritten":
+            land(tmp_path, DAYS[1], "a.json", b'{"id":22}\n')
+        case "added":
+            land(tmp_path, DAYS[1], "late.json")
+        case "removed":
+            Path(listing.files[1].uri).unlink()
+    with pytest.raises(LandingError, match="files of 2013-01-02 changed") as caught:
+        listing.check_unchanged()
+    assert "\n" not in str(caught.value)
+
+
+def test_only_broken_gzip_files_are_found(tmp_path: Path) -> None:
+    content = gzip.compress(b'{"id":1}\n' * 1000, mtime=0)
+    land(tmp_path, DAYS[0], "good.json.gz", content)
+    land(tmp_path, DAYS[0], "plain.json", content[:-5])  # not compressed by its name
+    land(tmp_path, DAYS[1], "truncated.json.gz", content[:-5])
+    land(tmp_path, DAYS[1], "flipped.json.gz", content[:20] + b"\xff\xff" + content[22:])
+    land(tmp_path, DAYS[2], "unpacked.json.gz", b'{"id":1}\n')
+    assert find_broken_files(list_events(tmp_path)) == [
+        "events/year=2013/month=01/day=02/flipped.json.gz",
+        "events/year=2013/month=01/day=02/truncated.json.gz",
+        "events/year=2013/month=01/day=03/unpacked.json.gz",
+    ]

@@ -1,0 +1,33 @@
+"""Delta's jars: pinned, and asked for by name where a given folder lacks them."""
+
+from pathlib import Path
+
+import pytest
+
+from backfill_assets.errors import SparkUnavailableError
+from backfill_assets.spark.jars import ensure_jars, jar_paths, pinned_jars
+
+
+def test_every_jar_is_pinned_by_a_sha256() -> None:
+    assert any(name.startswith("delta-spark") for name in pinned_jars())
+    for name, digest in pinned_jars().items():
+        assert name.endswith(".jar")
+        assert len(bytes.fromhex(digest)) == 32
+
+
+def test_folder_without_jars_is_told_which_it_lacks(tmp_path: Path) -> None:
+    present, *lacking = jar_paths(tmp_path)
+    present.touch()
+    with pytest.raises(SparkUnavailableError, match=f"BACKFILL_JARS={tmp_path} lacks ") as caught:
+        ensure_jars(tmp_path)
+    assert lacking
+    assert all(path.name in str(caught.value) for path in lacking)
+    assert present.name not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_folder_with_all_jars_is_taken_as_it_is(tmp_path: Path) -> None:
+    for path in jar_paths(tmp_path):
+        path.touch()
+    ensure_jars(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == set(pinned_jars())

@@ -1,0 +1,41 @@
+"""Settings of the session, as dictionaries and as the running session has them."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from backfill_assets.errors import SparkUnavailableError
+from backfill_assets.spark.session import build_spark_conf, check_prerequisites
+
+
+def test_overrides_win() -> None:
+    overrides = {"spark.master": "local[1]", "spark.sql.session.timeZone": "Europe/Berlin"}
+    for remote in (None, "sc://localhost"):
+        conf = build_spark_conf(remote=remote, jars=None, overrides=overrides)
+        assert overrides.items() <= conf.items()
+
+
+def test_remote_session_gets_no_setting_of_a_jvm() -> None:
+    conf = build_spark_conf(remote="sc://localhost:15002", jars=None, overrides={})
+    assert conf["spark.remote"] == "sc://localhost:15002"
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+    assert not [name for name in conf if name.startswith(("spark.driver", "spark.jars"))]
+    assert "spark.master" not in conf
+
+
+def test_running_session_lives_in_utc(spark: SparkSession) -> None:
+    (row,) = spark.sql("SELECT current_timezone() AS zone").collect()
+    assert row.zone == "UTC"
+
+
+def test_missing_jars_are_told_before_a_jvm_starts(tmp_path: Path) -> None:
+    with pytest.raises(SparkUnavailableError, match="BACKFILL_JARS="):
+        check_prerequisites(remote=None, jars=tmp_path)
+
+
+def test_remote_session_needs_neither_java_nor_jars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    check_prerequisites(remote="sc://localhost:15002", jars=tmp_path)

@@ -1,0 +1,126 @@
+"""Whatever a source may put on a line becomes a row or a reason, never a guess."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from backfill_assets.lake.tables import Column, build_ddl, required
+from backfill_assets.quality.audit_columns import REJECT_REASON, UNKNOWN_FIELDS
+from backfill_assets.transforms.json_lines import parse_json_lines
+
+FIELDS = (
+    required("id", "INT", "Number"),
+    required("name", "STRING", "Name"),
+    Column("delay", "INT", "Minutes"),
+    Column("note", "STRING", "Note"),
+    Column("at", "TIMESTAMP", "When"),
+)
+NOT_ONE_OBJECT = "the line is not one JSON object"
+
+
+def parse_lines(spark: SparkSession, *lines: str) -> list[Row]:
+    frame = spark.createDataFrame(
+        [(line, n) for n, line in enumerate(lines)], "value string, n int"
+    )
+    return sorted(parse_json_lines(frame, FIELDS).collect(), key=lambda row: row.n)
+
+
+def test_good_lines_become_typed_rows(spark: SparkSession) -> None:
+    lines = [
+        ("a", '{"id": 1, "name": "x", "delay": -5, "note": "é", "at": "2013-07-01T04:00:00Z"}'),
+        ("b", ' {"name":"","id":2}\t'),
+    ]
+    parsed = parse_json_lines(spark.createDataFrame(lines, "file string, value string"), FIELDS)
+    expected: list[tuple[Any, ...]] = [
+        ("a", 1, "x", -5, "é", "2013-07-01 04:00:00", None, []),
+        ("b", 2, "", None, None, None, None, []),
+    ]
+    columns = build_ddl(FIELDS, constraints=False).replace("`at` TIMESTAMP", "`at` STRING")
+    schema = f"file STRING, {columns}, {REJECT_REASON} STRING, {UNKNOWN_FIELDS} ARRAY<STRING>"
+    assert dict(parsed.dtypes)["at"] == "timestamp"
+    assertDataFrameEqual(
+        parsed.withColumn("at", parsed["at"].cast("string")),
+        spark.createDataFrame(expected, schema),
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "no JSON",
+        '{"id": 1, "name": "x"',
+        '{"id": 1, "name": "x',
+        '{"id": 1, "name": "x"} garbage',
+        '{"id": 1, "name": "x"},',
+        '{"id": 1, "name": "x"}{"id": 2, "name": "y"}',
+        '{"id": 1, "name": "x"} {"id": 2, "name": "y"}',
+        '{"id": 1, "name": "x"}, {"id": 2, "name": "y"}',
+        '[{"id": 1, "name": "x"}]',
+        "[]",
+        '"x"',
+        "3",
+        "null",
+        "\ufeff" + '{"id": 1, "name": "x"}',
+    ],
+)
+def test_line_that_is_not_one_object_is_rejected(spark: SparkSession, line: str) -> None:
+    (row,) = parse_lines(spark, line)
+    assert row[REJECT_REASON] == NOT_ONE_OBJECT
+    assert [row[field.name] for field in FIELDS] == [None] * len(FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"id": "one", "name": "x"}', "`id` is not INT: one"),
+        ('{"id": 1.5, "name": "x"}', "`id` is not INT: 1.5"),
+        ('{"id": 1, "name": "x", "delay": true}', "`delay` is not INT: true"),
+        ('{"id": 1, "name": "x", "delay": ""}', "`delay` is not INT: "),
+        ('{"id": 1, "name": "x", "delay": [3]}', "`delay` is not INT: [3]"),
+        ('{"id": 2147483648, "name": "x"}', "`id` is not INT: 2147483648"),
+        ('{"id": 1, "name": "x", "at": "yesterday"}', "`at` is not TIMESTAMP: yesterday"),
+        ('{"name": "x"}', "`id` is missing"),
+        ('{"id": null, "name": "x"}', "`id` is missing"),
+        ('{"id": 1}', "`name` is missing"),
+        ('{"id": 1, "name": null}', "`name` is missing"),
+        ('{"ID": 1, "name": "x"}', "`id` is missing"),
+        ("{}", "`id` is missing"),
+        (f'{{"id": "{"9" * 99}", "name": "x"}}', f"`id` is not INT: {'9' * 40}"),
+    ],
+)
+def test_unusable_field_is_named(spark: SparkSession, line: str, reason: str) -> None:
+    (row,) = parse_lines(spark, line)
+    assert row[REJECT_REASON] == reason
+
+
+def test_optional_field_may_be_null_or_absent(spark: SparkSession) -> None:
+    rows = parse_lines(
+        spark, '{"id": 1, "name": "x", "delay": null, "note": null}', '{"id": 2, "name": "x"}'
+    )
+    assert [(row.id, row.delay, row.note, row[REJECT_REASON]) for row in rows] == [
+        (1, None, None, None),
+        (2, None, None, None),
+    ]
+
+
+def test_unknown_fields_are_reported_and_do_not_reject(spark: SparkSession) -> None:
+    rows = parse_lines(
+        spark,
+        '{"id": 1, "name": "x", "wind": 3, "ID": {"deep": 1}}',
+        '{"id": 2, "name": "x", "gate": null}',
+        '{"id": 3, "name": "x"}',
+    )
+    assert [row[REJECT_REASON] for row in rows] == [None] * 3
+    assert [sorted(row[UNKNOWN_FIELDS]) for row in rows] == [["ID", "wind"], ["gate"], []]
+
+
+def test_one_bad_line_leaves_its_neighbours_alone(spark: SparkSession) -> None:
+    good = '{"id": 1, "name": "x"}'
+    rows = parse_lines(spark, good, '{"id": 1,', good)
+    assert [(row.id, row[REJECT_REASON]) for row in rows] == [
+        (1, None),
+        (None, NOT_ONE_OBJECT),
+        (1, None),
+    ]

@@ -1,0 +1,119 @@
+"""Compares range backfills with bare PySpark and with an empty Dagster run, on this machine.
+
+Every figure is the wall time of a whole process, from an absent warehouse and a fresh
+`DAGSTER_HOME`; the variants take turns, so that a slow minute of the machine hits all of them.
+"""
+
+import argparse
+import datetime as dt
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from backfill_assets.samples.flights import land_flights
+from backfill_assets.spark.session import check_prerequisites
+from benchmarks.contents import check_same_contents
+from benchmarks.machine import describe_machine
+from benchmarks.report import DEFAULT_FOLDER, write_report
+from benchmarks.results import build_results
+from benchmarks.variants import (
+    REPOSITORY,
+    TABLES,
+    VARIANTS,
+    Variant,
+    find_warehouse,
+    prepare_command,
+)
+
+_LAST_CHARACTERS = 4000
+
+
+def main() -> None:
+    """Runs the comparison and writes the report."""
+    options = _parse_arguments()
+    chosen = [one for one in VARIANTS if one.name in options.variants]
+    check_prerequisites(remote=None, jars=None)
+    seconds: dict[tuple[str, int], list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory(prefix="range-backfills-") as temporary:
+        landing = (options.landing or Path(temporary, "landing")).resolve()
+        land_flights(str(landing))
+        for repeat in range(1, options.repeats + 1):
+            for days in options.days:
+                with tempfile.TemporaryDirectory(dir=temporary) as round_folder:
+                    taken = run_round(chosen, days=days, landing=landing, folder=Path(round_folder))
+                for variant, wall in taken.items():
+                    seconds[variant.name, days].append(wall)
+                    print(f"{repeat}: {days} days, {variant.name}: {wall:.2f} s", flush=True)
+    results = build_results(seconds, describe_machine(), date=dt.datetime.now(tz=dt.UTC).date())
+    write_report(results, options.out.resolve())
+
+
+def run_round(
+    variants: Sequence[Variant], *, days: int, landing: Path, folder: Path
+) -> dict[Variant, float]:
+    """Runs each variant once, one after another, and compares what they published.
+
+    Returns:
+        Wall seconds, by variant.
+
+    Raises:
+        DifferentContentsError: if two variants that fill the tables filled them differently.
+    """
+    taken = {
+        variant: _time_variant(variant, days=days, landing=landing, scratch=folder / variant.name)
+        for variant in variants
+        if not variant.longest_days or days <= variant.longest_days
+    }
+    warehouses = [find_warehouse(folder / one.name) for one in taken if one.writes_tables]
+    for warehouse in warehouses[1:]:
+        check_same_contents(TABLES, warehouses[0], warehouse, days=days)
+    return taken
+
+
+def _time_variant(variant: Variant, *, days: int, landing: Path, scratch: Path) -> float:
+    scratch.mkdir()
+    command = prepare_command(variant, days=days, landing=landing, scratch=scratch)
+    with (scratch / "output.txt").open("w+") as output:
+        start = time.perf_counter()
+        process = subprocess.run(
+            command.arguments,
+            cwd=REPOSITORY,
+            env=dict(command.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        wall = time.perf_counter() - start
+        if process.returncode != 0:
+            output.seek(0)
+            print(output.read()[-_LAST_CHARACTERS:], file=sys.stderr)
+            sys.exit(f"error: {variant.name} over {days} days exited with {process.returncode}")
+    return wall
+
+
+def _parse_arguments() -> argparse.Namespace:
+    names = [one.name for one in VARIANTS]
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.range_backfills", description=__doc__
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="default: 3")
+    parser.add_argument(
+        "--days", type=int, nargs="+", default=[31, 365], help="lengths of range; default: 31 365"
+    )
+    parser.add_argument(
+        "--variants", nargs="+", default=names, choices=names, help="default: all of them"
+    )
+    parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, help="default: docs/benchmarks")
+    parser.add_argument(
+        "--landing", type=Path, help="a landing zone to keep; default: landed again and removed"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Writes the results: JSON, a plot, and the tables within a Markdown page.
+
+`python -m benchmarks.report` makes plot and page again from the JSON.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+BEGIN, END = "<!-- benchmark results: begin -->", "<!-- benchmark results: end -->"
+DEFAULT_FOLDER = Path(__file__).parents[1] / "docs" / "benchmarks"
+
+_RESULTS, _PLOT = "results.json", "range_backfills.svg"
+
+
+def write_report(results: Mapping[str, Any], folder: Path) -> None:
+    """Writes JSON and plot into `folder`, and the tables into `<folder>.md` beside it.
+
+    Text of that page outside of the marker comments stays.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
+    (folder / _RESULTS).write_text(text, encoding="utf-8")
+    build_plot(results).save(folder / _PLOT)
+    page = folder.with_name(f"{folder.name}.md")
+    old = page.read_text(encoding="utf-8") if page.exists() else f"# Benchmarks\n\n{BEGIN}\n{END}\n"
+    section = build_section(results, plot=f"{folder.name}/{_PLOT}")
+    page.write_text(replace_section(old, section), encoding="utf-8")
+
+
+def replace_section(page: str, section: str) -> str:
+    """`page` with `section` between the marker comments.
+
+    Raises:
+        ValueError: if the page lacks a marker comment.
+    """
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no section between {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{section}\n{END}{after}"
+
+
+def build_section(results: Mapping[str, Any], *, plot: str) -> str:
+    """The tables as Markdown."""
+    machine = results["machine"]
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    lines = [
+        f"Measured on {results['date']}: {machine['cores']} cores ({machine['processor']}), "
+        f"{machine['memory_gib']:g} GiB, {machine['system']}, Java {machine['java']}, "
+        f"Python {machine['python']}, {packages}.",
+        "",
+        f"![Wall time of each variant]({plot})",
+        "",
+        "| | variant | days | repeats | min, s | median, s |",
+        "|---|---|---:|---:|---:|---:|",
+        *(
+            f"| {run['letter']} | {run['label']} | {run['days']} | {len(run['seconds'])} "
+            f"| {run['min']:.1f} | {run['median']:.1f} |"
+            for run in results["runs"]
+        ),
+        "",
+        "| ratio | days | of minima | of medians | target | met |",
+        "|---|---:|---:|---:|---:|---|",
+        *(
+            f"| {one['name']} | {one['days'] or ''} | {_format(one['min'])} "
+            f"| {_format(one['median'])} | {one['target'] or ''} | {_say(met=one['met'])} |"
+            for one in results["comparisons"]
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def build_plot(results: Mapping[str, Any]) -> alt.FacetChart:
+    """Bars from zero to the median, a tick at every repeat; one panel for each length of range."""
+    repeats = pd.DataFrame(
+        {
+            "variant": f"{run['letter']}: {run['label']}",
+            "range": f"{run['days']} days",
+            "days": run["days"],
+            "seconds": seconds,
+        }
+        for run in results["runs"]
+        for seconds in run["seconds"]
+    )
+    base = alt.Chart(repeats).encode(
+        y=alt.Y("variant:N", title=None, axis=alt.Axis(labelLimit=320))
+    )
+    bars = base.mark_bar(color="#4c78a8").encode(
+        x=alt.X("median(seconds):Q", title="wall time of the whole process, s (bar: median)")
+    )
+    ticks = base.mark_tick(color="#222222", thickness=1.5).encode(x="seconds:Q")
+    return (
+        alt.layer(bars, ticks)
+        .properties(width=420, height=alt.Step(26))
+        .facet(row=alt.Row("range:N", title=None, sort=alt.SortField("days")))
+        .resolve_scale(x="independent", y="independent")
+    )
+
+
+def _format(ratio: float | None) -> str:
+    return "not run" if ratio is None else f"{ratio:.2f}"
+
+
+def _say(*, met: bool | None) -> str:
+    return {True: "yes", False: "**no**", None: ""}[met]
+
+
+def main() -> None:
+    """Makes plot and page again from the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, help="default: docs/benchmarks")
+    folder = parser.parse_args().out.resolve()
+    write_report(json.loads((folder / _RESULTS).read_text(encoding="utf-8")), folder)
+
+
+if __name__ == "__main__":
+    main()
