@@ -1,11 +1,6 @@
 """Assembles the code location; nothing else is in here."""
 
-from dagster import (
-    Definitions,
-    colored_console_logger,
-    in_process_executor,
-    load_assets_from_modules,
-)
+from dagster import Definitions, in_process_executor, load_assets_from_modules
 
 from backfill_assets.assets import flights
 from backfill_assets.resources import build_resources
@@ -16,6 +11,4 @@ defs = Definitions(
     resources=build_resources(read_settings()),
     # All steps of a run in one process, so that they share one Spark session.
     executor=in_process_executor,
-    # Dagster prints each event at debug level: for a year's range, thousands of lines.
-    loggers={"console": colored_console_logger.configured({"log_level": "INFO"})},
 )

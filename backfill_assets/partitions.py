@@ -15,6 +15,9 @@ from backfill_assets.tables.flights import WINDOW_DAYS
 
 _settings = read_settings()
 
+FIRST_DAY = _settings.begin
+"""Nothing is older than this day."""
+
 days = DailyPartitionsDefinition(
     start_date=_settings.begin.isoformat(),
     end_date=_settings.end.isoformat() if _settings.end else None,

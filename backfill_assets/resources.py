@@ -10,7 +10,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from backfill_assets.errors import SparkUnavailableError
-from backfill_assets.lake.landing import Landing
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.settings import Settings
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
@@ -39,11 +38,18 @@ class SparkResource(LazyPySparkResource):
 
 
 class LakehouseResource(ConfigurableResource):
-    """Where data lands and where the Delta tables are; `storage` holds delta-rs's credentials."""
+    """Where data lands, where the Delta tables are, and the bounds of a run's work.
+
+    `storage` holds delta-rs's credentials; the other fields are those of `Settings`.
+    """
 
     landing_root: str
     warehouse_root: str
     retention_days: int
+    withheld_days: int
+    chunk_partitions: int
+    chunk_bytes: int
+    check_events: int
     storage: LocalConfig | S3Config | AzureConfig | GcsConfig = Field(
         default_factory=LocalConfig, discriminator="provider"
     )
@@ -55,10 +61,6 @@ class LakehouseResource(ConfigurableResource):
             storage_options=self.storage.str_dict(),
             retention_days=self.retention_days,
         )
-
-    def landing(self, dataset: str) -> Landing:
-        """One dataset of the landing zone."""
-        return Landing(self.landing_root, dataset)
 
 
 def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:
@@ -75,5 +77,9 @@ def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:
             landing_root=settings.landing,
             warehouse_root=settings.warehouse,
             retention_days=settings.retention_days,
+            withheld_days=settings.withheld_days,
+            chunk_partitions=settings.chunk_partitions,
+            chunk_bytes=settings.chunk_bytes,
+            check_events=settings.check_events,
         ),
     }

@@ -20,6 +20,10 @@ class Settings(BaseSettings):
         begin: first day of the daily partitions.
         end: the day after the last daily partition; empty means up to today.
         retention_days: days for which old table versions, and with them undo, are kept.
+        withheld_days: days for which the rows of withheld partitions are kept.
+        chunk_partitions: most partitions that a step works on at once.
+        chunk_bytes: most bytes of input files that a step works on at once.
+        check_events: check evaluations of a run beyond which passes are folded into one a check.
         jars: folder that holds the Delta jars, for machines that can't fetch them.
         spark_conf: Spark settings (a JSON object) that win over the project's own.
         spark_remote: a Spark Connect URL (`SPARK_REMOTE`); unset means Spark in the process.
@@ -32,6 +36,10 @@ class Settings(BaseSettings):
     begin: dt.date = dt.date(2013, 1, 1)
     end: Annotated[dt.date | None, NoDecode] = dt.date(2014, 1, 2)
     retention_days: int = Field(default=90, ge=1)
+    withheld_days: int = Field(default=30, ge=1)
+    chunk_partitions: int = Field(default=500, ge=1)
+    chunk_bytes: int = Field(default=2**30, ge=1)
+    check_events: int = Field(default=400, ge=0)
     jars: Path | None = None
     spark_conf: dict[str, str] = {}
     spark_remote: str | None = Field(default=None, validation_alias="SPARK_REMOTE")

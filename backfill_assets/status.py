@@ -10,8 +10,8 @@ from dagster import AssetKey, DagsterInstance, Definitions, PartitionKeyRange, P
 
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.history import count_rows, find_latest_publishes, read_commits
-from backfill_assets.tables.declarations import Table
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.tables.declarations import Table
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,13 @@ Each step of a run goes `window → transform → audit → publish → record`,
 range together: one Spark write and one Delta commit, whatever their number.
 """
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckSpec,
     AssetDep,
     AssetExecutionContext,
     AssetKey,
@@ -23,157 +26,133 @@ from dagster import (
     TableSchema,
     asset,
 )
-from pyspark.sql import DataFrame
 
 from backfill_assets.code_versions import compute_code_version
-from backfill_assets.errors import BackfillError, PartitionRangeError
-from backfill_assets.lake.slices import Partition
-from backfill_assets.tables.declarations import Table
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.window import Window
-from backfill_assets.lake.writer import Provenance
-from backfill_assets.partitions import build_daily_partitions
-from backfill_assets.publishing import (
-    PinnedInputs,
-    Publication,
-    find_emptied_days,
-    pin_inputs,
-    publish_window,
-)
+from backfill_assets.errors import BackfillError
+from backfill_assets.orchestration.acceptances import PublishConfig
+from backfill_assets.orchestration.events import PUBLISH_CHECKS, build_summaries
+from backfill_assets.orchestration.readiness import REQUIRES_OWN
+from backfill_assets.orchestration.steps import Step, StepResult
+from backfill_assets.publishing.recipes import Compute, CountSource, Recipe
+from backfill_assets.quality.judging import Check
 from backfill_assets.resources import LakehouseResource, SparkResource
-
-_Compute = Callable[[Window], DataFrame]
+from backfill_assets.tables.declarations import Column, Table
 
 # A range run logs one materialization for each partition, with that partition's figures and data
 # version. The event that Dagster would add for every partition of the output (the same for all) is
 # turned off by this key, with which Dagster itself marks outputs whose events are already logged.
 _EVENTS_ARE_LOGGED = {"__source_asset_observation__": True}
 
+_QUESTIONS = {
+    Check.COMPLETE: "Are all rows there? Counts within bounds, reconciled with the layer above.",
+    Check.VALID: "Is each row right? Unique keys, nulls, values, rejects, fields as declared.",
+    Check.STABLE: "Does it look like before? Population stability index over fixed bins.",
+}
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A table that an asset reads.
+
+    Attributes:
+        table: the table.
+        mapping: the partitions that a partition needs of it.
+        only_own_required: whether a partition may go as soon as the upstream partition of the same
+            key is published; without the others of the mapping it is provisional.
+    """
+
+    table: Table
+    mapping: PartitionMapping
+    only_own_required: bool = False
+
 
 def table_asset(
     table: Table,
     *,
     partitions_def: DailyPartitionsDefinition,
-    inputs: Mapping[Table, PartitionMapping] | None = None,
+    inputs: Sequence[Upstream] = (),
     landing: str | None = None,
-) -> Callable[[_Compute], AssetsDefinition]:
+    landing_fields: Sequence[Column] = (),
+    count_source: CountSource | None = None,
+) -> Callable[[Compute], AssetsDefinition]:
     """Decorates a function that computes partitions of `table` from a window of pinned inputs.
 
     Args:
-        table: what the asset publishes; gives the asset its key, group and columns.
+        table: what the asset publishes; gives the asset its key, group, columns and rules.
         partitions_def: the partitions, one for each value of the table's partition column.
-        inputs: the tables that the function reads, with the partitions it needs of them.
+        inputs: the tables that the function reads.
         landing: the dataset of the landing zone that the function reads.
+        landing_fields: what a landed record may hold.
+        count_source: records of the layer above that each partition must account for.
     """
-    upstream = dict(inputs or {})
 
-    def decorate(compute: _Compute) -> AssetsDefinition:
-        code_version = compute_code_version(compute, table)
+    def decorate(compute: Compute) -> AssetsDefinition:
+        recipe = Recipe(
+            table=table,
+            compute=compute,
+            inputs=tuple(one.table for one in inputs),
+            landing=landing,
+            landing_fields=tuple(landing_fields),
+            count_source=count_source,
+            code_version=compute_code_version(compute, table),
+        )
+        asset_key = AssetKey([table.layer, table.name])
 
         @asset(
-            key=AssetKey([table.layer, table.name]),
+            key=asset_key,
             group_name=table.layer,
             description=compute.__doc__,
             kinds={"pyspark", "delta"},
             owners=["team:data-platform"],
-            code_version=code_version,
+            code_version=recipe.code_version,
             partitions_def=partitions_def,
             backfill_policy=BackfillPolicy.single_run(),
             deps=[
-                AssetDep(AssetKey([one.layer, one.name]), partition_mapping=mapping)
-                for one, mapping in upstream.items()
+                AssetDep(AssetKey([one.table.layer, one.table.name]), partition_mapping=one.mapping)
+                for one in inputs
+            ],
+            check_specs=[
+                AssetCheckSpec(
+                    check.value,
+                    asset=asset_key,
+                    description=_QUESTIONS[check],
+                    partitions_def=partitions_def,
+                )
+                for check in PUBLISH_CHECKS
             ],
             metadata={
                 "dagster/column_schema": _describe_columns(table),
                 "dagster/table_name": table.key.replace("/", "."),
+                REQUIRES_OWN: [one.table.key for one in inputs if one.only_own_required],
             },
         )
         def publish_range(
-            context: AssetExecutionContext, spark: SparkResource, lakehouse: LakehouseResource
-        ) -> MaterializeResult:
+            context: AssetExecutionContext,
+            config: PublishConfig,
+            spark: SparkResource,
+            lakehouse: LakehouseResource,
+        ) -> Iterator[AssetMaterialization | AssetCheckEvaluation | MaterializeResult]:
+            step = Step(
+                context, recipe, spark, lakehouse, config.read_acceptances(), datetime.now(tz=UTC)
+            )
+            outcome = StepResult()
             try:
-                warehouse = lakehouse.warehouse()
-                partitions = _find_partitions(context)
-                pinned = pin_inputs(
-                    warehouse,
-                    inputs=tuple(upstream),
-                    landing=lakehouse.landing(landing) if landing else None,
-                    partitions=partitions,
-                )
-                _warn_of_emptied_days(context, warehouse, table, pinned)
-                window = Window(
-                    spark=spark.spark_session,
-                    warehouse=warehouse,
-                    table=table,
-                    partitions=partitions,
-                    versions=pinned.versions,
-                    listing=pinned.listing,
-                )
-                provenance = Provenance(context.run_id, code_version, pinned.describe())
-                publication = publish_window(compute, window, provenance)
+                # As a generator, so that a chunk's events are stored before the next begins.
+                yield from step.run(outcome)
             except BackfillError as error:
                 context.log.error(str(error))
                 # The same input gives the same error: a retry would only hide it for longer.
                 raise Failure(description=str(error), allow_retries=False) from None
-            _record(context, warehouse.uri(table), publication, provenance)
-            context.log.info(
-                f"{table.key}: published {len(partitions)} partitions "
-                f"({partitions[0].key}...{partitions[-1].key}, "
-                f"{sum(one.rows for one in publication.measures.values()):,} rows) "
-                f"as version {publication.version}"
+            if outcome.withheld:
+                raise Failure(description=step.describe_withheld(outcome), allow_retries=False)
+            yield MaterializeResult(
+                metadata=_EVENTS_ARE_LOGGED,
+                check_results=build_summaries(outcome.results, PUBLISH_CHECKS),
             )
-            return MaterializeResult(metadata=_EVENTS_ARE_LOGGED)
 
         return publish_range
 
     return decorate
-
-
-def _find_partitions(context: AssetExecutionContext) -> tuple[Partition, ...]:
-    keys = context.partition_keys
-    if not keys:
-        first, last = context.partition_key_range
-        raise PartitionRangeError(
-            f"no partition lies in {first}...{last}: a range is FIRST...LAST, ascending; "
-            "nothing was written"
-        )
-    return build_daily_partitions(keys)
-
-
-def _warn_of_emptied_days(
-    context: AssetExecutionContext, warehouse: Warehouse, table: Table, pinned: PinnedInputs
-) -> None:
-    for day in find_emptied_days(warehouse, table, pinned.listing) if pinned.listing else ():
-        context.log.warning(f"{table.key} {day}: its files are gone; it is published empty")
-
-
-def _record(
-    context: AssetExecutionContext, uri: str, publication: Publication, provenance: Provenance
-) -> None:
-    """Logs a materialization for each partition. After the commit: these events start children."""
-    for key, measures in publication.measures.items():
-        if measures.unknown_fields:
-            context.log.warning(
-                f"{context.asset_key.to_user_string()} {key}: fields that no schema declares were "
-                f"left out: {', '.join(measures.unknown_fields)}"
-            )
-        context.log_event(
-            AssetMaterialization(
-                asset_key=context.asset_key,
-                partition=key,
-                metadata={
-                    "dagster/partition_row_count": measures.rows,
-                    "dagster/uri": uri,
-                    "delta_version": publication.version,
-                    "checksum": measures.checksum,
-                    "input_versions": json.dumps(dict(provenance.input_versions)),
-                },
-                tags={
-                    "dagster/code_version": provenance.code_version,
-                    "dagster/data_version": measures.checksum,
-                },
-            )
-        )
 
 
 def _describe_columns(table: Table) -> TableSchema:

@@ -4,10 +4,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.lake.window import Window
-from backfill_assets.partitions import days, landing_window, trailing_week
-from backfill_assets.table_assets import table_asset
+from backfill_assets.partitions import FIRST_DAY, days, landing_window, trailing_week
+from backfill_assets.table_assets import Upstream, table_asset
 from backfill_assets.tables.flights import (
     CARRIER_DELAYS,
+    FLIGHT_FIELDS,
     RAW_FLIGHTS,
     STAGING_FLIGHTS,
     WINDOW_DAYS,
@@ -17,29 +18,55 @@ from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_assets.transforms.staging_flights import build_staging_flights
 
 
-@table_asset(RAW_FLIGHTS, partitions_def=days, landing="flights")
+@table_asset(
+    RAW_FLIGHTS,
+    partitions_def=days,
+    landing="flights",
+    landing_fields=FLIGHT_FIELDS,
+    count_source=Window.count_landing,
+)
 def raw_flights(window: Window) -> DataFrame:
     """One row per landed record; a partition is the day on which its records landed.
 
     Everything that landed, typed by a declared schema, with the flight's date, the landing day and
     the source file. Nothing is dropped and nothing is deduplicated.
     """
-    return build_raw_flights(window.read_landing())
+    return build_raw_flights(
+        window.read_landing(), begin=FIRST_DAY, extra_fields=window.extra_fields
+    )
 
 
-@table_asset(STAGING_FLIGHTS, partitions_def=days, inputs={RAW_FLIGHTS: landing_window})
+def _read_reported(window: Window) -> DataFrame:
+    """What raw holds of the flights of the window's days, landed on their day or later."""
+    raw = window.read(RAW_FLIGHTS, column="flight_date")
+    first_day = min(one.start for one in window.slices)
+    # The first condition is implied by the second, but only it lets Delta skip older files.
+    return raw.where(F.col("landing_date") >= F.lit(first_day)).where(
+        F.col("landing_date") >= F.col("flight_date")
+    )
+
+
+@table_asset(
+    STAGING_FLIGHTS,
+    partitions_def=days,
+    inputs=[Upstream(RAW_FLIGHTS, landing_window, only_own_required=True)],
+    count_source=lambda window: window.count_by(_read_reported(window), "flight_date"),
+)
 def staging_flights(window: Window) -> DataFrame:
     """One row per flight; a partition is the day of the scheduled local departure.
 
     Of the records that raw holds for a flight, landed on its day or later, the latest landed wins.
     They are due within two days, but later ones count too, in the next run of the partition.
     """
-    raw = window.read(RAW_FLIGHTS, column="flight_date")
-    first_day = min(one.start for one in window.slices)
-    return build_staging_flights(raw.where(F.col("landing_date") >= F.lit(first_day)))
+    return build_staging_flights(_read_reported(window))
 
 
-@table_asset(CARRIER_DELAYS, partitions_def=days, inputs={STAGING_FLIGHTS: trailing_week})
+@table_asset(
+    CARRIER_DELAYS,
+    partitions_def=days,
+    inputs=[Upstream(STAGING_FLIGHTS, trailing_week)],
+    count_source=lambda window: window.count_input(STAGING_FLIGHTS, days_before=WINDOW_DAYS - 1),
+)
 def carrier_delays(window: Window) -> DataFrame:
     """One row per carrier and origin that had a flight in the week ending with the partition's day.
 

@@ -2,8 +2,8 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -24,6 +24,8 @@ class CommitRecord:
         predicate: the rows that the commit replaced.
         rows: rows per partition key; its keys are exactly the partitions replaced.
         checksums: content checksum per partition key.
+        profiles: per partition key, what later partitions are compared with.
+        accepted: failed checks that a person let pass: check, partition and reason of each.
     """
 
     commit_id: str
@@ -37,6 +39,8 @@ class CommitRecord:
     predicate: str
     rows: Mapping[str, int]
     checksums: Mapping[str, str]
+    profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    accepted: Sequence[Mapping[str, str]] = ()
 
     def to_json(self) -> str:
         """One line of JSON, keys in field order."""

@@ -6,8 +6,20 @@ from dataclasses import dataclass
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import CommitRecord
-from backfill_assets.tables.declarations import Table
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.tables.declarations import Table
+
+_UNCHANGING_OPERATIONS = frozenset(
+    {
+        "CREATE TABLE",
+        "ADD COLUMNS",
+        "SET TBLPROPERTIES",
+        "UPGRADE PROTOCOL",
+        "OPTIMIZE",
+        "VACUUM START",
+        "VACUUM END",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -34,9 +46,12 @@ def read_version(warehouse: Warehouse, table: Table) -> int:
     return warehouse.open(table).version()
 
 
-def read_commits(warehouse: Warehouse, table: Table, *, limit: int | None = None) -> list[Commit]:
-    """Commits, newest first; none if the table doesn't exist."""
+def read_commits(warehouse: Warehouse, table: Table, *, after: int = -1) -> list[Commit]:
+    """Commits of the versions above `after`, newest first; none if the table doesn't exist."""
     if not warehouse.exists(table):
+        return []
+    log = warehouse.open(table)
+    if log.version() <= after:
         return []
     return [
         Commit(
@@ -45,7 +60,7 @@ def read_commits(warehouse: Warehouse, table: Table, *, limit: int | None = None
             operation=entry["operation"],
             record=CommitRecord.from_json(entry.get("userMetadata")),
         )
-        for entry in warehouse.open(table).history(limit)
+        for entry in log.history(log.version() - after)
     ]
 
 
@@ -64,13 +79,43 @@ def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Commit]:
     return latest
 
 
-def count_rows(warehouse: Warehouse, table: Table) -> dict[str, int]:
-    """Rows per partition value (as text), from the file statistics of the newest version."""
+def find_changed_partitions(
+    commits: Iterable[Commit], keys: Iterable[str], *, run_id: str
+) -> set[str]:
+    """Which of `keys` a commit of another run may have changed.
+
+    A commit without a record (by hand, or of another program) may have changed any of them, unless
+    its operation never changes data.
+    """
+    wanted = set(keys)
+    changed: set[str] = set()
+    for commit in commits:
+        if commit.record is not None:
+            if commit.record.run_id != run_id:
+                changed |= wanted & set(commit.record.rows)
+        elif commit.operation not in _UNCHANGING_OPERATIONS:
+            changed |= wanted
+    return changed
+
+
+def count_rows(warehouse: Warehouse, table: Table, *, version: int | None = None) -> dict[str, int]:
+    """Rows per partition value (as text) of a version, else the newest; from file statistics."""
+    return _sum_files(warehouse, table, "num_records", version=version)
+
+
+def sum_bytes(warehouse: Warehouse, table: Table, *, version: int) -> dict[str, int]:
+    """Bytes of data files per partition value (as text) at a version."""
+    return _sum_files(warehouse, table, "size_bytes", version=version)
+
+
+def _sum_files(
+    warehouse: Warehouse, table: Table, column: str, *, version: int | None
+) -> dict[str, int]:
     if not warehouse.exists(table):
         return {}
-    files = warehouse.open(table).get_add_actions(flatten=True)
+    files = warehouse.open(table, version=version).get_add_actions(flatten=True)
     values = files.column(f"partition.{table.partition_by}").to_pylist()
-    counts: dict[str, int] = {}
-    for value, rows in zip(values, files.column("num_records").to_pylist(), strict=True):
-        counts[str(value)] = counts.get(str(value), 0) + rows
-    return counts
+    sums: dict[str, int] = {}
+    for value, figure in zip(values, files.column(column).to_pylist(), strict=True):
+        sums[str(value)] = sums.get(str(value), 0) + figure
+    return sums

@@ -4,7 +4,7 @@ import datetime as dt
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -75,6 +75,14 @@ class LandingListing:
         present = {file.day for file in self.files}
         return tuple(day for day in self.days if day not in present)
 
+    def restrict(self, days: Collection[dt.date]) -> "LandingListing":
+        """The part of the listing that is about `days`."""
+        return LandingListing(
+            self.landing,
+            tuple(day for day in self.days if day in days),
+            tuple(file for file in self.files if file.day in days),
+        )
+
     def fingerprint(self) -> str:
         """Hash of the files' names, sizes and modification times: the version of this input."""
         digest = hashlib.sha256()
@@ -118,9 +126,9 @@ def _is_data_file(info: fs.FileInfo) -> bool:
     return info.type == fs.FileType.File and not hidden and info.base_name.endswith(_SUFFIXES)
 
 
-def find_broken_files(listing: LandingListing) -> list[str]:
-    """Names of the compressed files that don't decompress. Reads them all: for after a failure."""
-    broken: list[str] = []
+def find_broken_files(listing: LandingListing) -> list[LandingFile]:
+    """The compressed files that don't decompress. Reads them all: for after a failure."""
+    broken: list[LandingFile] = []
     for file in listing.files:
         if file.uri.endswith(".gz"):
             filesystem, path = _open_filesystem(file.uri)
@@ -129,5 +137,5 @@ def find_broken_files(listing: LandingListing) -> list[str]:
                     while content.read(1 << 20):
                         pass
             except (OSError, EOFError, zlib.error):
-                broken.append(listing.landing.relative_name(file.uri))
+                broken.append(file)
     return broken

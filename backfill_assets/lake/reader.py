@@ -2,8 +2,8 @@
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.tables.declarations import Table
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.tables.declarations import Table
 
 
 def read_table(

@@ -8,11 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_assets.errors import LandingError
+from backfill_assets.lake.history import count_rows
 from backfill_assets.lake.landing import LandingListing
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate, widen_slices
-from backfill_assets.tables.declarations import Table
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.tables.declarations import Table
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Window:
         partitions: which, ascending; at least one.
         versions: Delta version to read, by the key of the input table.
         listing: files of the landing zone, for a table that reads it.
+        extra_fields: fields of the source that the table has beyond its declaration.
     """
 
     spark: SparkSession
@@ -34,6 +36,7 @@ class Window:
     partitions: tuple[Partition, ...]
     versions: Mapping[str, int]
     listing: LandingListing | None = None
+    extra_fields: tuple[str, ...] = ()
 
     @property
     def slices(self) -> tuple[Slice, ...]:
@@ -68,17 +71,35 @@ class Window:
         year, month, day = (
             F.substring(below_dataset, at, width) for at, width in ((6, 4), (17, 2), (24, 2))
         )
+        dataset = F.lit(self.listing.landing.dataset)
         return (
             self.spark.read.text([file.uri for file in self.listing.files])
             .select(
                 "value",
                 F.to_date(F.concat_ws("-", year, month, day)).alias("landing_date"),
-                F.concat_ws("/", F.lit(self.listing.landing.dataset), below_dataset).alias(
-                    "source_file"
-                ),
+                F.concat_ws("/", dataset, below_dataset).alias("source_file"),
             )
             .where(F.trim("value") != "")
         )
+
+    def count_landing(self) -> dict[str, int]:
+        """Lines that landed, by partition key; counted apart from whatever parses them."""
+        return self.count_by(self.read_landing(), "landing_date")
+
+    def count_by(self, rows: DataFrame, column: str) -> dict[str, int]:
+        """Rows by partition key, for a column that holds the partitions' values; 0 where none."""
+        counted = {row[0]: row[1] for row in rows.groupBy(column).count().collect()}
+        return {one.key: counted.get(one.slice.start, 0) for one in self.partitions}
+
+    def count_input(self, table: Table, *, days_before: int = 0) -> dict[str, int]:
+        """Rows that an input partitioned by day holds in each partition's window, from the log."""
+        counts = count_rows(self.warehouse, table, version=self.versions[table.key])
+        by_day = {dt.date.fromisoformat(day): rows for day, rows in counts.items()}
+        reach = [dt.timedelta(days=offset) for offset in range(days_before + 1)]
+        return {
+            one.key: sum(by_day.get(one.slice.start - back, 0) for back in reach)  # type: ignore[operator]
+            for one in self.partitions
+        }
 
     def keep_partitions(self, rows: DataFrame) -> DataFrame:
         """The rows that belong to the partitions, where a transform also makes others."""

@@ -1,8 +1,10 @@
 """The only code that writes tables: creates them, and replaces partitions in one atomic commit."""
 
+import datetime as dt
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -10,11 +12,16 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import CommitRecord
-from backfill_assets.lake.history import find_commit, read_commits
+from backfill_assets.lake.history import (
+    Commit,
+    find_changed_partitions,
+    find_commit,
+    read_commits,
+)
 from backfill_assets.lake.locks import hold_table_lock
-from backfill_assets.lake.slices import Partition, build_predicate
-from backfill_assets.tables.declarations import Table, build_ddl
+from backfill_assets.lake.slices import Partition, Slice, build_predicate
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.tables.declarations import Column, Table, build_ddl
 
 _CONFLICT_ATTEMPTS = 8
 # Delta's conflict errors, by error class (Spark Connect) or exception name (Spark in the process).
@@ -43,10 +50,31 @@ class Provenance:
 
 @dataclass(frozen=True)
 class PublishedContent:
-    """What the audit saw, per partition key."""
+    """What the audit saw, per partition key.
+
+    Attributes:
+        rows: rows.
+        checksums: content checksums.
+        profiles: what later partitions are compared with, as JSON values.
+        accepted: failed checks that a person let pass.
+    """
 
     rows: Mapping[str, int]
     checksums: Mapping[str, str]
+    profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    accepted: Sequence[Mapping[str, str]] = ()
+
+
+class PartitionsChangedError(Exception):
+    """Another run changed partitions that were about to be replaced, or were replaced meanwhile.
+
+    Attributes:
+        keys: those partitions; they must be computed again from the inputs as they are now.
+    """
+
+    def __init__(self, keys: set[str]) -> None:
+        super().__init__(f"changed by another run: {', '.join(sorted(keys))}")
+        self.keys = keys
 
 
 def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> None:
@@ -79,6 +107,8 @@ def overwrite_partitions(
     partitions: Sequence[Partition],
     content: PublishedContent,
     provenance: Provenance,
+    base_version: int,
+    write_mode: str = "overwrite",
 ) -> int:
     """Replaces exactly `partitions` by the rows of `frame`, in one Delta commit.
 
@@ -92,12 +122,17 @@ def overwrite_partitions(
         partitions: what to replace, ascending; at least one.
         content: rows and checksum of each of `partitions`.
         provenance: goes into the commit.
+        base_version: the table's version when the inputs of `frame` were pinned.
+        write_mode: goes into the commit.
 
     Returns:
         The version that the commit made.
 
     Raises:
         ValueError: if there are no partitions, or `content` isn't about them.
+        PartitionsChangedError: if another run has changed some of them since `base_version`: its
+            inputs may be newer than ours. Nothing was written then, but on storage without a lock,
+            where a race is seen only afterwards.
         TableError: if the commit can't be found in the log afterwards.
     """
     keys = [partition.key for partition in partitions]
@@ -112,10 +147,12 @@ def overwrite_partitions(
         partition_end=keys[-1],
         code_version=provenance.code_version,
         input_versions=dict(provenance.input_versions),
-        write_mode="overwrite",
+        write_mode=write_mode,
         predicate=predicate,
         rows=dict(content.rows),
         checksums=dict(content.checksums),
+        profiles=dict(content.profiles),
+        accepted=tuple(content.accepted),
     )
     writer = (
         frame.select(*table.column_names)
@@ -125,17 +162,75 @@ def overwrite_partitions(
         .option("userMetadata", record.to_json())
     )
     with hold_table_lock(warehouse, table):
+        _refuse_changed(read_commits(warehouse, table, after=base_version), keys, provenance)
         for attempt in _retry_conflicts():
             with attempt:
                 writer.save(warehouse.uri(table))
-        # Others may have committed since, where no lock protects the table.
-        commit = find_commit(read_commits(warehouse, table, limit=100), record.commit_id)
+        commits = read_commits(warehouse, table, after=base_version)
+    commit = find_commit(commits, record.commit_id)
     if commit is None:
         raise TableError(
             f"{table.key}: Spark reported a commit that the log at {warehouse.uri(table)} lacks: "
             "the storage is not safe for concurrent commits"
         )
+    earlier = [one for one in commits if one.version < commit.version]
+    _refuse_changed(earlier, keys, provenance)
     return commit.version
+
+
+def _refuse_changed(commits: list[Commit], keys: list[str], provenance: Provenance) -> None:
+    changed = find_changed_partitions(commits, keys, run_id=provenance.run_id)
+    if changed:
+        raise PartitionsChangedError(changed)
+
+
+def add_columns(
+    spark: SparkSession, warehouse: Warehouse, table: Table, columns: Sequence[Column]
+) -> None:
+    """Adds nullable columns in a commit of their own; old partitions read null."""
+    with hold_table_lock(warehouse, table):
+        for attempt in _retry_conflicts():
+            with attempt:
+                spark.sql(
+                    f"ALTER TABLE delta.`{warehouse.uri(table)}` ADD COLUMNS ({build_ddl(columns)})"
+                )
+
+
+def append_rows(frame: DataFrame, *, warehouse: Warehouse, table: Table) -> None:
+    """Appends rows to a side table; columns that it lacks are added."""
+    with hold_table_lock(warehouse, table):
+        for attempt in _retry_conflicts():
+            with attempt:
+                frame.write.format("delta").mode("append").option("mergeSchema", "true").save(
+                    warehouse.uri(table)
+                )
+
+
+def replace_rows(
+    frame: DataFrame, *, warehouse: Warehouse, table: Table, slices: Sequence[Slice]
+) -> None:
+    """Replaces the rows of a side table in `slices` of its partition column."""
+    with hold_table_lock(warehouse, table):
+        for attempt in _retry_conflicts():
+            with attempt:
+                (
+                    frame.select(*table.column_names)
+                    .write.format("delta")
+                    .mode("overwrite")
+                    .option("replaceWhere", build_predicate(table.partition_by, slices))
+                    .save(warehouse.uri(table))
+                )
+
+
+def delete_rows_before(
+    spark: SparkSession, warehouse: Warehouse, table: Table, day: dt.date
+) -> None:
+    """Deletes the rows of a side table whose partition column lies before `day`."""
+    with hold_table_lock(warehouse, table):
+        spark.sql(
+            f"DELETE FROM delta.`{warehouse.uri(table)}` "
+            f"WHERE `{table.partition_by}` < DATE'{day.isoformat()}'"
+        )
 
 
 def _retry_conflicts() -> Retrying:

@@ -6,9 +6,10 @@ can compute the same:
 
 - integers and booleans: the 64-bit integer
 - dates: days since 1970-01-01; timestamps: microseconds since then, UTC
-- floats: floor(value * 10^6 + 0.5); NaN and the infinities have constants of their own
+- floats: floor(value * 10^6 + 0.5), saturated at the limits of 64 bits; NaN and the infinities
+  have constants of their own
 - strings: XXH64 of the UTF-8 bytes, seed 42
-- null: a constant
+- null: a constant; for strings it is the seed, 42
 
 The row's hash chains XXH64 over the columns in declared order: the hash so far seeds the next,
 starting at 42 (this is Spark's `xxhash64`).
@@ -17,26 +18,25 @@ starting at 42 (this is Spark's `xxhash64`).
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
+from backfill_assets.quality.canonical import (
+    FLOAT_SCALE,
+    INFINITY,
+    MINUS_INFINITY,
+    NOT_A_NUMBER,
+    NULL,
+)
+from backfill_assets.quality.canonical import format_checksum as format_checksum
 from backfill_assets.tables.declarations import Column, Table
-
-FLOAT_SCALE = 6
-_NULL = 0x6E756C6C
-_NOT_A_NUMBER, _INFINITY, _MINUS_INFINITY = 0x6E616E, 0x696E66, 0x2D696E66
 
 
 def build_row_hash(table: Table) -> SparkColumn:
     """BIGINT: hash of a row of `table`."""
-    return F.xxhash64(*(F.coalesce(_canonical(one), F.lit(_NULL)) for one in table.columns))
+    return F.xxhash64(*(F.coalesce(_canonical(one), F.lit(NULL)) for one in table.columns))
 
 
 def build_checksum_parts(row_hash: SparkColumn) -> tuple[SparkColumn, SparkColumn]:
     """Two BIGINT sums, of the upper and the lower 32 bits: neither overflows below 2^31 rows."""
     return F.sum(F.shiftright(row_hash, 32)), F.sum(row_hash.bitwiseAND(F.lit(0xFFFFFFFF)))
-
-
-def format_checksum(upper: int | None, lower: int | None) -> str:
-    """16 hexadecimal digits; all zero for a partition without rows."""
-    return f"{(((upper or 0) << 32) + (lower or 0)) % 2**64:016x}"
 
 
 def _canonical(column: Column) -> SparkColumn:
@@ -51,9 +51,9 @@ def _canonical(column: Column) -> SparkColumn:
         case "FLOAT" | "DOUBLE":
             rounded = F.floor(value.cast("double") * 10.0**FLOAT_SCALE + 0.5)
             return (
-                F.when(F.isnan(value), F.lit(_NOT_A_NUMBER))
-                .when(value == float("inf"), F.lit(_INFINITY))
-                .when(value == float("-inf"), F.lit(_MINUS_INFINITY))
+                F.when(F.isnan(value), F.lit(NOT_A_NUMBER))
+                .when(value == float("inf"), F.lit(INFINITY))
+                .when(value == float("-inf"), F.lit(MINUS_INFINITY))
                 .otherwise(rounded)
                 .cast("bigint")
             )

@@ -1,118 +1,110 @@
 """Judges measured partitions by their table's rules. Pure: no Spark, no Delta, no Dagster."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from backfill_assets.quality.measures import PartitionMeasures
+from backfill_assets.quality import findings
+from backfill_assets.quality.baseline import Baseline
+from backfill_assets.quality.findings import Subject
 from backfill_assets.quality.profiles import PartitionProfile
+from backfill_assets.quality.verdicts import Acceptance, Check, Finding, Outcome, Verdict
 from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowCount, Rule, Values
 
+if TYPE_CHECKING:  # it measures with Spark, which judging doesn't need
+    from backfill_assets.quality.measures import PartitionMeasures
 
-class Check(StrEnum):
-    """The questions that a partition's checks answer."""
-
-    COMPLETE = "partition_is_complete"
-    VALID = "partition_is_valid"
-    STABLE = "partition_is_stable"
-    READABLE = "partition_is_readable"
-
-
-class Outcome(StrEnum):
-    """How a rule ended."""
-
-    PASSED = "passed"
-    WARNED = "warned"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One rule applied to one partition.
-
-    Attributes:
-        rule: its name with its column, such as `row_count` or `nulls(tailnum)`.
-        value: what was measured; None where there was nothing to compare with.
-        bound: what it was held against, in words and figures, such as `at least 1` or `no baseline`.
-        outcome: a failed rule that doesn't block is `warned`.
-    """
-
-    rule: str
-    value: float | None
-    bound: str
-    outcome: Outcome
-
-
-@dataclass(frozen=True)
-class Acceptance:
-    """A person's word that a failed check may be published all the same.
-
-    Attributes:
-        check: the check.
-        reason: why; goes into the commit and the events.
-        partitions: the keys it is about; None for all of the run.
-    """
-
-    check: str
-    reason: str
-    partitions: tuple[str, ...] | None = None
-
-    def covers(self, check: str, partition: str) -> bool:
-        """Whether it is about this check of this partition."""
-        return check == self.check and (self.partitions is None or partition in self.partitions)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """All findings about one partition.
-
-    Attributes:
-        partition: its key.
-        findings: by check; a check without rules has none.
-        accepted: the acceptances that published it in spite of a failed check.
-        emptied: its source has no records, so it is published empty (or withheld, by its table).
-    """
-
-    partition: str
-    findings: Mapping[Check, tuple[Finding, ...]]
-    accepted: tuple[Acceptance, ...] = ()
-    emptied: bool = False
-
-    def failed(self, check: Check) -> tuple[Finding, ...]:
-        """The findings of a check that failed."""
-        return tuple(one for one in self.findings[check] if one.outcome is Outcome.FAILED)
-
-    @property
-    def withheld(self) -> bool:
-        """Whether a failed check, not accepted, keeps it from being published."""
-        accepted = {one.check for one in self.accepted}
-        return any(self.failed(check) for check in self.findings if check not in accepted)
+__all__ = ["Acceptance", "Check", "Finding", "Outcome", "Verdict", "judge_partitions"]
 
 
 def judge_partitions(
     table: Table,
-    measures: Mapping[str, PartitionMeasures],
+    measures: "Mapping[str, PartitionMeasures]",
     *,
     source_records: Mapping[str, int],
     published: Mapping[str, PartitionProfile],
     peer_groups: Mapping[str, Hashable],
+    source_fields: Sequence[str] = (),
     evolved_fields: Sequence[str] = (),
     acceptances: Sequence[Acceptance] = (),
 ) -> dict[str, Verdict]:
     """Judges the partitions in the order of `measures` (ascending keys), each against its baseline.
 
-    The baseline of a partition is what would be published if the partitions were run one by one: all of
-    `published` but itself, each partition of `measures` that came earlier and was not withheld in place
-    of its old version. So one range and the same partitions one by one give the same verdicts.
+    The baseline of a partition is what would be published if the partitions were run one by one:
+    all of `published` but itself, each partition of `measures` that came earlier and was not
+    withheld in place of its old version. So one range and the same partitions one by one give the
+    same verdicts. Partitions without rows don't count in it: they have no distribution, and would
+    pull the medians to 0.
 
     Args:
         table: whose rules apply.
         measures: by partition key, ascending.
-        source_records: records of the layer above by key; keys may be absent where nothing reconciles.
+        source_records: records of the layer above by key; keys may be absent where nothing
+            reconciles.
         published: profiles of what is published, by key.
-        peer_groups: by key (of both `measures` and `published`), what makes partitions comparable for row
-            counts: the weekday; one constant where there is none.
-        evolved_fields: columns that the table has beyond its declaration.
+        peer_groups: by key (of both `measures` and `published`), what makes partitions comparable
+            for row counts: the weekday; one constant where there is none.
+        source_fields: fields that the source's records should have; empty where none are parsed.
+        evolved_fields: columns that the table has beyond its declaration; none has to be there.
         acceptances: of this run.
+
+    Returns:
+        By key, in the order of `measures`. A verdict has all checks but `READABLE`, which comes
+        after the publish; a check of which no rule applied has no findings.
     """
-    raise NotImplementedError
+    baseline = Baseline(published, peer_groups)
+    verdicts: dict[str, Verdict] = {}
+    for key, measured in measures.items():
+        previous = baseline.take(key)
+        subject = Subject(
+            table=table,
+            key=key,
+            measured=measured,
+            previous=previous,
+            baseline=baseline,
+            source_records=source_records.get(key),
+            source_fields=source_fields,
+            evolved_fields=evolved_fields,
+        )
+        verdict = _judge(subject, acceptances)
+        current = previous if verdict.withheld else measured.profile()
+        if current is not None:
+            baseline.put(key, current)
+        verdicts[key] = verdict
+    return verdicts
+
+
+def _judge(subject: Subject, acceptances: Sequence[Acceptance]) -> Verdict:
+    found: dict[Check, list[Finding]] = {
+        Check.COMPLETE: [*findings.judge_emptied(subject)],
+        Check.VALID: [*findings.judge_keys(subject), *findings.judge_fields(subject)],
+        Check.STABLE: [],
+    }
+    for rule in subject.table.rules:
+        check, more = _apply(rule, subject)
+        found[check].extend(more)
+    verdict = Verdict(
+        subject.key, {check: tuple(some) for check, some in found.items()}, emptied=subject.emptied
+    )
+    failed = [check for check in verdict.findings if verdict.failed(check)]
+    accepted = tuple(
+        one for one in acceptances if any(one.covers(check, subject.key) for check in failed)
+    )
+    return replace(verdict, accepted=accepted)
+
+
+def _apply(rule: Rule, subject: Subject) -> tuple[Check, Iterator[Finding]]:
+    match rule:
+        case RowCount():
+            return Check.COMPLETE, findings.judge_row_count(rule, subject)
+        case Reconciled():
+            return Check.COMPLETE, findings.judge_reconciled(rule, subject)
+        case Rejects():
+            return Check.VALID, findings.judge_rejects(rule, subject)
+        case Nulls():
+            return Check.VALID, findings.judge_nulls(rule, subject)
+        case Values():
+            return Check.VALID, findings.judge_values(rule, subject)
+        case Drift():
+            return Check.STABLE, findings.judge_drift(rule, subject)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
@@ -61,8 +62,8 @@ def measure_partitions(
     """One grouped aggregation; what comes to the driver is one row a partition.
 
     Args:
-        frame: columns of `table`, and any of the audit columns; rejected rows have null table columns
-            but for the partition column.
+        frame: columns of `table`, and any of the audit columns; rejected rows have null table
+            columns but for the partition column.
         table: its declaration.
         partitions: all partitions that `frame` may hold.
 
@@ -110,7 +111,7 @@ def _build_aggregates(frame: DataFrame, table: Table) -> list[Column]:
 def _build_bins(rule: Drift) -> list[Column]:
     """Conditions, one a bin: below the first edge, between edges, from the last on, null."""
     value, edges = F.col(rule.column), rule.edges
-    between = [(value >= low) & (value < high) for low, high in zip(edges, edges[1:], strict=False)]
+    between = [(value >= low) & (value < high) for low, high in pairwise(edges)]
     return [value < edges[0], *between, value >= edges[-1], value.isNull()]
 
 

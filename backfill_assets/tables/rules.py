@@ -21,7 +21,8 @@ class RowCount:
     Attributes:
         at_least: lower bound; an emptied partition (its source has no records) is exempt.
         at_most: upper bound; None for none.
-        ratio: bounds of rows / median rows of the same weekday in the baseline; None to not compare.
+        ratio: bounds of rows / median rows of the same weekday in the baseline; None to not
+            compare.
         ratio_blocks: whether the ratio withholds; the absolute bounds always do.
     """
 
@@ -82,9 +83,11 @@ class Drift:
     """Population stability index of a column over fixed bins: PSI = Σ(pᵢ-qᵢ)·ln(pᵢ/qᵢ).
 
     Compared with the published version of the same partition if there is one, else the baseline.
+    Nulls are counted but left out of the PSI: how many there are is for `Nulls` to judge, and on a
+    day of cancellations (half of the flights, in a blizzard) they would drown the rest.
 
     Attributes:
-        column: a numeric column; nulls are a bin of their own.
+        column: a numeric column.
         edges: ascending; n edges make n+1 bins, each from its lower edge, included.
         warn: PSI from which on it warns.
         fail: PSI from which on it fails.

@@ -6,8 +6,13 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from backfill_assets.quality.audit_columns import (
+    FIELD_SEPARATOR,
+    FIELDS_SEEN,
+    REJECT_REASON,
+    REJECTED_LINE,
+)
 from backfill_assets.tables.declarations import Column
-from backfill_assets.quality.audit_columns import REJECT_REASON, UNKNOWN_FIELDS
 
 
 def parse_json_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
@@ -21,8 +26,8 @@ def parse_json_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
         fields: what a line may hold.
 
     Returns:
-        The other columns of `lines`, `fields`, `_reject_reason` STRING and `_unknown_fields`
-        ARRAY<STRING>.
+        The other columns of `lines`, `fields`, and the audit columns `_reject_reason`,
+        `_rejected_line` and `_fields_seen`.
     """
     # All as text, so that a value of another type is seen instead of nulled. As an array, a second
     # object or garbage behind the first is seen too; alone it would be dropped.
@@ -33,16 +38,22 @@ def parse_json_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
     parsed = lines.withColumn("_objects", objects).withColumn(
         "_fields", F.when(F.size("_objects") == 1, F.get("_objects", F.lit(0)))
     )
-    declared = F.array(*(F.lit(field.name) for field in fields))
-    unknown = F.array_except(F.json_object_keys("value"), declared)
+    reason = F.when(F.col("_fields").isNull(), "the line is not one JSON object").otherwise(
+        F.coalesce(*(_reject_reason(field) for field in fields))
+    )
     return parsed.select(
+        "value",
         *(name for name in lines.columns if name != "value"),
         *(_typed(field).alias(field.name) for field in fields),
-        F.when(F.col("_fields").isNull(), "the line is not one JSON object")
-        .otherwise(F.coalesce(*(_reject_reason(field) for field in fields)))
-        .alias(REJECT_REASON),
-        F.coalesce(unknown, F.array().cast("array<string>")).alias(UNKNOWN_FIELDS),
-    )
+        reason.alias(REJECT_REASON),
+        F.concat_ws(FIELD_SEPARATOR, F.json_object_keys("value")).alias(FIELDS_SEEN),
+    ).withColumnRenamed("value", REJECTED_LINE)
+
+
+def keep_rejected_lines(rows: DataFrame) -> DataFrame:
+    """Drops the line of a good row, once all reasons to reject it are known: it is bulky."""
+    rejected = F.col(REJECT_REASON).isNotNull()
+    return rows.withColumn(REJECTED_LINE, F.when(rejected, F.col(REJECTED_LINE)))
 
 
 def _text(field: Column) -> SparkColumn:

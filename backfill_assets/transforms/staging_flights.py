@@ -3,6 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from backfill_assets.quality.audit_columns import DUPLICATES
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 
 AIRPORTS_TIME_ZONE = "America/New_York"
@@ -20,8 +21,8 @@ def build_staging_flights(raw: DataFrame) -> DataFrame:
         raw: columns of `RAW_FLIGHTS`.
 
     Returns:
-        The columns of `STAGING_FLIGHTS`; records that landed before their flight date are not in
-        it.
+        The columns of `STAGING_FLIGHTS`, and the audit column `_duplicates`; records that landed
+        before their flight date are not in it.
     """
     key = STAGING_FLIGHTS.natural_key
     order = ("landing_date", "source_file")
@@ -29,8 +30,11 @@ def build_staging_flights(raw: DataFrame) -> DataFrame:
     latest = (
         raw.where(F.col("landing_date") >= F.col("flight_date"))
         .groupBy(*key)
-        .agg(F.max(F.struct(*order, *payload)).alias("latest"))
-        .select(*key, "latest.*")
+        .agg(
+            F.max(F.struct(*order, *payload)).alias("latest"),
+            (F.count("*") - 1).alias(DUPLICATES),
+        )
+        .select(*key, "latest.*", DUPLICATES)
     )
     local_departure = F.try_make_timestamp("year", "month", "day", "hour", "minute", F.lit(0))
     return latest.select(
@@ -54,4 +58,5 @@ def build_staging_flights(raw: DataFrame) -> DataFrame:
         "minute",
         "landing_date",
         "source_file",
+        DUPLICATES,
     )

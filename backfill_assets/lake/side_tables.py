@@ -1,0 +1,36 @@
+"""What is kept beside the layers for inspection: withheld partitions, and rejected records."""
+
+from backfill_assets.tables.declarations import Column, Table, required
+
+
+def build_withheld_table(table: Table) -> Table:
+    """`withheld/<layer>_<name>`: rows of partitions that failed their audit, by day of the run."""
+    return Table(
+        layer="withheld",
+        name=f"{table.layer}_{table.name}",
+        partition_by="withheld_on",
+        columns=(
+            required("withheld_on", "DATE", "Day of the run that withheld the partition, UTC"),
+            required("run_id", "STRING", "That run"),
+            required("partition_key", "STRING", "The partition"),
+            required("reason", "STRING", "Failed checks with measured values and bounds"),
+            *(Column(one.name, one.type, one.comment) for one in table.columns),
+        ),
+    )
+
+
+def build_quarantine_table(table: Table) -> Table:
+    """`quarantine/<layer>_<name>`: rejected records of each partition's last run."""
+    (partition,) = (one for one in table.columns if one.name == table.partition_by)
+    return Table(
+        layer="quarantine",
+        name=f"{table.layer}_{table.name}",
+        partition_by=table.partition_by,
+        columns=(
+            partition,
+            required("run_id", "STRING", "The run that rejected the record"),
+            required("source_file", "STRING", "Landing file, below the landing root"),
+            required("reason", "STRING", "Why it can't become a row"),
+            Column("line", "STRING", "The record as it came; null for a file that can't be read"),
+        ),
+    )

@@ -1,0 +1,166 @@
+"""What a run records: one materialization a partition, and its checks' evaluations.
+
+Events cost about 10 ms each, more than the Spark work of a wide range. So within a budget every
+partition gets an evaluation of its own for each check; beyond it the passes of a check are folded
+into one.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckResult,
+    AssetCheckSeverity,
+    AssetKey,
+    AssetMaterialization,
+    MetadataValue,
+)
+
+from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.quality.judging import Check, Finding, Outcome
+
+PUBLISH_CHECKS = (Check.COMPLETE, Check.VALID, Check.STABLE)
+"""The checks that decide whether a partition is published."""
+
+
+def build_materialization(
+    asset_key: AssetKey,
+    result: PartitionResult,
+    *,
+    uri: str,
+    code_version: str,
+    provisional: str | None = None,
+) -> AssetMaterialization:
+    """The event of a published partition, with all that was measured."""
+    measures = result.measures
+    metadata = {
+        "dagster/partition_row_count": measures.rows,
+        "dagster/uri": uri,
+        "delta_version": result.version,
+        "checksum": measures.checksum,
+        "input_versions": json.dumps(dict(result.input_versions)),
+        **_describe_measured(result),
+    }
+    if provisional:
+        metadata["provisional"] = f"to be run again: {provisional}"
+    if result.verdict.accepted:
+        metadata["accepted"] = "; ".join(
+            f"{one.check}: {one.reason}" for one in result.verdict.accepted
+        )
+    return AssetMaterialization(
+        asset_key=asset_key,
+        partition=result.key,
+        metadata=metadata,
+        tags={"dagster/code_version": code_version, "dagster/data_version": measures.checksum},
+    )
+
+
+def build_recovered_materialization(
+    asset_key: AssetKey,
+    partition: str,
+    *,
+    uri: str,
+    version: int,
+    rows: int,
+    checksum: str,
+    input_versions: Mapping[str, int | str],
+    code_version: str,
+) -> AssetMaterialization:
+    """The event of a partition whose run died between its commit and its events."""
+    return AssetMaterialization(
+        asset_key=asset_key,
+        partition=partition,
+        metadata={
+            "dagster/partition_row_count": rows,
+            "dagster/uri": uri,
+            "delta_version": version,
+            "checksum": checksum,
+            "input_versions": json.dumps(dict(input_versions)),
+            "recovered_at": MetadataValue.timestamp(datetime.now(tz=UTC)),
+        },
+        tags={"dagster/code_version": code_version, "dagster/data_version": checksum},
+    )
+
+
+def build_evaluations(
+    asset_key: AssetKey, results: Sequence[PartitionResult], *, noteworthy: frozenset[str] | None
+) -> Iterator[AssetCheckEvaluation]:
+    """An evaluation for each partition and check.
+
+    Args:
+        asset_key: the asset.
+        results: partitions after their audit.
+        noteworthy: None within the budget. Beyond it, the keys of partitions that get evaluations
+            even where they pass (recovered ones); others get them only if they failed or warned.
+    """
+    for result in results:
+        for check, findings in result.verdict.findings.items():
+            outcome = find_outcome(findings)
+            folded = noteworthy is not None and result.key not in noteworthy
+            if not findings or (folded and outcome is Outcome.PASSED):
+                continue
+            accepted = [one for one in result.verdict.accepted if one.check == check]
+            metadata: dict[str, float | str] = {}
+            for finding in findings:
+                if finding.value is not None:
+                    metadata[finding.rule] = finding.value
+                metadata[f"{finding.rule} must be"] = f"{finding.bound} ({finding.outcome})"
+            if accepted:
+                metadata["accepted"] = "; ".join(one.reason for one in accepted)
+            failed = outcome is Outcome.FAILED
+            yield AssetCheckEvaluation(
+                asset_key=asset_key,
+                check_name=check.value,
+                passed=outcome is Outcome.PASSED,
+                severity=(
+                    AssetCheckSeverity.ERROR if failed and not accepted else AssetCheckSeverity.WARN
+                ),
+                metadata=metadata,
+                partition=result.key,
+                blocking=failed and not accepted,
+            )
+
+
+def build_summaries(
+    results: Sequence[PartitionResult], checks: Sequence[Check]
+) -> list[AssetCheckResult]:
+    """One result a check for the whole range: how many passed, warned, failed."""
+    return [
+        AssetCheckResult(
+            check_name=check.value,
+            passed=not any(result.verdict.failed(check) for result in results),
+            metadata={
+                "first partition": min((one.key for one in results), default=""),
+                "last partition": max((one.key for one in results), default=""),
+                **_count_outcomes(results, check),
+            },
+        )
+        for check in checks
+    ]
+
+
+def find_outcome(findings: Sequence[Finding]) -> Outcome:
+    """The worst of several."""
+    outcomes = {finding.outcome for finding in findings}
+    for outcome in (Outcome.FAILED, Outcome.WARNED):
+        if outcome in outcomes:
+            return outcome
+    return Outcome.PASSED
+
+
+def _count_outcomes(results: Sequence[PartitionResult], check: Check) -> dict[str, int]:
+    counts = dict.fromkeys((f"partitions {outcome}" for outcome in Outcome), 0)
+    for result in results:
+        counts[f"partitions {find_outcome(result.verdict.findings.get(check, ()))}"] += 1
+    return counts
+
+
+def _describe_measured(result: PartitionResult) -> dict[str, float]:
+    return {
+        finding.rule: finding.value
+        for findings in result.verdict.findings.values()
+        for finding in findings
+        if finding.value is not None and finding.rule != "row_count"
+    }

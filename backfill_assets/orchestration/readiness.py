@@ -1,0 +1,96 @@
+"""Which partitions may be computed: those whose upstream partitions are published.
+
+The Dagster instance knows; a partition that was withheld, or that failed, is not materialized there
+even where an older version of it can still be read.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dagster import AssetKey, DagsterInstance, PartitionMapping, PartitionsDefinition
+from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
+from dagster._core.storage.partition_status_cache import AssetPartitionStatus
+
+REQUIRES_OWN = "backfill_assets/requires_own_partition"
+"""Metadata of an asset: upstream tables of which only the partition of the same key is required."""
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Why partitions can't go, or go with less than they should have; by partition key.
+
+    Attributes:
+        blocked: a required upstream partition is missing, failed or withheld: which, and how.
+        provisional: an upstream partition that may still change the outcome isn't there yet.
+    """
+
+    blocked: Mapping[str, str] = field(default_factory=dict)
+    provisional: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_readiness(
+    instance: DagsterInstance, graph: BaseAssetGraph, asset_key: AssetKey, keys: Sequence[str]
+) -> Readiness:
+    """Looks at the upstream partitions of `keys`, through the asset's partition mappings."""
+    node = graph.get(asset_key)
+    own_suffices = set(node.metadata.get(REQUIRES_OWN, ()))
+    blocked: dict[str, list[str]] = {}
+    provisional: dict[str, list[str]] = {}
+    for upstream_key, mapping in node.partition_mappings.items():
+        needed = find_upstream_keys(graph, asset_key, upstream_key, mapping, keys)
+        upstream = upstream_key.to_user_string()
+        states = _find_states(instance, graph, upstream_key, set().union(*needed.values()))
+        for key, upstream_keys in needed.items():
+            for one in upstream_keys:
+                if one not in states:
+                    continue
+                optional = upstream in own_suffices and one != key
+                reasons = provisional if optional else blocked
+                reasons.setdefault(key, []).append(f"{upstream} {one} is {states[one]}")
+    return Readiness(
+        {key: ", ".join(reasons) for key, reasons in blocked.items()},
+        {key: ", ".join(reasons) for key, reasons in provisional.items()},
+    )
+
+
+def find_upstream_keys(
+    graph: BaseAssetGraph,
+    asset_key: AssetKey,
+    upstream_key: AssetKey,
+    mapping: PartitionMapping,
+    keys: Iterable[str],
+) -> dict[str, list[str]]:
+    """The upstream partitions that each of `keys` maps to, as far as they exist."""
+    downstream_def = _partitions_of(graph, asset_key)
+    upstream_def = _partitions_of(graph, upstream_key)
+    mapped: dict[str, list[str]] = {}
+    for key in keys:
+        result = mapping.get_upstream_mapped_partitions_result_for_partitions(
+            downstream_def.subset_with_partition_keys([key]), downstream_def, upstream_def
+        )
+        mapped[key] = sorted(result.partitions_subset.get_partition_keys())
+    return mapped
+
+
+def _find_states(
+    instance: DagsterInstance, graph: BaseAssetGraph, key: AssetKey, partitions: set[str]
+) -> dict[str, str]:
+    """In words, the partitions that are not materialized."""
+    ordered = sorted(partitions)
+    statuses = instance.get_status_by_partition(key, ordered, _partitions_of(graph, key)) or {}
+    words = {
+        AssetPartitionStatus.FAILED: "failed or withheld",
+        AssetPartitionStatus.IN_PROGRESS: "still in progress",
+        None: "missing",
+    }
+    return {
+        one: words[statuses.get(one)]
+        for one in ordered
+        if statuses.get(one) is not AssetPartitionStatus.MATERIALIZED
+    }
+
+
+def _partitions_of(graph: BaseAssetGraph, key: AssetKey) -> PartitionsDefinition:
+    partitions_def = graph.get(key).partitions_def
+    assert partitions_def is not None, f"{key.to_user_string()} has no partitions"
+    return partitions_def

@@ -1,0 +1,129 @@
+"""Puts right what a killed process leaves behind in the Dagster instance.
+
+The tables need nothing: a commit is there or isn't. But a run killed with -9 stays "started" for
+ever, and a run that died between a commit and its events leaves partitions published that Dagster
+takes for missing.
+"""
+
+import os
+import socket
+
+import psutil
+from dagster import (
+    AssetKey,
+    AssetRecordsFilter,
+    DagsterInstance,
+    DagsterRunStatus,
+    RunsFilter,
+)
+
+from backfill_assets.lake.history import find_latest_publishes, read_commits
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.events import build_recovered_materialization
+from backfill_assets.tables.declarations import Table
+
+HOST_TAG = "backfill_assets/host"
+PROCESS_TAG = "backfill_assets/process"
+
+
+def claim_run(instance: DagsterInstance, run_id: str) -> None:
+    """Notes on the run which process works on it."""
+    process = _describe_process(os.getpid())
+    assert process is not None
+    instance.add_run_tags(run_id, {HOST_TAG: socket.gethostname(), PROCESS_TAG: process})
+
+
+def fail_dead_runs(instance: DagsterInstance) -> list[str]:
+    """Marks runs of this host failed whose process is gone, so that they hold no slot.
+
+    Returns:
+        Their ids.
+    """
+    unfinished = [DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
+    here = RunsFilter(statuses=unfinished, tags={HOST_TAG: socket.gethostname()})
+    dead: list[str] = []
+    for run in instance.get_runs(here):
+        process = run.tags.get(PROCESS_TAG, "")
+        pid = process.partition("@")[0]
+        if not pid.isdigit() or _describe_process(int(pid)) != process:
+            instance.report_run_failed(
+                run,
+                f"its process {process or '(unknown)'} is gone: killed, or the machine restarted",
+            )
+            dead.append(run.run_id)
+    return dead
+
+
+def record_lost_commits(instance: DagsterInstance, warehouse: Warehouse, table: Table) -> list[str]:
+    """Records partitions that a commit published and no event tells of.
+
+    Returns:
+        Their keys.
+    """
+    asset_key = AssetKey([table.layer, table.name])
+    publishes = find_latest_publishes(read_commits(warehouse, table))
+    run_ids = sorted({one.record.run_id for one in publishes.values() if one.record})
+    if not run_ids:
+        return []
+    runs = {run.run_id: run for run in instance.get_runs(RunsFilter(run_ids=run_ids))}
+    lost: list[str] = []
+    for key, commit in publishes.items():
+        record = commit.record
+        assert record is not None
+        run = runs.get(record.run_id)
+        # A run that ended well has recorded all it published; one that still works, will.
+        if run is not None and (run.status is DagsterRunStatus.SUCCESS or not run.is_finished):
+            continue
+        lost.append(key)
+    recorded = _find_recorded_versions(instance, asset_key, lost)
+    lost = [key for key in lost if recorded.get(key, -1) < publishes[key].version]
+    for key in lost:
+        record = publishes[key].record
+        assert record is not None
+        instance.report_runless_asset_event(
+            build_recovered_materialization(
+                asset_key,
+                key,
+                uri=warehouse.uri(table),
+                version=publishes[key].version,
+                rows=record.rows[key],
+                checksum=record.checksums[key],
+                input_versions=record.input_versions,
+                code_version=record.code_version,
+            )
+        )
+    return lost
+
+
+def _find_recorded_versions(
+    instance: DagsterInstance, asset_key: AssetKey, keys: list[str]
+) -> dict[str, int]:
+    """The newest Delta version that an event of each partition tells of."""
+    if not keys:
+        return {}
+    versions: dict[str, int] = {}
+    cursor = None
+    while True:
+        page = instance.fetch_materializations(
+            AssetRecordsFilter(asset_key=asset_key, asset_partitions=keys),
+            limit=1000,
+            cursor=cursor,
+        )
+        for record in page.records:
+            event = record.asset_materialization
+            version = event.metadata.get("delta_version") if event else None
+            if event is not None and event.partition is not None and version is not None:
+                value = version.value
+                assert isinstance(value, int)
+                versions[event.partition] = max(value, versions.get(event.partition, -1))
+        if not page.has_more:
+            return versions
+        cursor = page.cursor
+
+
+def _describe_process(pid: int) -> str | None:
+    """`PID@START`, so that a process that got the number of a dead one isn't taken for it."""
+    try:
+        return f"{pid}@{psutil.Process(pid).create_time():.0f}"
+    except psutil.NoSuchProcess:
+        return None

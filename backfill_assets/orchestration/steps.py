@@ -1,0 +1,211 @@
+"""One step of a run: one table, all partitions of the run's range, chunk by chunk."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
+from dagster._core.storage.partition_status_cache import AssetPartitionStatus
+
+from backfill_assets.errors import PartitionRangeError
+from backfill_assets.lake.slices import Partition
+from backfill_assets.orchestration.events import build_evaluations, build_materialization
+from backfill_assets.orchestration.ranges import build_command, find_ranges
+from backfill_assets.orchestration.readiness import find_readiness, find_upstream_keys
+from backfill_assets.orchestration.recovery import claim_run, fail_dead_runs, record_lost_commits
+from backfill_assets.partitions import build_daily_partitions
+from backfill_assets.publishing.inputs import measure_input_bytes, pin_inputs, split_chunks
+from backfill_assets.publishing.publish import Publisher
+from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.results import PartitionResult, describe_failures, withhold
+from backfill_assets.quality.judging import Acceptance, Check
+from backfill_assets.resources import LakehouseResource, SparkResource
+
+WITHHELD_TAG = "backfill_assets/withheld"
+"""Tag of a run: the asset of which it withheld partitions."""
+
+_LISTED = 50
+
+
+@dataclass
+class StepResult:
+    """What a step came to so far; filled while it runs."""
+
+    results: list[PartitionResult] = field(default_factory=list)
+
+    @property
+    def withheld(self) -> list[PartitionResult]:
+        """The partitions that were not published, ascending."""
+        return sorted((one for one in self.results if one.version is None), key=_key)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step and all it needs.
+
+    Attributes:
+        context: of the asset.
+        recipe: how the table is made.
+        spark: gives the session, once it is needed.
+        lakehouse: landing zone, tables, bounds.
+        acceptances: of the run.
+        now: when the step began, UTC.
+    """
+
+    context: AssetExecutionContext
+    recipe: Recipe
+    spark: SparkResource
+    lakehouse: LakehouseResource
+    acceptances: tuple[Acceptance, ...]
+    now: datetime
+
+    def run(self, outcome: StepResult) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
+        """Publishes what is good, chunk by chunk, and yields the events of each.
+
+        Raises:
+            BackfillError: if nothing can be done at all.
+        """
+        context, warehouse, table = self.context, self.lakehouse.warehouse(), self.recipe.table
+        partitions = self._find_partitions()
+        self._recover()
+        graph = context.repository_def.asset_graph
+        keys = [one.key for one in partitions]
+        readiness = find_readiness(context.instance, graph, context.asset_key, keys)
+        failed_before = self._find_failed(keys)
+        blocked = [
+            withhold(key, "upstream_is_published", why) for key, why in readiness.blocked.items()
+        ]
+        outcome.results += blocked
+        noteworthy = self._fold_passes(len(partitions), failed_before)
+        yield from build_evaluations(context.asset_key, blocked, noteworthy=noteworthy)
+        ready = [one for one in partitions if one.key not in readiness.blocked]
+        if not ready:
+            return
+        pinned = pin_inputs(
+            warehouse,
+            self.recipe,
+            landing_root=self.lakehouse.landing_root,
+            partitions=ready,
+        )
+        publisher = Publisher(
+            spark=self.spark.spark_session,
+            warehouse=warehouse,
+            recipe=self.recipe,
+            landing_root=self.lakehouse.landing_root,
+            run_id=context.run_id,
+            today=self.now.date(),
+            withheld_days=self.lakehouse.withheld_days,
+            acceptances=self.acceptances,
+        )
+        for chunk in split_chunks(
+            ready,
+            measure_input_bytes(warehouse, self.recipe, pinned),
+            max_partitions=self.lakehouse.chunk_partitions,
+            max_bytes=self.lakehouse.chunk_bytes,
+        ):
+            results = publisher.publish_chunk(chunk, pinned)
+            outcome.results += results
+            self._log(results)
+            yield from build_evaluations(context.asset_key, results, noteworthy=noteworthy)
+            for result in results:
+                if result.version is not None:
+                    yield build_materialization(
+                        context.asset_key,
+                        result,
+                        uri=warehouse.uri(table),
+                        code_version=self.recipe.code_version,
+                        provisional=readiness.provisional.get(result.key),
+                    )
+
+    def describe_withheld(self, outcome: StepResult) -> str:
+        """One message: each withheld partition with its reasons, and how to go on."""
+        withheld = outcome.withheld
+        self.context.instance.add_run_tags(
+            self.context.run_id, {WITHHELD_TAG: self.context.asset_key.to_user_string()}
+        )
+        lines = [f"{one.key}: {describe_failures(one.verdict)}" for one in withheld[:_LISTED]]
+        if len(withheld) > _LISTED:
+            lines.append(f"and {len(withheld) - _LISTED} more")
+        published = len(outcome.results) - len(withheld)
+        message = (
+            f"{self.recipe.table.key}: withheld {len(withheld)} of {len(outcome.results)} "
+            f"partitions (the other {published} are published):\n  " + "\n  ".join(lines)
+        )
+        commands = self._build_commands_to_go_on({one.key for one in withheld})
+        if commands:
+            message += "\nTo go on with what does not depend on them:\n  " + "\n  ".join(commands)
+        return message
+
+    def _find_partitions(self) -> tuple[Partition, ...]:
+        keys = self.context.partition_keys
+        if not keys:
+            first, last = self.context.partition_key_range
+            raise PartitionRangeError(
+                f"no partition lies in {first}...{last}: a range is FIRST...LAST, ascending; "
+                "nothing was written"
+            )
+        return build_daily_partitions(keys)
+
+    def _recover(self) -> None:
+        instance, warehouse = self.context.instance, self.lakehouse.warehouse()
+        claim_run(instance, self.context.run_id)
+        for run_id in fail_dead_runs(instance):
+            self.context.log.warning(f"run {run_id} was dead and is marked failed")
+        for table in (*self.recipe.inputs, self.recipe.table):
+            lost = record_lost_commits(instance, warehouse, table)
+            if lost:
+                self.context.log.warning(
+                    f"{table.key}: recorded {len(lost)} partitions that a dead run had published "
+                    f"({lost[0]} … {lost[-1]})"
+                )
+
+    def _find_failed(self, keys: Sequence[str]) -> frozenset[str]:
+        context = self.context
+        partitions_def = context.assets_def.partitions_def
+        assert partitions_def is not None
+        statuses = context.instance.get_status_by_partition(context.asset_key, keys, partitions_def)
+        failed = AssetPartitionStatus.FAILED
+        return frozenset(key for key, status in (statuses or {}).items() if status is failed)
+
+    def _fold_passes(self, partitions: int, failed_before: frozenset[str]) -> frozenset[str] | None:
+        """None if all partitions may have their own evaluations; else those that still may."""
+        checks = len(Check)
+        in_run = partitions * checks * len(self.context.run.asset_selection or [None])
+        return None if in_run <= self.lakehouse.check_events else failed_before
+
+    def _log(self, results: Sequence[PartitionResult]) -> None:
+        published = [one for one in results if one.version is not None]
+        rows = sum(one.measures.rows for one in published)
+        versions = sorted({str(one.version) for one in published})
+        self.context.log.info(
+            f"{self.recipe.table.key}: published {len(published)} of {len(results)} partitions "
+            f"({results[0].key}...{results[-1].key}, {rows:,} rows)"
+            + (f" as version {', '.join(versions)}" if versions else "")
+        )
+        for result in results:
+            if result.verdict.emptied and result.version is not None:
+                self.context.log.warning(
+                    f"{self.recipe.table.key} {result.key}: its source has no records; "
+                    "it is published empty"
+                )
+
+    def _build_commands_to_go_on(self, withheld: set[str]) -> list[str]:
+        """Commands for the run's assets that come next, where they need none of `withheld`."""
+        context = self.context
+        graph = context.repository_def.asset_graph
+        keys = context.partition_keys
+        commands: list[str] = []
+        for child in sorted(graph.get(context.asset_key).child_keys & context.selected_asset_keys):
+            node = graph.get(child)
+            mapping = node.partition_mappings[context.asset_key]
+            needed = find_upstream_keys(graph, child, context.asset_key, mapping, keys)
+            ready = [key for key in keys if not withheld & set(needed[key])]
+            commands += [
+                build_command([child.to_user_string()], first, last)
+                for first, last in find_ranges(keys, ready)
+            ]
+        return commands
+
+
+def _key(result: PartitionResult) -> str:
+    return result.key

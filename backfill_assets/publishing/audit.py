@@ -1,0 +1,153 @@
+"""Computes the partitions of a window once, measures them in one pass, and judges each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from backfill_assets.lake.history import Commit, find_latest_publishes
+from backfill_assets.lake.landing import find_broken_files
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.window import Window
+from backfill_assets.publishing.evolution import add_fields, find_new_fields
+from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.quality.audit_columns import REJECT_REASON
+from backfill_assets.quality.judging import Acceptance, Verdict, judge_partitions
+from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
+from backfill_assets.quality.profiles import PartitionProfile, find_peer_group
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was computed and found.
+
+    Attributes:
+        window: what could be computed; without the partitions of broken files.
+        frame: the persisted rows, with audit columns.
+        measures: by partition key, ascending.
+        verdicts: likewise.
+        broken_files: files that can't be decompressed, by name, with their partition.
+    """
+
+    window: Window
+    frame: DataFrame
+    measures: Mapping[str, PartitionMeasures]
+    verdicts: Mapping[str, Verdict]
+    broken_files: tuple[tuple[Partition, str], ...] = ()
+
+    @property
+    def rows(self) -> DataFrame:
+        """The rows without rejected records."""
+        if REJECT_REASON not in self.frame.columns:
+            return self.frame
+        return self.frame.where(F.col(REJECT_REASON).isNull())
+
+
+@contextmanager
+def audit_window(
+    recipe: Recipe,
+    window: Window,
+    *,
+    commits: Sequence[Commit],
+    acceptances: Sequence[Acceptance],
+) -> Iterator[Audit]:
+    """Audits a window; the frame stays persisted for as long as the context is open.
+
+    New fields of the source become columns of the table here, before anything is published.
+
+    Args:
+        recipe: how the table is made.
+        window: what to compute.
+        commits: of the table when the inputs were pinned, newest first; they hold the baseline.
+        acceptances: of the run.
+    """
+    frame = _persist(recipe, window)
+    broken_files: tuple[tuple[Partition, str], ...] = ()
+    try:
+        try:
+            measures = measure_partitions(frame, recipe.table, window.partitions)
+        except PySparkException:
+            window, broken_files = _split_off_broken_files(window)
+            if not broken_files:
+                raise
+            frame.unpersist()
+            frame = _persist(recipe, window)
+            measures = measure_partitions(frame, recipe.table, window.partitions)
+        source_records = recipe.count_source(window) if recipe.count_source else {}
+        verdicts = _judge(recipe, window, measures, source_records, commits, acceptances)
+        new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
+        if new_fields:
+            add_fields(window, new_fields)
+            window = replace(window, extra_fields=(*window.extra_fields, *new_fields))
+            frame.unpersist()
+            frame = _persist(recipe, window)
+            measures = measure_partitions(frame, recipe.table, window.partitions)
+            verdicts = _judge(recipe, window, measures, source_records, commits, acceptances)
+        yield Audit(window, frame, measures, verdicts, broken_files)
+    finally:
+        frame.unpersist()
+
+
+def _persist(recipe: Recipe, window: Window) -> DataFrame:
+    # By partition value, so that each partition is one file; persisted, so that what is published
+    # is what was measured.
+    return recipe.compute(window).repartition(recipe.table.partition_by).persist()
+
+
+def _split_off_broken_files(window: Window) -> tuple[Window, tuple[tuple[Partition, str], ...]]:
+    """The window without the partitions that have a broken file, and those files by name."""
+    if window.listing is None:
+        return window, ()
+    by_start = {one.slice.start: one for one in window.partitions}
+    broken = tuple(
+        (by_start[file.day], window.listing.landing.relative_name(file.uri))
+        for file in find_broken_files(window.listing)
+    )
+    lost = {partition for partition, _ in broken}
+    left = tuple(one for one in window.partitions if one not in lost)
+    listing = window.listing.restrict([one.slice.start for one in left])  # type: ignore[misc]
+    return replace(window, partitions=left, listing=listing), broken
+
+
+def _judge(
+    recipe: Recipe,
+    window: Window,
+    measures: Mapping[str, PartitionMeasures],
+    source_records: Mapping[str, int],
+    commits: Sequence[Commit],
+    acceptances: Sequence[Acceptance],
+) -> dict[str, Verdict]:
+    published = {
+        key: PartitionProfile.from_json(commit.record.profiles[key])
+        for key, commit in find_latest_publishes(commits).items()
+        if commit.record and key in commit.record.profiles
+    }
+    return judge_partitions(
+        recipe.table,
+        measures,
+        source_records=source_records,
+        published=published,
+        peer_groups={key: find_peer_group(key) for key in (*measures, *published)},
+        source_fields=[field.name for field in recipe.landing_fields],
+        evolved_fields=window.extra_fields,
+        acceptances=acceptances,
+    )
+
+
+def _find_fields_to_add(
+    recipe: Recipe,
+    window: Window,
+    measures: Mapping[str, PartitionMeasures],
+    verdicts: Mapping[str, Verdict],
+) -> list[str]:
+    """New fields of partitions that will be published: a withheld one must not change the table."""
+    seen = (
+        name
+        for key, one in measures.items()
+        if not verdicts[key].withheld
+        for name in one.fields_seen or ()
+    )
+    return find_new_fields(recipe.table, window.extra_fields, seen)

@@ -1,0 +1,126 @@
+"""Pins the inputs of a step, so that what is rewritten meanwhile changes nothing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from backfill_assets.lake.history import (
+    count_rows,
+    find_latest_publishes,
+    read_commits,
+    read_version,
+    sum_bytes,
+)
+from backfill_assets.lake.landing import Landing, LandingListing
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.publishing.recipes import Recipe
+
+
+@dataclass(frozen=True)
+class PinnedInputs:
+    """The inputs as they were when the step began.
+
+    Attributes:
+        base_version: the target's version, read before the inputs were: whatever another run
+            commits later may be from newer inputs than these. -1 if the table doesn't exist.
+        versions: Delta version by the key of the input table.
+        listing: files of the landing zone, for a table that reads it.
+    """
+
+    base_version: int
+    versions: Mapping[str, int]
+    listing: LandingListing | None = None
+
+    def describe(self) -> dict[str, int | str]:
+        """What goes into commits and events: versions, and a fingerprint of the landing files."""
+        if self.listing is None:
+            return dict(self.versions)
+        return {
+            **self.versions,
+            f"landing/{self.listing.landing.dataset}": self.listing.fingerprint(),
+        }
+
+    def restrict(self, partitions: Sequence[Partition]) -> "PinnedInputs":
+        """The same, with only the landing files of `partitions`."""
+        if self.listing is None:
+            return self
+        days = {one.slice.start for one in partitions}
+        return replace(self, listing=self.listing.restrict(days))  # type: ignore[arg-type]
+
+
+def pin_inputs(
+    warehouse: Warehouse,
+    recipe: Recipe,
+    *,
+    landing_root: str,
+    partitions: Sequence[Partition],
+) -> PinnedInputs:
+    """Fixes the versions and files that a step will read.
+
+    Raises:
+        TableError: if an input table doesn't exist.
+    """
+    exists = warehouse.exists(recipe.table)
+    base_version = read_version(warehouse, recipe.table) if exists else -1
+    listing = None
+    if recipe.landing is not None:
+        days = [one.slice.start for one in partitions]
+        listing = Landing(landing_root, recipe.landing).list_files(days)  # type: ignore[arg-type]
+    return PinnedInputs(
+        base_version=base_version,
+        versions={table.key: read_version(warehouse, table) for table in recipe.inputs},
+        listing=listing,
+    )
+
+
+def find_never_landed(warehouse: Warehouse, recipe: Recipe, pinned: PinnedInputs) -> set[str]:
+    """Keys of days without files, now or ever: they have not come, or the path is wrong.
+
+    A day that was consumed before and has no files now is another thing: its data was taken back.
+    """
+    if pinned.listing is None or not pinned.listing.days_without_files:
+        return set()
+    consumed = set(count_rows(warehouse, recipe.table))
+    consumed.update(find_latest_publishes(read_commits(warehouse, recipe.table)))
+    return {day.isoformat() for day in pinned.listing.days_without_files} - consumed
+
+
+def split_chunks(
+    partitions: Sequence[Partition],
+    sizes: Mapping[str, int],
+    *,
+    max_partitions: int,
+    max_bytes: int,
+) -> list[tuple[Partition, ...]]:
+    """Cuts a range into chunks, in order; each within both bounds, but never without a partition.
+
+    Args:
+        partitions: ascending.
+        sizes: bytes of input by key; absent ones count as 0.
+        max_partitions: most partitions of a chunk.
+        max_bytes: most bytes of input of a chunk of more than one partition.
+    """
+    chunks: list[list[Partition]] = []
+    filled = 0
+    for partition in partitions:
+        size = sizes.get(partition.key, 0)
+        if chunks and len(chunks[-1]) < max_partitions and filled + size <= max_bytes:
+            chunks[-1].append(partition)
+            filled += size
+        else:
+            chunks.append([partition])
+            filled = size
+    return [tuple(chunk) for chunk in chunks]
+
+
+def measure_input_bytes(
+    warehouse: Warehouse, recipe: Recipe, pinned: PinnedInputs
+) -> dict[str, int]:
+    """Bytes of input by partition key: landing files of the day, or files of input partitions."""
+    sizes: dict[str, int] = {}
+    for file in pinned.listing.files if pinned.listing else ():
+        sizes[file.day.isoformat()] = sizes.get(file.day.isoformat(), 0) + file.size
+    for table in recipe.inputs:
+        for key, size in sum_bytes(warehouse, table, version=pinned.versions[table.key]).items():
+            sizes[key] = sizes.get(key, 0) + size
+    return sizes

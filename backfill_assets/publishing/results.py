@@ -1,0 +1,48 @@
+"""What became of each partition of a run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from backfill_assets.quality.judging import Check, Finding, Outcome, Verdict
+from backfill_assets.quality.measures import PartitionMeasures
+
+
+@dataclass(frozen=True)
+class PartitionResult:
+    """A partition after its audit.
+
+    Attributes:
+        verdict: all findings.
+        measures: what was measured; all zero where nothing could be.
+        version: the Delta version that published it; None if it was withheld.
+        input_versions: what it was computed from.
+    """
+
+    verdict: Verdict
+    measures: PartitionMeasures = field(default_factory=PartitionMeasures)
+    version: int | None = None
+    input_versions: Mapping[str, int | str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The partition's key."""
+        return self.verdict.partition
+
+
+def withhold(partition: str, rule: str, why: str) -> PartitionResult:
+    """A partition that can't even be computed: the answer to whether it is complete is no."""
+    finding = Finding(rule, None, why, Outcome.FAILED)
+    return PartitionResult(Verdict(partition, {Check.COMPLETE: (finding,)}))
+
+
+def describe_failures(verdict: Verdict) -> str:
+    """Each failed check with what was measured and the bound, in one line."""
+    return "; ".join(
+        f"{check}: {finding.rule}{_describe_value(finding)} ({finding.bound})"
+        for check in verdict.findings
+        for finding in verdict.failed(check)
+    )
+
+
+def _describe_value(finding: Finding) -> str:
+    return "" if finding.value is None else f" = {finding.value:.6g}"

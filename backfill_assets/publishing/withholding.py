@@ -1,0 +1,113 @@
+"""Keeps what isn't published: withheld partitions and rejected records, in tables of their own."""
+
+import datetime as dt
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from backfill_assets.lake.history import count_rows
+from backfill_assets.lake.side_tables import build_quarantine_table, build_withheld_table
+from backfill_assets.lake.slices import Partition, build_predicate
+from backfill_assets.lake.window import Window
+from backfill_assets.lake.writer import append_rows, create_table, delete_rows_before, replace_rows
+from backfill_assets.publishing.results import PartitionResult, describe_failures
+from backfill_assets.quality.audit_columns import REJECT_REASON, REJECTED_LINE
+
+
+def keep_withheld_rows(
+    rows: DataFrame,
+    window: Window,
+    results: Sequence[PartitionResult],
+    *,
+    run_id: str,
+    today: dt.date,
+    retention_days: int,
+) -> None:
+    """Appends the rows of withheld partitions with run and reason; drops what is too old.
+
+    Args:
+        rows: columns of the window's table, of the withheld partitions and maybe others.
+        window: says which table and session.
+        results: the withheld partitions.
+        run_id: the run.
+        today: the UTC day.
+        retention_days: for how many days withheld rows are kept.
+    """
+    side_table = build_withheld_table(window.table)
+    by_key = {one.key: one for one in window.partitions}
+    withheld = [by_key[result.key] for result in results if result.measures.rows]
+    if not withheld:
+        return
+    starts = {by_key[result.key].slice.start: result for result in results}
+    reasons = window.spark.createDataFrame(
+        [(start, one.key, describe_failures(one.verdict)) for start, one in starts.items()],
+        f"`{window.table.partition_by}` {_type_of_partition(window)}, "
+        "partition_key string, reason string",
+    )
+    create_table(window.spark, window.warehouse, side_table)
+    append_rows(
+        rows.where(build_predicate(window.table.partition_by, (one.slice for one in withheld)))
+        .join(F.broadcast(reasons), window.table.partition_by, "inner")
+        .withColumns({"withheld_on": F.lit(today), "run_id": F.lit(run_id)}),
+        warehouse=window.warehouse,
+        table=side_table,
+    )
+    oldest = today - dt.timedelta(days=retention_days)
+    delete_rows_before(window.spark, window.warehouse, side_table, oldest)
+
+
+def keep_rejected_records(
+    frame: DataFrame,
+    window: Window,
+    results: Sequence[PartitionResult],
+    broken_files: Sequence[tuple[Partition, str]],
+    *,
+    run_id: str,
+) -> None:
+    """Replaces the quarantined records of the window's partitions by those of this run.
+
+    Nothing is written where there are none and were none.
+    """
+    side_table = build_quarantine_table(window.table)
+    before = count_rows(window.warehouse, side_table)
+    rejecting = {one.key for one in results if one.measures.rejects}
+    rejecting |= {partition.key for partition, _ in broken_files}
+    touched = [one for one in window.partitions if one.key in rejecting or before.get(one.key)]
+    if not touched:
+        return
+    partition_by = window.table.partition_by
+    unreadable = window.spark.createDataFrame(
+        [(partition.slice.start, name) for partition, name in broken_files],
+        f"`{partition_by}` {_type_of_partition(window)}, source_file string",
+    ).select(
+        partition_by,
+        F.lit(run_id).alias("run_id"),
+        "source_file",
+        F.lit("the file can't be decompressed").alias("reason"),
+        F.lit(None).cast("string").alias("line"),
+    )
+    records = unreadable
+    if REJECT_REASON in frame.columns:
+        rejected = frame.where(F.col(REJECT_REASON).isNotNull()).select(
+            partition_by,
+            F.lit(run_id).alias("run_id"),
+            "source_file",
+            F.col(REJECT_REASON).alias("reason"),
+            F.col(REJECTED_LINE).alias("line"),
+        )
+        records = rejected.unionByName(unreadable)
+    slices = [one.slice for one in touched]
+    create_table(window.spark, window.warehouse, side_table)
+    replace_rows(
+        records.where(build_predicate(partition_by, slices)),
+        warehouse=window.warehouse,
+        table=side_table,
+        slices=slices,
+    )
+
+
+def _type_of_partition(window: Window) -> str:
+    table = window.table
+    (column,) = (one for one in table.columns if one.name == table.partition_by)
+    return column.type
