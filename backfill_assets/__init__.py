@@ -2,8 +2,8 @@
 
 import warnings
 
-# What this project stands on is beta or preview in Dagster, and pinned by the lock. Without this, every
-# command opens with a screen of warnings that a user can do nothing about.
+# What this project stands on is beta or preview in Dagster, and pinned by the lock. Without this,
+# every command opens with a screen of warnings that a user can do nothing about.
 warnings.filterwarnings(
     "ignore",
     message="Parameter `(allow_nonexistent_upstream_partitions|backfill_policy)` of .* in beta",

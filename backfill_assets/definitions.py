@@ -1,13 +1,25 @@
 """Assembles the code location; nothing else is in here."""
 
-from dagster import Definitions, in_process_executor, load_assets_from_modules
+from dagster import AssetsDefinition, Definitions, in_process_executor, load_assets_from_modules
 
+from backfill_assets.asset_checks import build_readable_check
 from backfill_assets.assets import flights
 from backfill_assets.resources import build_resources
+from backfill_assets.sensors import (
+    continue_after_withheld,
+    materialize_range_job,
+    recover_dead_runs,
+)
 from backfill_assets.settings import read_settings
+from backfill_assets.tables.catalog import TABLES
+
+_assets = [one for one in load_assets_from_modules([flights]) if isinstance(one, AssetsDefinition)]
 
 defs = Definitions(
-    assets=load_assets_from_modules([flights]),
+    assets=_assets,
+    asset_checks=[build_readable_check(table, _assets) for table in TABLES],
+    jobs=[materialize_range_job],
+    sensors=[continue_after_withheld, recover_dead_runs],
     resources=build_resources(read_settings()),
     # All steps of a run in one process, so that they share one Spark session.
     executor=in_process_executor,

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
@@ -20,6 +19,7 @@ from backfill_assets.lake.history import (
 )
 from backfill_assets.lake.locks import hold_table_lock
 from backfill_assets.lake.slices import Partition, Slice, build_predicate
+from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Column, Table, build_ddl
 
@@ -244,4 +244,4 @@ def _retry_conflicts() -> Retrying:
 
 def _is_conflict(error: BaseException) -> bool:
     text = f"{type(error).__name__} {error}"
-    return isinstance(error, PySparkException) and any(mark in text for mark in _CONFLICT_MARKS)
+    return isinstance(error, SPARK_ERRORS) and any(mark in text for mark in _CONFLICT_MARKS)

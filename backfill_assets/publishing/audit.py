@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.lake.history import Commit, find_latest_publishes
 from backfill_assets.lake.landing import find_broken_files
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.window import Window
 from backfill_assets.publishing.evolution import add_fields, find_new_fields
 from backfill_assets.publishing.recipes import Recipe
@@ -69,7 +69,7 @@ def audit_window(
     try:
         try:
             measures = measure_partitions(frame, recipe.table, window.partitions)
-        except PySparkException:
+        except SPARK_ERRORS:
             window, broken_files = _split_off_broken_files(window)
             if not broken_files:
                 raise

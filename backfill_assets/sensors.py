@@ -1,0 +1,117 @@
+"""What goes on by itself where the daemon runs."""
+
+from collections.abc import Collection, Iterator
+
+from dagster import (
+    AssetKey,
+    AssetSelection,
+    DagsterInstance,
+    DefaultSensorStatus,
+    RunFailureSensorContext,
+    RunRequest,
+    SensorEvaluationContext,
+    SkipReason,
+    define_asset_job,
+    run_failure_sensor,
+    sensor,
+)
+from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
+
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.ranges import find_ranges
+from backfill_assets.orchestration.readiness import find_readiness
+from backfill_assets.orchestration.recovery import fail_dead_runs, record_lost_commits
+from backfill_assets.orchestration.steps import WITHHELD_TAG
+from backfill_assets.settings import read_settings
+from backfill_assets.tables.catalog import TABLES
+
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
+PARTITION_TAG = "dagster/partition"
+CONTINUES_TAG = "backfill_assets/continues"
+
+materialize_range_job = define_asset_job(
+    "materialize_range",
+    selection=AssetSelection.all(),
+    description="Materializes a range of partitions of some assets in one run.",
+)
+
+
+@run_failure_sensor(
+    default_status=DefaultSensorStatus.RUNNING,
+    request_job=materialize_range_job,
+    minimum_interval_seconds=10,
+)
+def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunRequest | SkipReason]:
+    """Goes on with what does not depend on withheld partitions.
+
+    Dagster stops the downstream steps of a run in which a step withheld something. This requests
+    runs of the same range for the assets that did not get their turn, for the partitions whose
+    upstream is published; once for each failed run.
+    """
+    run = context.dagster_run
+    withheld = run.tags.get(WITHHELD_TAG)
+    first = run.tags.get(RANGE_START_TAG) or run.tags.get(PARTITION_TAG)
+    last = run.tags.get(RANGE_END_TAG) or run.tags.get(PARTITION_TAG)
+    if withheld is None or first is None or last is None:
+        yield SkipReason(f"run {run.run_id} withheld no partitions")
+        return
+    repository = context.repository_def
+    assert repository is not None
+    graph = repository.asset_graph
+    ran = AssetKey.from_user_string(withheld)
+    waiting = find_waiting_assets(graph, ran, run.asset_selection or ())
+    if not waiting:
+        yield SkipReason(f"no asset of run {run.run_id} comes after {withheld}")
+        return
+    for start, end in find_ready_ranges(context.instance, graph, waiting[0], first, last):
+        yield RunRequest(
+            run_key=f"{run.run_id} {start}",
+            asset_selection=waiting,
+            tags={
+                RANGE_START_TAG: start,
+                RANGE_END_TAG: end,
+                CONTINUES_TAG: run.run_id,
+            },
+        )
+
+
+def find_waiting_assets(
+    graph: BaseAssetGraph, ran: AssetKey, selected: Collection[AssetKey]
+) -> list[AssetKey]:
+    """The selected assets downstream of `ran`, upstream ones first."""
+    downstream = AssetSelection.assets(ran).downstream(include_self=False).resolve(graph)
+    return [key for key in graph.toposorted_asset_keys if key in downstream and key in selected]
+
+
+def find_ready_ranges(
+    instance: DagsterInstance, graph: BaseAssetGraph, key: AssetKey, first: str, last: str
+) -> list[tuple[str, str]]:
+    """Ranges of the asset's partitions in `first…last` whose upstream is published."""
+    partitions_def = graph.get(key).partitions_def
+    assert partitions_def is not None
+    keys = [one for one in partitions_def.get_partition_keys() if first <= one <= last]
+    blocked = find_readiness(instance, graph, key, keys).blocked
+    return find_ranges(keys, [one for one in keys if one not in blocked])
+
+
+@sensor(
+    name="recover_dead_runs",
+    minimum_interval_seconds=60,
+    default_status=DefaultSensorStatus.RUNNING,
+    job=materialize_range_job,
+)
+def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
+    """Marks runs failed whose process is gone, and records what they had published.
+
+    A run killed with -9 stays "started" for ever and holds its slot; partitions that it published
+    before its events were stored look as if they were missing.
+    """
+    dead = fail_dead_runs(context.instance)
+    if not dead:
+        return SkipReason("every started run of this host has its process")
+    settings = read_settings()
+    warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
+    lost = {table.key: record_lost_commits(context.instance, warehouse, table) for table in TABLES}
+    found = ", ".join(f"{len(keys)} of {table}" for table, keys in lost.items() if keys)
+    return SkipReason(f"marked {len(dead)} dead runs failed; recorded {found or 'no'} partitions")
