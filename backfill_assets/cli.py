@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,8 @@ from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from backfill_assets.status import PartitionStatus
 
 app = typer.Typer(
@@ -51,16 +54,49 @@ def check() -> None:
     typer.echo(f"ready: Spark {'at ' + settings.spark_remote if settings.spark_remote else 'here'}")
 
 
+_First = Annotated[str, typer.Option("--from", help="First partition key.")]
+_Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]
+_Select = Annotated[
+    str | None, typer.Option(help="Tables, comma-separated, as raw/flights; all if left out.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
 @app.command()
 def status(
-    first: Annotated[str, typer.Option("--from", help="First partition key.")],
-    last: Annotated[str, typer.Option("--to", help="Last partition key, included.")],
-    select: Annotated[
-        str | None, typer.Option(help="Tables, comma-separated: raw/flights,staging/flights")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
+    first: _First,
+    last: _Last,
+    select: _Select = None,
+    as_json: _Json = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Show rows, status and Delta version of each partition and layer."""
+    statuses = _read_statuses(select, first, last)
+    if as_json:
+        _print_json(statuses)
+    else:
+        _print_statuses(statuses)
+
+
+@app.command()
+def missing(
+    first: _First,
+    last: _Last,
+    select: _Select = None,
+    failed: Annotated[bool, typer.Option(help="Leave out what no run ever tried.")] = False,  # noqa: FBT002
+    as_json: _Json = False,  # noqa: FBT002 (an option)
+) -> None:
+    """Print what is missing or failed as ranges: table, then what --partition-range takes."""
+    from backfill_assets.status import find_missing_ranges
+
+    ranges = find_missing_ranges(_read_statuses(select, first, last), only_failed=failed)
+    if as_json:
+        _print_json(ranges)
+    else:
+        for one in ranges:
+            typer.echo(f"{one.table}\t{one.first}...{one.last}")
+
+
+def _read_statuses(select: str | None, first: str, last: str) -> "list[PartitionStatus]":
     _default_dagster_home()
     from dagster import DagsterInstance
 
@@ -70,14 +106,13 @@ def status(
     from backfill_assets.tables.catalog import TABLES, find_table
 
     tables = [find_table(key.strip()) for key in select.split(",")] if select else TABLES
+    warehouse = Warehouse(read_settings().warehouse)
     with DagsterInstance.get() as instance:
-        statuses = read_statuses(
-            instance, defs, Warehouse(read_settings().warehouse), tables, first=first, last=last
-        )
-    if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(one) for one in statuses], indent=2))
-    else:
-        _print_statuses(statuses)
+        return read_statuses(instance, defs, warehouse, tables, first=first, last=last)
+
+
+def _print_json(results: Sequence["DataclassInstance"]) -> None:
+    typer.echo(json.dumps([dataclasses.asdict(one) for one in results], indent=2))
 
 
 def _print_statuses(statuses: "list[PartitionStatus]") -> None:

@@ -11,6 +11,7 @@ from dagster import AssetKey, DagsterInstance, Definitions, PartitionKeyRange, P
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.history import count_rows, find_latest_publishes, read_commits
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.tables.declarations import Table
 
 
@@ -31,6 +32,15 @@ class PartitionStatus:
     status: str
     rows: int | None
     version: int | None
+
+
+@dataclass(frozen=True)
+class MissingRange:
+    """Contiguous partitions of a table that are to be run: first and last key, both included."""
+
+    table: str
+    first: str
+    last: str
 
 
 def read_statuses(
@@ -70,6 +80,26 @@ def read_statuses(
                 )
             )
     return statuses
+
+
+def find_missing_ranges(
+    statuses: Sequence[PartitionStatus], *, only_failed: bool
+) -> list[MissingRange]:
+    """The partitions that are missing or failed, as ranges, by table and in order.
+
+    Args:
+        statuses: all partitions of a range, by table and ascending.
+        only_failed: leave out those that no run ever tried.
+    """
+    wanted = {"failed"} if only_failed else {"failed", "missing"}
+    return [
+        MissingRange(table, first, last)
+        for table in dict.fromkeys(one.table for one in statuses)
+        for first, last in find_ranges(
+            [one.partition for one in statuses if one.table == table],
+            {one.partition for one in statuses if one.table == table and one.status in wanted},
+        )
+    ]
 
 
 def find_keys_in_range(

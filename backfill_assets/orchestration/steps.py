@@ -195,7 +195,8 @@ class Step:
         graph = context.repository_def.asset_graph
         keys = context.partition_keys
         commands: list[str] = []
-        for child in sorted(graph.get(context.asset_key).child_keys & context.selected_asset_keys):
+        in_run = context.run.asset_selection or context.selected_asset_keys
+        for child in sorted(graph.get(context.asset_key).child_keys & in_run):
             node = graph.get(child)
             mapping = node.partition_mappings[context.asset_key]
             needed = find_upstream_keys(graph, child, context.asset_key, mapping, keys)
