@@ -7,6 +7,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from backfill_assets.lake.history import count_rows, read_version
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.partitions import build_daily_partitions
+from backfill_assets.quality.readback import read_back
+from backfill_assets.tables.catalog import TABLES
+
 PROJECT = Path(__file__).parents[1]
 _BIN = Path(sys.executable).parent
 
@@ -36,7 +42,8 @@ class Project:
         home = self.root / "dagster_home"
         home.mkdir(parents=True, exist_ok=True)
         shutil.copy(PROJECT / "dagster.yaml", home)
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("BACKFILL_")}
+        own = ("BACKFILL_", "SPARK_REMOTE")
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(own)}
         return {
             **inherited,
             "DAGSTER_HOME": str(home),
@@ -47,11 +54,28 @@ class Project:
 
     def materialize(self, *keys: str, partitions: str) -> subprocess.CompletedProcess[str]:
         """`dagster asset materialize --partition-range`."""
+        return self.run(*self.materialize_command(*keys, partitions=partitions))
+
+    def materialize_command(self, *keys: str, partitions: str) -> list[str]:
+        """The command of `materialize`."""
         select = ",".join(f'key:"{key}"' for key in keys)
-        return self.run(
-            *("dagster", "asset", "materialize", "-m", "backfill_assets.definitions"),
+        return [
+            *(str(_BIN / "dagster"), "asset", "materialize", "-m", "backfill_assets.definitions"),
             *("--select", select, "--partition-range", partitions),
-        )
+        ]
+
+    def read_checksums(self) -> dict[tuple[str, str], str]:
+        """By table and partition, the checksum of what an independent reader finds now."""
+        warehouse = Warehouse(str(self.warehouse))
+        checksums: dict[tuple[str, str], str] = {}
+        for table in TABLES:
+            counts = count_rows(warehouse, table)
+            if counts:
+                partitions = build_daily_partitions(sorted(counts))
+                version = read_version(warehouse, table)
+                found = read_back(warehouse, table, partitions, version=version)
+                checksums |= {(table.key, key): one.checksum for key, one in found.items()}
+        return checksums
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Any program of the virtual environment; output and errors are captured."""

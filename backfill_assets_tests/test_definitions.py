@@ -43,6 +43,7 @@ def test_all_layers_share_their_partitions_so_that_a_backfill_is_one_run():
     definitions = {GRAPH.get(key).partitions_def for key in GRAPH.get_all_asset_keys()}
     assert len(definitions) == 1
     (days,) = definitions
+    assert days is not None
     keys = days.get_partition_keys()
     assert (keys[0], keys[-1], len(keys)) == ("2013-01-01", "2014-01-01", 366)
 

@@ -1,4 +1,4 @@
-"""January through the real command line, against figures computed from the CSV with pandas alone."""
+"""January through the real command line, against figures that pandas computes from the CSV."""
 
 import importlib.metadata
 import json

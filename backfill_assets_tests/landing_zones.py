@@ -1,0 +1,37 @@
+"""Landing zones for tests: some days of the real sample, and ways to break them."""
+
+import datetime as dt
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def copy_days(sample: Path, target: Path, *, first: str, count: int) -> Path:
+    """Copies `count` landing days from `first` on; returns the new landing root."""
+    for offset in range(count):
+        folder = day_folder(dt.date.fromisoformat(first) + dt.timedelta(days=offset))
+        shutil.copytree(sample / folder, target / folder)
+    return target
+
+
+def day_folder(day: dt.date) -> str:
+    """Where a day's files are, below the landing root."""
+    return f"flights/year={day:%Y}/month={day:%m}/day={day:%d}"
+
+
+def rewrite_records(
+    landing: Path, day: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> None:
+    """Lands a day again with its records changed."""
+    path = landing / day_folder(dt.date.fromisoformat(day)) / "flights.json.gz"
+    records = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    lines = "".join(json.dumps(record) + "\n" for record in change(records))
+    path.write_bytes(gzip.compress(lines.encode(), mtime=0))
+
+
+def double_distances(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A fault that only the drift of a column shows."""
+    return [{**record, "distance": record["distance"] * 2} for record in records]

@@ -1,0 +1,91 @@
+"""All pipeline code against a real Spark Connect server."""
+
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from backfill_assets.settings import read_settings
+from backfill_assets.spark.jars import jar_paths
+from backfill_assets_tests.commands import Project
+from backfill_assets_tests.landing_zones import copy_days, rewrite_records
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def connect_url(tmp_path_factory):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    conf = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.host": "localhost",
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("catalog")),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Not UTC, so that only the session's own settings can make it so.
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+    }
+    server = subprocess.Popen(
+        [
+            str(Path(pyspark.__file__).parent / "bin" / "spark-class"),
+            "org.apache.spark.deploy.SparkSubmit",
+            *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+            *("--jars", ",".join(map(str, jar_paths(read_settings().jars)))),
+            *(word for name, value in conf.items() for word in ("--conf", f"{name}={value}")),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for_port(port, server)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def wait_for_port(port, server, seconds=120):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.5)
+        else:
+            return
+    raise AssertionError("the Spark Connect server did not start")
+
+
+def test_a_range_is_published_the_same_through_spark_connect(connect_url, sample_landing, tmp_path):
+    landing = copy_days(sample_landing, tmp_path / "landing", first="2013-01-01", count=4)
+    # A rejected line and a new field, so that the side tables and the evolution run there too.
+    rewrite_records(landing, "2013-01-02", lambda records: [*records, {"year": "?", "gate": "B7"}])
+    checksums = {}
+    for name, remote in (("connect", connect_url), ("classic", "")):
+        project = Project(tmp_path / name, landing, (("SPARK_REMOTE", remote),))
+        run = project.materialize(
+            "raw/flights",
+            "staging/flights",
+            "features/carrier_delays",
+            partitions="2013-01-01...2013-01-03",
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+        checksums[name] = project.read_checksums()
+    assert checksums["connect"] == checksums["classic"]
+    assert len(checksums["connect"]) == 3 * 3
+
+
+def test_a_server_that_is_not_there_is_one_sentence(sample_landing, tmp_path):
+    project = Project(tmp_path, sample_landing, (("SPARK_REMOTE", "sc://127.0.0.1:9"),))
+    run = project.materialize("raw/flights", partitions="2013-01-01...2013-01-01")
+    assert run.returncode != 0
+    assert "no Spark Connect server answers at SPARK_REMOTE=sc://127.0.0.1:9" in run.stderr
