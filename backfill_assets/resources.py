@@ -58,7 +58,12 @@ class LakehouseResource(ConfigurableResource):
         """The Delta tables."""
         return Warehouse(
             self.warehouse_root,
-            storage_options=self.storage.str_dict(),
+            storage_options={
+                name: str(value)
+                for name, value in self.storage.model_dump(
+                    exclude={"provider"}, exclude_none=True
+                ).items()
+            },
             retention_days=self.retention_days,
         )
 

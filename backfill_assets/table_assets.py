@@ -132,11 +132,10 @@ def table_asset(
             spark: SparkResource,
             lakehouse: LakehouseResource,
         ) -> Iterator[AssetMaterialization | AssetCheckEvaluation | MaterializeResult]:
-            step = Step(
-                context, recipe, spark, lakehouse, config.read_acceptances(), datetime.now(tz=UTC)
-            )
             outcome = StepResult()
             try:
+                acceptances = config.read_acceptances()
+                step = Step(context, recipe, spark, lakehouse, acceptances, datetime.now(tz=UTC))
                 # As a generator, so that a chunk's events are stored before the next begins.
                 yield from step.run(outcome)
             except BackfillError as error:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.samples.flights import land_flights
 from backfill_assets.settings import read_settings
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 
@@ -24,6 +25,14 @@ def spark() -> Iterator[SparkSession]:
     session = start_session({"spark.driver.memory": "1g"})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def sample_landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The year's real flights, landed once; tests copy the days that they change."""
+    root = tmp_path_factory.mktemp("sample_landing")
+    land_flights(str(root))
+    return root
 
 
 @pytest.fixture

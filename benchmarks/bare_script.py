@@ -6,20 +6,25 @@ range and layer. No Dagster, no audit, no persisted frame, no row for each parti
 
 import argparse
 import datetime as dt
-from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from backfill_assets.lake.tables import Table, build_ddl
 from backfill_assets.spark.session import build_spark_conf
-from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
-from backfill_assets.transforms.carrier_delays import WINDOW_DAYS, build_carrier_delays
+from backfill_assets.tables.declarations import Table, build_ddl
+from backfill_assets.tables.flights import (
+    CARRIER_DELAYS,
+    RAW_FLIGHTS,
+    STAGING_FLIGHTS,
+    WINDOW_DAYS,
+)
+from backfill_assets.transforms.carrier_delays import build_carrier_delays
 from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_assets.transforms.staging_flights import build_staging_flights
 
 _DAY = dt.timedelta(days=1)
+_BEGIN = dt.date(2013, 1, 1)
 
 
 class BareScript:
@@ -49,7 +54,7 @@ class BareScript:
             F.to_date(F.concat_ws("-", year, month, day)).alias("landing_date"),
             F.concat(F.lit("flights/"), below_dataset).alias("source_file"),
         )
-        self._overwrite(RAW_FLIGHTS, build_raw_flights(lines), first, last)
+        self._overwrite(RAW_FLIGHTS, build_raw_flights(lines, begin=_BEGIN), first, last)
 
     def write_staging(self, first: dt.date, last: dt.date) -> None:
         """The flights of the days, from what landed on the first of them or later."""
@@ -93,15 +98,14 @@ def _between(column: str, first: dt.date, last: dt.date) -> str:
     return f"`{column}` >= DATE'{first}' AND `{column}` < DATE'{last + _DAY}'"
 
 
-def list_writes(
-    script: BareScript, first: dt.date, last: dt.date, *, day_by_day: bool
-) -> list[tuple[Callable[[dt.date, dt.date], None], dt.date, dt.date]]:
-    """The writes in order: layer by layer, because a day's flights land on later days too."""
-    ranges = [(first, last)]
-    if day_by_day:
-        ranges = [(first + n * _DAY,) * 2 for n in range((last - first).days + 1)]
-    layers = (script.write_raw, script.write_staging, script.write_features)
-    return [(write, *days) for write in layers for days in ranges]
+def list_ranges(
+    first: dt.date, last: dt.date, *, day_by_day: bool
+) -> list[tuple[dt.date, dt.date]]:
+    """The whole range, or each of its days as a range."""
+    if not day_by_day:
+        return [(first, last)]
+    days = (first + number * _DAY for number in range((last - first).days + 1))
+    return [(day, day) for day in days]
 
 
 def main() -> None:
@@ -119,10 +123,11 @@ def main() -> None:
     script = BareScript(spark, options.landing, options.warehouse)
     for table in (RAW_FLIGHTS, STAGING_FLIGHTS, CARRIER_DELAYS):
         script.create_table(table)
-    for write, first, last in list_writes(
-        script, options.first, options.last, day_by_day=options.day_by_day
-    ):
-        write(first, last)
+    ranges = list_ranges(options.first, options.last, day_by_day=options.day_by_day)
+    # Layer by layer, because the flights of a day land on later days too.
+    for write in (script.write_raw, script.write_staging, script.write_features):
+        for first, last in ranges:
+            write(first, last)
     spark.stop()
 
 

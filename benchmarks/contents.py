@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from backfill_assets.lake.history import count_rows
-from backfill_assets.lake.tables import Table
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.tables.declarations import Table
 
 
 class DifferentContentsError(Exception):

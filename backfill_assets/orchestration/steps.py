@@ -92,7 +92,7 @@ class Step:
             warehouse=warehouse,
             recipe=self.recipe,
             landing_root=self.lakehouse.landing_root,
-            run_id=context.run_id,
+            run_id=context.run.run_id,
             today=self.now.date(),
             withheld_days=self.lakehouse.withheld_days,
             acceptances=self.acceptances,
@@ -121,7 +121,7 @@ class Step:
         """One message: each withheld partition with its reasons, and how to go on."""
         withheld = outcome.withheld
         self.context.instance.add_run_tags(
-            self.context.run_id, {WITHHELD_TAG: self.context.asset_key.to_user_string()}
+            self.context.run.run_id, {WITHHELD_TAG: self.context.asset_key.to_user_string()}
         )
         lines = [f"{one.key}: {describe_failures(one.verdict)}" for one in withheld[:_LISTED]]
         if len(withheld) > _LISTED:
@@ -148,7 +148,7 @@ class Step:
 
     def _recover(self) -> None:
         instance, warehouse = self.context.instance, self.lakehouse.warehouse()
-        claim_run(instance, self.context.run_id)
+        claim_run(instance, self.context.run.run_id)
         for run_id in fail_dead_runs(instance):
             self.context.log.warning(f"run {run_id} was dead and is marked failed")
         for table in (*self.recipe.inputs, self.recipe.table):

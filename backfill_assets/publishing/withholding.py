@@ -12,7 +12,7 @@ from backfill_assets.lake.slices import Partition, build_predicate
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import append_rows, create_table, delete_rows_before, replace_rows
 from backfill_assets.publishing.results import PartitionResult, describe_failures
-from backfill_assets.quality.audit_columns import REJECT_REASON, REJECTED_LINE
+from backfill_assets.quality.audit_columns import AUDIT_COLUMNS, REJECT_REASON, REJECTED_LINE
 
 
 def keep_withheld_rows(
@@ -27,7 +27,8 @@ def keep_withheld_rows(
     """Appends the rows of withheld partitions with run and reason; drops what is too old.
 
     Args:
-        rows: columns of the window's table, of the withheld partitions and maybe others.
+        rows: columns of the window's table and maybe audit columns, of the withheld partitions and
+            maybe others.
         window: says which table and session.
         results: the withheld partitions.
         run_id: the run.
@@ -48,6 +49,7 @@ def keep_withheld_rows(
     create_table(window.spark, window.warehouse, side_table)
     append_rows(
         rows.where(build_predicate(window.table.partition_by, (one.slice for one in withheld)))
+        .drop(*AUDIT_COLUMNS)
         .join(F.broadcast(reasons), window.table.partition_by, "inner")
         .withColumns({"withheld_on": F.lit(today), "run_id": F.lit(run_id)}),
         warehouse=window.warehouse,

@@ -14,3 +14,6 @@ FIELD_SEPARATOR = "\x1f"
 
 DUPLICATES = "_duplicates"
 """BIGINT: source records of the same natural key that this row replaced."""
+
+AUDIT_COLUMNS = (REJECT_REASON, REJECTED_LINE, FIELDS_SEEN, DUPLICATES)
+"""All of them."""

@@ -49,9 +49,11 @@ def build_spark_conf(
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Short-lived JVMs don't live to see the second compiler's code pay for its making.
+        # Short-lived JVMs don't live to see the second compiler's code pay for its making. Without
+        # it Java reserves 48 MB for code, which are full after some dozens of steps; then it stops
+        # compiling at all.
         "spark.driver.extraJavaOptions": (
-            "-XX:TieredStopAtLevel=1 -Duser.timezone=UTC "
+            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Duser.timezone=UTC "
             f"-Dlog4j2.configurationFile={_log4j_file()}"
         ),
         **_SQL_CONF,

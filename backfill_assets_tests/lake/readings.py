@@ -2,13 +2,15 @@
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets.lake.history import read_version
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.tables import Column, Table, build_ddl, required
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import Provenance, PublishedContent, overwrite_partitions
+from backfill_assets.tables.declarations import Column, Table, build_ddl, required
 
 READINGS = Table(
     layer="raw",
@@ -39,9 +41,19 @@ def build_frame(spark: SparkSession, rows: Iterable[ReadingRow]) -> DataFrame:
 
 
 def overwrite_readings(
-    spark: SparkSession, warehouse: Warehouse, days: Sequence[Partition], rows: list[ReadingRow]
+    spark: SparkSession,
+    warehouse: Warehouse,
+    days: Sequence[Partition],
+    rows: list[ReadingRow],
+    *,
+    run_id: str = "run-1",
+    base_version: int | None = None,
 ) -> int:
-    """Publishes `rows` as the contents of `days`; returns the version."""
+    """Publishes `rows` as the contents of `days`, by default computed from the newest version.
+
+    Returns:
+        The version of the commit.
+    """
     counts = {day.key: sum(row[0].isoformat() == day.key for row in rows) for day in days}
     return overwrite_partitions(
         build_frame(spark, rows),
@@ -51,7 +63,8 @@ def overwrite_readings(
         content=PublishedContent(
             rows=counts, checksums={key: f"{counts[key]:016x}" for key in counts}
         ),
-        provenance=PROVENANCE,
+        provenance=replace(PROVENANCE, run_id=run_id),
+        base_version=read_version(warehouse, READINGS) if base_version is None else base_version,
     )
 
 

@@ -2,18 +2,23 @@
 
 import dataclasses
 import datetime as dt
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
 from backfill_assets.errors import TableError
+from backfill_assets.lake.commits import CommitRecord
 from backfill_assets.lake.history import (
+    Commit,
     count_rows,
+    find_changed_partitions,
     find_commit,
     find_latest_publishes,
     read_commits,
     read_version,
+    sum_bytes,
 )
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets_tests.lake.readings import READINGS
@@ -44,7 +49,18 @@ def test_rows_are_counted_per_partition_over_all_files(warehouse: Warehouse) -> 
     for day, rows in ((1, 3), (2, 1), (1, 2)):
         append(warehouse, dt.date(2013, 1, day), rows, None)
     assert count_rows(warehouse, READINGS) == {"2013-01-01": 5, "2013-01-02": 1}
+    assert count_rows(warehouse, READINGS, version=0) == {"2013-01-01": 3}
     assert read_version(warehouse, READINGS) == 2
+
+
+def test_bytes_are_summed_per_partition(warehouse: Warehouse) -> None:
+    for day in (1, 2, 1):
+        append(warehouse, dt.date(2013, 1, day), 10, None)
+    sizes = {
+        day: sum(path.stat().st_size for path in Path(warehouse.uri(READINGS)).glob(f"day={day}/*"))
+        for day in ("2013-01-01", "2013-01-02")
+    }
+    assert sum_bytes(warehouse, READINGS, version=2) == sizes
 
 
 def test_commits_come_newest_first_and_foreign_ones_without_record(warehouse: Warehouse) -> None:
@@ -53,7 +69,8 @@ def test_commits_come_newest_first_and_foreign_ones_without_record(warehouse: Wa
         append(warehouse, day, 1, user_metadata)
     commits = read_commits(warehouse, READINGS)
     assert [(one.version, one.record) for one in commits] == [(2, None), (1, None), (0, RECORD)]
-    assert [one.version for one in read_commits(warehouse, READINGS, limit=2)] == [2, 1]
+    assert [one.version for one in read_commits(warehouse, READINGS, after=0)] == [2, 1]
+    assert read_commits(warehouse, READINGS, after=2) == []
     assert abs(commits[0].committed_at - dt.datetime.now(tz=dt.UTC)) < dt.timedelta(minutes=5)
 
 
@@ -68,3 +85,23 @@ def test_commit_is_found_by_its_id_and_partitions_by_their_latest(warehouse: War
     assert find_commit(commits, "unknown") is None
     versions = {key: one.version for key, one in find_latest_publishes(commits).items()}
     assert versions == {"2013-01-01": 0, "2013-01-02": 1, "2013-01-03": 1}
+
+
+@pytest.mark.parametrize(
+    ("operation", "record", "changed"),
+    [
+        ("WRITE", RECORD, {"2013-01-02"}),
+        ("WRITE", dataclasses.replace(RECORD, run_id="own"), set()),
+        ("WRITE", None, {"2013-01-02", "2013-01-03"}),
+        ("DELETE", None, {"2013-01-02", "2013-01-03"}),
+        ("RESTORE", None, {"2013-01-02", "2013-01-03"}),
+        ("OPTIMIZE", None, set()),
+        ("VACUUM END", None, set()),
+    ],
+)
+def test_partitions_are_changed_by_other_runs_and_by_hand(
+    operation: str, record: CommitRecord | None, changed: set[str]
+) -> None:
+    commit = Commit(7, dt.datetime.now(tz=dt.UTC), operation, record)
+    keys = ["2013-01-02", "2013-01-03"]
+    assert find_changed_partitions([commit], keys, run_id="own") == changed

@@ -106,6 +106,17 @@ def test_unchanged_files_pass_the_check(tmp_path: Path) -> None:
     listing.check_unchanged()
 
 
+def test_part_of_a_listing_knows_only_its_days(tmp_path: Path) -> None:
+    for day in DAYS[:2]:
+        land(tmp_path, day, "a.json")
+    listing = list_events(tmp_path)
+    part = listing.restrict([DAYS[1], DAYS[2]])
+    assert part == list_events(tmp_path, DAYS[1:])
+    assert part.days_without_files == (DAYS[2],)
+    land(tmp_path, DAYS[0], "late.json")
+    part.check_unchanged()
+
+
 @pytest.mark.parametrize("change", ["rewritten", "added", "removed"])
 def test_changed_files_fail_the_check_with_their_day(tmp_path: Path, change: str) -> None:
     for day in DAYS:
@@ -130,8 +141,9 @@ def test_only_broken_gzip_files_are_found(tmp_path: Path) -> None:
     land(tmp_path, DAYS[1], "truncated.json.gz", content[:-5])
     land(tmp_path, DAYS[1], "flipped.json.gz", content[:20] + b"\xff\xff" + content[22:])
     land(tmp_path, DAYS[2], "unpacked.json.gz", b'{"id":1}\n')
-    assert find_broken_files(list_events(tmp_path)) == [
-        "events/year=2013/month=01/day=02/flipped.json.gz",
-        "events/year=2013/month=01/day=02/truncated.json.gz",
-        "events/year=2013/month=01/day=03/unpacked.json.gz",
+    broken = find_broken_files(list_events(tmp_path))
+    assert [(file.day, Path(file.uri).name) for file in broken] == [
+        (DAYS[1], "flipped.json.gz"),
+        (DAYS[1], "truncated.json.gz"),
+        (DAYS[2], "unpacked.json.gz"),
     ]

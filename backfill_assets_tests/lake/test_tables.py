@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.types import DateType, StringType, StructType
 
-from backfill_assets.lake.tables import Column, Table, build_ddl, required
+from backfill_assets.tables.declarations import Column, Table, build_ddl, required
 from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
 
 DAY = required("day", "DATE", "Day")

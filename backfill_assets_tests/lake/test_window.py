@@ -150,3 +150,26 @@ def test_table_without_landing_zone_has_none_to_read(
 ) -> None:
     with pytest.raises(LandingError, match="declares no landing zone"):
         build_window(spark, warehouse, WEEK).read_landing()
+
+
+def test_landed_lines_are_counted_by_partition(
+    spark: SparkSession, warehouse: Warehouse, landing: Landing
+) -> None:
+    land(landing, "2013-01-01", "a.json", b'{"id":1}\nnot JSON\n\n')
+    land(landing, "2013-01-01", "b.json.gz", gzip.compress(b'{"id":3}\n'))
+    land(landing, "2013-01-03", "c.json", b'{"id":4}\n')
+    window = build_window(spark, warehouse, WEEK[:3], landing=landing)
+    assert window.count_landing() == {"2013-01-01": 3, "2013-01-02": 0, "2013-01-03": 1}
+
+
+def test_input_rows_are_counted_over_each_partitions_own_window(
+    spark: SparkSession, warehouse: Warehouse, version: int
+) -> None:
+    window = build_window(spark, warehouse, (*WEEK[:2], WEEK[6]), version=version)
+    overwrite_readings(spark, warehouse, WEEK, [])
+    assert window.count_input(READINGS) == {"2013-01-01": 2, "2013-01-02": 2, "2013-01-07": 2}
+    assert window.count_input(READINGS, days_before=2) == {
+        "2013-01-01": 2,
+        "2013-01-02": 4,
+        "2013-01-07": 6,
+    }

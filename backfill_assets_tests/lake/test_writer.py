@@ -10,7 +10,12 @@ from pyspark.sql import SparkSession
 from backfill_assets.lake.history import read_commits
 from backfill_assets.lake.slices import Partition, build_predicate
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.writer import PublishedContent, create_table, overwrite_partitions
+from backfill_assets.lake.writer import (
+    PartitionsChangedError,
+    PublishedContent,
+    create_table,
+    overwrite_partitions,
+)
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import (
     PROVENANCE,
@@ -152,6 +157,7 @@ def test_content_must_describe_exactly_the_partitions(
             partitions=WEEK[:2],
             content=content,
             provenance=PROVENANCE,
+            base_version=0,
         )
 
 
@@ -159,6 +165,44 @@ def test_overwrite_of_no_partitions_is_refused(spark: SparkSession, published: W
     with pytest.raises(ValueError, match="no partitions"):
         overwrite_readings(spark, published, (), [])
     assert read_rows(published) == build_rows(WEEK, "old")
+
+
+def test_partitions_that_another_run_changed_are_refused(
+    spark: SparkSession, published: Warehouse
+) -> None:
+    base = published.open(READINGS).version()
+    others = build_rows(WEEK[3:6], "of the other run")
+    overwrite_readings(spark, published, WEEK[3:6], others, run_id="run-2")
+    before = read_rows(published)
+    with pytest.raises(PartitionsChangedError) as caught:
+        rows = build_rows(WEEK[2:5], "stale")
+        overwrite_readings(spark, published, WEEK[2:5], rows, base_version=base)
+    assert caught.value.keys == {"2013-01-04", "2013-01-05"}
+    assert published.open(READINGS).version() == base + 1
+    assert read_rows(published) == before
+
+
+def test_other_partitions_and_own_commits_since_then_do_not_matter(
+    spark: SparkSession, published: Warehouse
+) -> None:
+    base = published.open(READINGS).version()
+    overwrite_readings(spark, published, WEEK[5:], build_rows(WEEK[5:], "b"), run_id="run-2")
+    overwrite_readings(spark, published, WEEK[:2], build_rows(WEEK[:2], "a"))
+    again = build_rows(WEEK[:3], "again")
+    overwrite_readings(spark, published, WEEK[:3], again, base_version=base)
+    expected = again + build_rows(WEEK[3:5], "old") + build_rows(WEEK[5:], "b")
+    assert read_rows(published) == expected
+
+
+def test_rows_changed_by_hand_since_then_are_refused(
+    spark: SparkSession, published: Warehouse
+) -> None:
+    base = published.open(READINGS).version()
+    spark.sql(f"DELETE FROM delta.`{published.uri(READINGS)}` WHERE id = 0")
+    with pytest.raises(PartitionsChangedError) as caught:
+        rows = build_rows(WEEK[:2], "stale")
+        overwrite_readings(spark, published, WEEK[:2], rows, base_version=base)
+    assert caught.value.keys == {"2013-01-01", "2013-01-02"}
 
 
 def test_reader_sees_old_or_new_and_never_a_mix(spark: SparkSession, published: Warehouse) -> None:

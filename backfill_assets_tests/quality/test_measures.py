@@ -4,21 +4,25 @@ import datetime as dt
 
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.tables import build_ddl
-from backfill_assets.quality.audit_columns import REJECT_REASON, UNKNOWN_FIELDS
+from backfill_assets.quality.audit_columns import (
+    DUPLICATES,
+    FIELD_SEPARATOR,
+    FIELDS_SEEN,
+    REJECT_REASON,
+)
 from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
+from backfill_assets.tables.declarations import Column, Table, build_ddl, required
+from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Values
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import READINGS, build_frame, build_rows
 
 DAYS = build_days("2013-01-01", 3)
-NOTHING = PartitionMeasures(
-    rows=0, checksum="0000000000000000", rejects=0, reject_example=None, unknown_fields=()
-)
+NOTHING = PartitionMeasures(rows=0, checksum="0000000000000000")
 PARSED_SCHEMA = (
     f"{build_ddl(READINGS.columns, constraints=False)}, source_file STRING, "
-    f"{REJECT_REASON} STRING, {UNKNOWN_FIELDS} ARRAY<STRING>"
+    f"{REJECT_REASON} STRING, {FIELDS_SEEN} STRING"
 )
-Parsed = tuple[dt.date, int | None, str | None, str, str | None, list[str]]
+Parsed = tuple[dt.date, int | None, str | None, str, str | None, str]
 
 
 def test_rows_are_counted_per_partition(spark: SparkSession) -> None:
@@ -43,29 +47,87 @@ def test_equal_rows_of_another_day_have_another_checksum(spark: SparkSession) ->
     assert len({one.checksum for one in measures.values()}) == len(DAYS)
 
 
-def test_rejects_and_unknown_fields_are_told_by_partition(spark: SparkSession) -> None:
+def test_rejects_are_told_by_partition(spark: SparkSession) -> None:
     first, second, third = (dt.date(2013, 1, day) for day in (1, 2, 3))
     parsed: list[Parsed] = [
-        (first, 1, "x", "a.json", None, ["extra", "b"]),
-        (first, None, None, "a.json", "not JSON", []),
-        (first, None, None, "a.json", "not JSON", ["c", "b"]),
-        (second, 1, "x", "b.json", None, []),
-        (third, None, None, "c.json", "not JSON", []),
+        (first, 1, "x", "a.json", None, "id"),
+        (first, None, None, "b.json", "not JSON", ""),
+        (first, None, None, "a.json", "not JSON", ""),
+        (second, 1, "x", "b.json", None, "id"),
+        (third, None, None, "c.json", "`id` is missing", "value"),
     ]
     measures = measure_partitions(spark.createDataFrame(parsed, PARSED_SCHEMA), READINGS, DAYS)
     one, two, three = measures.values()
     assert (one.rows, one.rejects, one.reject_example) == (1, 2, "a.json: not JSON")
-    assert one.unknown_fields == ("b", "c", "extra")
-    assert (two.rows, two.rejects, two.reject_example, two.unknown_fields) == (1, 0, None, ())
-    assert (three.rows, three.rejects, three.checksum) == (0, 1, NOTHING.checksum)
+    assert (two.rows, two.rejects, two.reject_example) == (1, 0, None)
+    assert (three.rows, three.rejects) == (0, 1)
+    assert three.reject_example == "c.json: `id` is missing"
+    assert three.checksum == NOTHING.checksum
+
+
+def test_fields_of_all_records_are_gathered_by_partition(spark: SparkSession) -> None:
+    first, second = (dt.date(2013, 1, day) for day in (1, 2))
+    parsed: list[Parsed] = [
+        (first, 1, "x", "a.json", None, FIELD_SEPARATOR.join(("id", "value"))),
+        (first, None, None, "a.json", "`id` is missing", FIELD_SEPARATOR.join(("value", "wind"))),
+        (second, None, None, "a.json", "not JSON", ""),
+    ]
+    measures = measure_partitions(spark.createDataFrame(parsed, PARSED_SCHEMA), READINGS, DAYS)
+    assert [one.fields_seen for one in measures.values()] == [
+        {"id", "value", "wind"},
+        frozenset(),
+        None,
+    ]
 
 
 def test_rejected_rows_do_not_change_the_checksum(spark: SparkSession) -> None:
-    good: Parsed = (dt.date(2013, 1, 1), 1, "x", "a.json", None, [])
-    bad: Parsed = (dt.date(2013, 1, 1), None, None, "a.json", "not JSON", [])
+    good: Parsed = (dt.date(2013, 1, 1), 1, "x", "a.json", None, "id")
+    bad: Parsed = (dt.date(2013, 1, 1), None, None, "a.json", "not JSON", "")
     with_reject = spark.createDataFrame([good, bad], PARSED_SCHEMA)
     plain = build_frame(spark, [(dt.date(2013, 1, 1), 1, "x")])
     assert (
         measure_partitions(with_reject, READINGS, DAYS)["2013-01-01"].checksum
         == measure_partitions(plain, READINGS, DAYS)["2013-01-01"].checksum
     )
+
+
+def test_rows_that_share_a_key_are_counted_beyond_the_first(spark: SparkSession) -> None:
+    rows = build_rows(DAYS[:2], "x", ids=3) + 2 * build_rows(DAYS[:1], "y", ids=1)
+    measures = measure_partitions(build_frame(spark, rows), READINGS, DAYS)
+    assert [one.key_duplicates for one in measures.values()] == [2, 0, 0]
+
+
+RULED = Table(
+    layer="raw",
+    name="ruled",
+    partition_by="day",
+    columns=(
+        required("day", "DATE", "Day"),
+        Column("delay", "INT", "Minutes"),
+        Column("count", "BIGINT", "Source records"),
+    ),
+    rules=(
+        Nulls("delay"),
+        Values("delay", -10, 10),
+        Reconciled(total_of="count"),
+        Drift("delay", edges=(0, 5)),
+    ),
+)
+
+
+def test_rules_get_the_figures_that_they_ask_for(spark: SparkSession) -> None:
+    first, second = (dt.date(2013, 1, day) for day in (1, 2))
+    delays = [None, None, -11, -10, -1, 0, 4, 5, 10, 11]
+    rows = [(first, delay, 2, None, 1) for delay in delays]
+    rows += [(first, None, None, "rejected", 0), (second, None, None, None, 0)]
+    schema = f"{build_ddl(RULED.columns, constraints=False)}, {REJECT_REASON} STRING"
+    frame = spark.createDataFrame(rows, f"{schema}, {DUPLICATES} BIGINT")
+    measures = measure_partitions(frame.selectExpr("*", "'a' source_file"), RULED, DAYS)
+    one, two, three = measures.values()
+    assert (one.rows, one.duplicates_dropped, one.key_duplicates) == (10, 10, 0)
+    assert (one.nulls, one.out_of_range) == ({"delay": 2}, {"delay": 2})
+    assert one.totals == {"count": 20}
+    assert one.histograms == {"delay": (3, 2, 3, 2)}
+    assert (two.rows, two.nulls, two.totals) == (1, {"delay": 1}, {"count": 0})
+    assert two.histograms == {"delay": (0, 0, 0, 1)}
+    assert three == NOTHING

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from backfill_assets.lake.tables import build_ddl
+from backfill_assets.tables.declarations import build_ddl
 from backfill_assets.tables.flights import CARRIER_DELAYS, STAGING_FLIGHTS
 from backfill_assets.transforms.carrier_delays import build_carrier_delays
 

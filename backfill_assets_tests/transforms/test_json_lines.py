@@ -6,9 +6,14 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from backfill_assets.lake.tables import Column, build_ddl, required
-from backfill_assets.quality.audit_columns import REJECT_REASON, UNKNOWN_FIELDS
-from backfill_assets.transforms.json_lines import parse_json_lines
+from backfill_assets.quality.audit_columns import (
+    FIELD_SEPARATOR,
+    FIELDS_SEEN,
+    REJECT_REASON,
+    REJECTED_LINE,
+)
+from backfill_assets.tables.declarations import Column, build_ddl, required
+from backfill_assets.transforms.json_lines import keep_rejected_lines, parse_json_lines
 
 FIELDS = (
     required("id", "INT", "Number"),
@@ -33,15 +38,16 @@ def test_good_lines_become_typed_rows(spark: SparkSession) -> None:
         ("b", ' {"name":"","id":2}\t'),
     ]
     parsed = parse_json_lines(spark.createDataFrame(lines, "file string, value string"), FIELDS)
+    seen = FIELD_SEPARATOR.join(("id", "name", "delay", "note", "at"))
     expected: list[tuple[Any, ...]] = [
-        ("a", 1, "x", -5, "é", "2013-07-01 04:00:00", None, []),
-        ("b", 2, "", None, None, None, None, []),
+        ("a", 1, "x", -5, "é", "2013-07-01 04:00:00", None, seen),
+        ("b", 2, "", None, None, None, None, FIELD_SEPARATOR.join(("name", "id"))),
     ]
     columns = build_ddl(FIELDS, constraints=False).replace("`at` TIMESTAMP", "`at` STRING")
-    schema = f"file STRING, {columns}, {REJECT_REASON} STRING, {UNKNOWN_FIELDS} ARRAY<STRING>"
+    schema = f"file STRING, {columns}, {REJECT_REASON} STRING, {FIELDS_SEEN} STRING"
     assert dict(parsed.dtypes)["at"] == "timestamp"
     assertDataFrameEqual(
-        parsed.withColumn("at", parsed["at"].cast("string")),
+        parsed.drop(REJECTED_LINE).withColumn("at", parsed["at"].cast("string")),
         spark.createDataFrame(expected, schema),
     )
 
@@ -68,6 +74,7 @@ def test_good_lines_become_typed_rows(spark: SparkSession) -> None:
 def test_line_that_is_not_one_object_is_rejected(spark: SparkSession, line: str) -> None:
     (row,) = parse_lines(spark, line)
     assert row[REJECT_REASON] == NOT_ONE_OBJECT
+    assert row[REJECTED_LINE] == line
     assert [row[field.name] for field in FIELDS] == [None] * len(FIELDS)
 
 
@@ -105,15 +112,30 @@ def test_optional_field_may_be_null_or_absent(spark: SparkSession) -> None:
     ]
 
 
-def test_unknown_fields_are_reported_and_do_not_reject(spark: SparkSession) -> None:
+def test_all_fields_of_a_record_are_reported_and_unknown_ones_do_not_reject(
+    spark: SparkSession,
+) -> None:
     rows = parse_lines(
         spark,
         '{"id": 1, "name": "x", "wind": 3, "ID": {"deep": 1}}',
         '{"id": 2, "name": "x", "gate": null}',
-        '{"id": 3, "name": "x"}',
+        '{"id": "three", "name": "x"}',
+        "{",
     )
-    assert [row[REJECT_REASON] for row in rows] == [None] * 3
-    assert [sorted(row[UNKNOWN_FIELDS]) for row in rows] == [["ID", "wind"], ["gate"], []]
+    assert [row[REJECT_REASON] is None for row in rows] == [True, True, False, False]
+    assert [set(row[FIELDS_SEEN].split(FIELD_SEPARATOR)) for row in rows] == [
+        {"id", "name", "wind", "ID"},
+        {"id", "name", "gate"},
+        {"id", "name"},
+        {""},
+    ]
+
+
+def test_lines_are_kept_of_rejected_records_only(spark: SparkSession) -> None:
+    lines = [('{"id": 1, "name": "x"}',), ('{"id": 2}',)]
+    parsed = parse_json_lines(spark.createDataFrame(lines, "value string"), FIELDS)
+    kept = {row.id: row[REJECTED_LINE] for row in keep_rejected_lines(parsed).collect()}
+    assert kept == {1: None, 2: '{"id": 2}'}
 
 
 def test_one_bad_line_leaves_its_neighbours_alone(spark: SparkSession) -> None:

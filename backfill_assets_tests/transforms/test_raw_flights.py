@@ -2,16 +2,23 @@
 
 import datetime as dt
 import json
+from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from backfill_assets.quality.audit_columns import REJECT_REASON, UNKNOWN_FIELDS
+from backfill_assets.quality.audit_columns import (
+    FIELD_SEPARATOR,
+    FIELDS_SEEN,
+    REJECT_REASON,
+    REJECTED_LINE,
+)
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets.transforms.raw_flights import build_raw_flights
 
+BEGIN = dt.date(2012, 1, 1)
 LANDED = dt.date(2013, 1, 2)
-FLIGHT = {
+FLIGHT: dict[str, Any] = {
     "year": 2013,
     "month": 1,
     "day": 1,
@@ -23,11 +30,14 @@ FLIGHT = {
 }
 
 
-def build_rows(spark: SparkSession, *lines: str) -> list[Row]:
+def build_rows(spark: SparkSession, *lines: str, extra_fields: tuple[str, ...] = ()) -> list[Row]:
     landed = [(line, LANDED, "flights/a.json") for line in lines]
     schema = "value string, landing_date date, source_file string"
-    frame = build_raw_flights(spark.createDataFrame(landed, schema))
-    assert frame.columns == [*RAW_FLIGHTS.column_names, REJECT_REASON, UNKNOWN_FIELDS]
+    frame = build_raw_flights(
+        spark.createDataFrame(landed, schema), begin=BEGIN, extra_fields=extra_fields
+    )
+    audit_columns = [REJECT_REASON, REJECTED_LINE, FIELDS_SEEN]
+    assert frame.columns == [*RAW_FLIGHTS.column_names, *extra_fields, *audit_columns]
     return frame.collect()
 
 
@@ -36,33 +46,52 @@ def test_record_gets_its_flight_date_landing_day_and_file(spark: SparkSession) -
     assert (row.flight_date, row.landing_date) == (dt.date(2013, 1, 1), LANDED)
     assert row.source_file == "flights/a.json"
     assert (row.carrier, row.flight, row.dep_delay, row.arr_delay) == ("UA", 1545, 2, None)
-    assert row[REJECT_REASON] is None
+    assert (row[REJECT_REASON], row[REJECTED_LINE]) == (None, None)
 
 
 def test_equal_records_stay_two_rows(spark: SparkSession) -> None:
     assert len(build_rows(spark, json.dumps(FLIGHT), json.dumps(FLIGHT))) == 2
 
 
+def test_date_that_cannot_be_is_rejected_with_its_line(spark: SparkSession) -> None:
+    no_date = "`year`, `month`, `day` are no date"
+    reasons = {
+        json.dumps({**FLIGHT, "month": 13}): no_date,
+        json.dumps({**FLIGHT, "day": 0}): no_date,
+        json.dumps({**FLIGHT, "month": 2, "day": 29}): no_date,
+        json.dumps({**FLIGHT, "day": 3}): "the flight date is after the landing day",
+        json.dumps({**FLIGHT, "year": 2011, "month": 12, "day": 31}): (
+            "the flight date is before 2012-01-01"
+        ),
+    }
+    rows = build_rows(spark, *reasons)
+    assert {row[REJECTED_LINE]: row[REJECT_REASON] for row in rows} == reasons
+    assert {row.landing_date for row in rows} == {LANDED}
+
+
 @pytest.mark.parametrize(
-    "change", [{"month": 13}, {"day": 0}, {"month": 2, "day": 29}, {"month": 2, "day": 30}]
+    "date",
+    [dt.date(2012, 1, 1), dt.date(2012, 2, 29), dt.date(2013, 1, 2)],
+    ids=["first day", "leap day", "landing day"],
 )
-def test_date_that_does_not_exist_is_rejected(spark: SparkSession, change: dict[str, int]) -> None:
-    (row,) = build_rows(spark, json.dumps({**FLIGHT, **change}))
-    assert row[REJECT_REASON] == "`year`, `month`, `day` are no date"
-    assert row.landing_date == LANDED
-
-
-def test_leap_day_is_a_date(spark: SparkSession) -> None:
-    (row,) = build_rows(spark, json.dumps({**FLIGHT, "year": 2012, "month": 2, "day": 29}))
-    assert (row.flight_date, row[REJECT_REASON]) == (dt.date(2012, 2, 29), None)
+def test_date_that_may_be_is_kept(spark: SparkSession, date: dt.date) -> None:
+    parts = {"year": date.year, "month": date.month, "day": date.day}
+    (row,) = build_rows(spark, json.dumps({**FLIGHT, **parts}))
+    assert (row.flight_date, row[REJECT_REASON]) == (date, None)
 
 
 def test_reason_of_the_parser_comes_before_the_missing_date(spark: SparkSession) -> None:
-    missing, broken = build_rows(spark, json.dumps({**FLIGHT, "year": None}), "{")
-    assert missing[REJECT_REASON] == "`year` is missing"
-    assert broken[REJECT_REASON] == "the line is not one JSON object"
+    without_year = json.dumps({**FLIGHT, "year": None})
+    rows = build_rows(spark, without_year, "{")
+    assert {row[REJECTED_LINE]: row[REJECT_REASON] for row in rows} == {
+        without_year: "`year` is missing",
+        "{": "the line is not one JSON object",
+    }
 
 
-def test_unknown_fields_are_passed_on(spark: SparkSession) -> None:
-    (row,) = build_rows(spark, json.dumps({**FLIGHT, "gate": "B2"}))
-    assert row[UNKNOWN_FIELDS] == ["gate"]
+def test_extra_fields_become_text_and_others_are_only_reported(spark: SparkSession) -> None:
+    line = json.dumps({**FLIGHT, "gate": 7, "wind": 3})
+    (row,) = build_rows(spark, line, extra_fields=("gate",))
+    assert row.gate == "7"
+    assert "wind" not in row
+    assert row[FIELDS_SEEN].split(FIELD_SEPARATOR) == [*FLIGHT, "gate", "wind"]

@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from backfill_assets.lake.tables import build_ddl
+from backfill_assets.quality.audit_columns import DUPLICATES
+from backfill_assets.tables.declarations import build_ddl
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets.transforms.staging_flights import build_staging_flights
 
@@ -56,7 +57,7 @@ def after(days: int) -> dt.date:
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     staged = build_staging_flights(build_raw(spark, {}))
     declared = [(one.name, one.type.lower()) for one in STAGING_FLIGHTS.columns]
-    assert [(name, type_) for name, type_ in staged.dtypes] == declared
+    assert staged.dtypes == [*declared, (DUPLICATES, "bigint")]
     (row,) = staged.collect()
     kept = set(STAGING_FLIGHTS.column_names) - {"scheduled_departure", "cancelled"}
     assert {name: row[name] for name in kept} == {name: RECORD[name] for name in kept}
@@ -89,6 +90,18 @@ def test_of_one_day_the_later_file_wins(spark: SparkSession) -> None:
         {"source_file": "flights/a.json", "dep_delay": 2},
     )
     assert row.dep_delay == 1
+
+
+def test_replaced_records_are_counted(spark: SparkSession) -> None:
+    rows = stage(
+        spark,
+        {"flight": 1},
+        {"flight": 1},
+        {"flight": 1, "landing_date": after(1)},
+        {"flight": 1, "landing_date": after(-1)},  # too early to count at all
+        {"flight": 2},
+    )
+    assert {row.flight: row[DUPLICATES] for row in rows} == {1: 2, 2: 0}
 
 
 @pytest.mark.parametrize(
@@ -143,8 +156,8 @@ def test_flight_without_departure_is_cancelled(spark: SparkSession) -> None:
 def test_scheduled_departure_is_an_instant(
     spark: SparkSession, local: tuple[int | None, ...], instant: str | None
 ) -> None:
-    names: tuple[str, ...] = ("month", "day", "hour", "minute")
-    change = dict(zip(names, local, strict=True))
+    month, day, hour, minute = local
+    change = {"month": month, "day": day, "hour": hour, "minute": minute}
     staged = build_staging_flights(build_raw(spark, change))
     (row,) = staged.select(staged.scheduled_departure.cast("string").alias("utc")).collect()
     assert row.utc == instant
