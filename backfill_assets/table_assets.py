@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from dagster import (
     AssetCheckEvaluation,
+    AssetCheckResult,
     AssetCheckSpec,
     AssetDep,
     AssetExecutionContext,
@@ -42,6 +43,9 @@ from backfill_assets.tables.declarations import Column, Table
 # version. The event that Dagster would add for every partition of the output (the same for all) is
 # turned off by this key, with which Dagster itself marks outputs whose events are already logged.
 _EVENTS_ARE_LOGGED = {"__source_asset_observation__": True}
+
+RECIPES: dict[str, Recipe] = {}
+"""Of all decorated functions, by table key: for running them without Dagster."""
 
 _QUESTIONS = {
     Check.COMPLETE: "Are all rows there? Counts within bounds, reconciled with the layer above.",
@@ -96,6 +100,7 @@ def table_asset(
             count_source=count_source,
             code_version=compute_code_version(compute, table),
         )
+        RECIPES[table.key] = recipe
         asset_key = AssetKey([table.layer, table.name])
 
         @asset(
@@ -131,7 +136,9 @@ def table_asset(
             config: PublishConfig,
             spark: SparkResource,
             lakehouse: LakehouseResource,
-        ) -> Iterator[AssetMaterialization | AssetCheckEvaluation | MaterializeResult]:
+        ) -> Iterator[
+            AssetMaterialization | AssetCheckEvaluation | AssetCheckResult | MaterializeResult
+        ]:
             outcome = StepResult()
             try:
                 acceptances = config.read_acceptances()
@@ -142,12 +149,11 @@ def table_asset(
                 context.log.error(str(error))
                 # The same input gives the same error: a retry would only hide it for longer.
                 raise Failure(description=str(error), allow_retries=False) from None
+            summaries = build_summaries(outcome.results, PUBLISH_CHECKS)
             if outcome.withheld:
+                yield from summaries
                 raise Failure(description=step.describe_withheld(outcome), allow_retries=False)
-            yield MaterializeResult(
-                metadata=_EVENTS_ARE_LOGGED,
-                check_results=build_summaries(outcome.results, PUBLISH_CHECKS),
-            )
+            yield MaterializeResult(metadata=_EVENTS_ARE_LOGGED, check_results=summaries)
 
         return publish_range
 

@@ -187,13 +187,20 @@ def _refuse_changed(commits: list[Commit], keys: list[str], provenance: Provenan
 def add_columns(
     spark: SparkSession, warehouse: Warehouse, table: Table, columns: Sequence[Column]
 ) -> None:
-    """Adds nullable columns in a commit of their own; old partitions read null."""
+    """Adds nullable columns in a commit of their own; old partitions read null.
+
+    Those that another run has added meanwhile are left as they are.
+    """
     with hold_table_lock(warehouse, table):
         for attempt in _retry_conflicts():
             with attempt:
-                spark.sql(
-                    f"ALTER TABLE delta.`{warehouse.uri(table)}` ADD COLUMNS ({build_ddl(columns)})"
-                )
+                stored = {field.name.lower() for field in warehouse.open(table).schema().fields}
+                missing = [one for one in columns if one.name.lower() not in stored]
+                if missing:
+                    spark.sql(
+                        f"ALTER TABLE delta.`{warehouse.uri(table)}` "
+                        f"ADD COLUMNS ({build_ddl(missing)})"
+                    )
 
 
 def append_rows(frame: DataFrame, *, warehouse: Warehouse, table: Table) -> None:

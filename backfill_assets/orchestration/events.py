@@ -126,11 +126,17 @@ def build_evaluations(
 def build_summaries(
     results: Sequence[PartitionResult], checks: Sequence[Check]
 ) -> list[AssetCheckResult]:
-    """One result a check for the whole range: how many passed, warned, failed."""
+    """One result a check for the whole range: how many passed, warned, failed.
+
+    Partitions that could not even be computed count for the check that says so, and for no other.
+    """
     return [
         AssetCheckResult(
             check_name=check.value,
-            passed=not any(result.verdict.failed(check) for result in results),
+            passed=not any(
+                find_outcome(result.verdict.findings.get(check, ())) is Outcome.FAILED
+                for result in results
+            ),
             metadata={
                 "first partition": min((one.key for one in results), default=""),
                 "last partition": max((one.key for one in results), default=""),
@@ -153,7 +159,8 @@ def find_outcome(findings: Sequence[Finding]) -> Outcome:
 def _count_outcomes(results: Sequence[PartitionResult], check: Check) -> dict[str, int]:
     counts = dict.fromkeys((f"partitions {outcome}" for outcome in Outcome), 0)
     for result in results:
-        counts[f"partitions {find_outcome(result.verdict.findings.get(check, ()))}"] += 1
+        if findings := result.verdict.findings.get(check):
+            counts[f"partitions {find_outcome(findings)}"] += 1
     return counts
 
 

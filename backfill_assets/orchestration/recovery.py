@@ -74,6 +74,9 @@ def record_lost_commits(instance: DagsterInstance, warehouse: Warehouse, table: 
         # A run that ended well has recorded all it published; one that still works, will.
         if run is not None and (run.status is DagsterRunStatus.SUCCESS or not run.is_finished):
             continue
+        # What a withheld publish put back, an earlier event tells of; that run had no success.
+        if record.write_mode == "restore":
+            continue
         lost.append(key)
     recorded = _find_recorded_versions(instance, asset_key, lost)
     lost = [key for key in lost if recorded.get(key, -1) < publishes[key].version]

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -84,9 +85,11 @@ def find_publishes(warehouse: Warehouse, steps: Mapping[str, Step]) -> list[tupl
     ]
 
 
-def read_days(warehouse: Warehouse, first: str, count: int) -> list[ReadingRow]:
+def read_days(
+    warehouse: Warehouse, first: str, count: int, *, version: int | None = None
+) -> list[ReadingRow]:
     starts = {day.slice.start for day in build_days(first, count)}
-    return [row for row in read_rows(warehouse) if row[0] in starts]
+    return [row for row in read_rows(warehouse, version=version) if row[0] in starts]
 
 
 @pytest.mark.parametrize("step", ["disjoint", "overlapping"])
@@ -116,12 +119,16 @@ def test_disjoint_writes_lose_nothing(outcome: Outcome) -> None:
     assert read_days(outcome.warehouse, "2013-01-01", 6) == sorted(expected)
 
 
-def test_overlapping_writes_end_as_if_one_had_waited(outcome: Outcome) -> None:
-    (last_writer, _) = find_publishes(outcome.warehouse, OVERLAPPING)[-1]
-    writer_of_days = {"2014-01-01": "a", "2014-01-03": last_writer, "2014-01-05": "b"}
-    expected = [
-        row
-        for first, writer in writer_of_days.items()
-        for row in build_rows(build_days(first, 2), f"{writer}{TIMES}")
-    ]
-    assert read_days(outcome.warehouse, "2014-01-01", 6) == sorted(expected)
+@pytest.mark.parametrize("steps", [DISJOINT, OVERLAPPING], ids=["disjoint", "overlapping"])
+def test_every_version_is_as_if_each_write_had_waited(
+    outcome: Outcome, steps: Mapping[str, Step]
+) -> None:
+    values: dict[str, str] = {}
+    writes: Counter[str] = Counter()
+    for writer, commit in find_publishes(outcome.warehouse, steps):
+        writes[writer] += 1
+        for day in build_days(steps[writer].first_day, steps[writer].days):
+            values[day.key] = f"{writer}{writes[writer]}"
+        expected = [row for key in values for row in build_rows(build_days(key), values[key])]
+        found = read_days(outcome.warehouse, steps["a"].first_day, 6, version=commit.version)
+        assert found == sorted(expected)

@@ -1,6 +1,7 @@
 """Overwrites of partitions in a real Delta table; read back with delta-rs."""
 
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -203,6 +204,24 @@ def test_rows_changed_by_hand_since_then_are_refused(
         rows = build_rows(WEEK[:2], "stale")
         overwrite_readings(spark, published, WEEK[:2], rows, base_version=base)
     assert caught.value.keys == {"2013-01-01", "2013-01-02"}
+
+
+def test_write_that_loses_a_race_is_tried_again(spark: SparkSession, published: Warehouse) -> None:
+    stop = time.monotonic() + 3
+
+    def alter() -> None:  # takes no lock, and conflicts with every write that it overtakes
+        while time.monotonic() < stop:
+            table = f"delta.`{published.uri(READINGS)}`"
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('at' = '{time.monotonic()}')")
+
+    other = threading.Thread(target=alter)
+    other.start()
+    try:
+        for number in range(3):
+            overwrite_readings(spark, published, WEEK, build_rows(WEEK, f"new {number}"))
+    finally:
+        other.join()
+    assert read_rows(published) == build_rows(WEEK, "new 2")
 
 
 def test_reader_sees_old_or_new_and_never_a_mix(spark: SparkSession, published: Warehouse) -> None:

@@ -117,17 +117,17 @@ RULED = Table(
 
 def test_rules_get_the_figures_that_they_ask_for(spark: SparkSession) -> None:
     first, second = (dt.date(2013, 1, day) for day in (1, 2))
-    delays = [None, None, -11, -10, -1, 0, 4, 5, 10, 11]
+    delays = [None, None, -11, -10, -1, 0, 0, 4, 5, 10, 11]
     rows = [(first, delay, 2, None, 1) for delay in delays]
     rows += [(first, None, None, "rejected", 0), (second, None, None, None, 0)]
     schema = f"{build_ddl(RULED.columns, constraints=False)}, {REJECT_REASON} STRING"
     frame = spark.createDataFrame(rows, f"{schema}, {DUPLICATES} BIGINT")
     measures = measure_partitions(frame.selectExpr("*", "'a' source_file"), RULED, DAYS)
     one, two, three = measures.values()
-    assert (one.rows, one.duplicates_dropped, one.key_duplicates) == (10, 10, 0)
+    assert (one.rows, one.duplicates_dropped, one.key_duplicates) == (11, 11, 0)
     assert (one.nulls, one.out_of_range) == ({"delay": 2}, {"delay": 2})
-    assert one.totals == {"count": 20}
-    assert one.histograms == {"delay": (3, 2, 3, 2)}
+    assert one.totals == {"count": 22}
+    assert one.histograms == {"delay": (3, 3, 3, 2)}
     assert (two.rows, two.nulls, two.totals) == (1, {"delay": 1}, {"count": 0})
     assert two.histograms == {"delay": (0, 0, 0, 1)}
     assert three == NOTHING

@@ -1,0 +1,213 @@
+"""Runs the project's own code location in this process, and reads what the runs left behind.
+
+As `dagster asset materialize` does it, but for the session, which the tests share, and the places,
+which come with the run's configuration.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckKey,
+    AssetKey,
+    AssetMaterialization,
+    AssetRecordsFilter,
+    AssetSelection,
+    DagsterEventType,
+    DagsterInstance,
+    Definitions,
+    define_asset_job,
+    execute_job,
+)
+from dagster._core.definitions.reconstruct import ReconstructableRepository
+
+from backfill_assets.definitions import defs
+from backfill_assets.lake.history import find_latest_publishes, read_commits
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.partitions import days
+from backfill_assets.quality.judging import Check
+from backfill_assets.resources import build_resources
+from backfill_assets.sensors import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.settings import Settings
+from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
+from backfill_assets_tests.commands import PROJECT
+from backfill_assets_tests.pipeline.landing_zone import LandingZone
+
+RAW, STAGING, FEATURES = RAW_FLIGHTS.key, STAGING_FLIGHTS.key, CARRIER_DELAYS.key
+
+_LOCATION = ReconstructableRepository.for_module(
+    "backfill_assets.definitions", "defs", str(PROJECT)
+)
+_QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """How a run ended.
+
+    Attributes:
+        id: the run.
+        success: whether all its steps succeeded.
+        message: what the failed step said; empty if none failed.
+        error: class of the exception that a step ended with; empty likewise.
+    """
+
+    id: str
+    success: bool
+    message: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A landing zone, a warehouse and a Dagster instance, all below one folder."""
+
+    root: Path
+    instance: DagsterInstance
+
+    @property
+    def zone(self) -> LandingZone:
+        """Where flights land."""
+        return LandingZone(self.root / "landing")
+
+    @property
+    def warehouse(self) -> Warehouse:
+        """The Delta tables."""
+        return Warehouse(str(self.root / "warehouse"))
+
+    def run(
+        self,
+        *keys: str,
+        first: str,
+        last: str,
+        check_events: int = 0,
+        accept: Sequence[Mapping[str, Any]] = (),
+    ) -> FinishedRun:
+        """Materializes a range of partitions of some assets in one run.
+
+        Args:
+            keys: of the assets, `layer/name`.
+            first: first partition key.
+            last: last partition key.
+            check_events: budget of check evaluations.
+            accept: configuration of the acceptances, for each of the assets.
+        """
+        config: dict[str, Any] = {"resources": self._describe_resources(check_events)}
+        if accept:
+            accepted = {"config": {"accept": [dict(one) for one in accept]}}
+            config["ops"] = {key.replace("/", "__"): accepted for key in keys}
+        with execute_job(
+            _LOCATION.get_reconstructable_job("__ASSET_JOB"),
+            self.instance,
+            run_config={**config, "loggers": _QUIET},
+            tags={RANGE_START_TAG: first, RANGE_END_TAG: last},
+            asset_selection=[AssetKey.from_user_string(key) for key in keys],
+            raise_on_error=False,
+        ) as result:
+            return self._describe(result.run_id, success=result.success)
+
+    def run_readable_check(self, key: str, *, first: str, last: str) -> FinishedRun:
+        """Runs `partition_is_readable` of one asset on its own."""
+        check = AssetCheckKey(AssetKey.from_user_string(key), Check.READABLE.value)
+        location = Definitions(
+            assets=defs.assets,
+            asset_checks=defs.asset_checks,
+            jobs=[define_asset_job("check_readable", AssetSelection.checks(check))],
+            resources=build_resources(self._settings(0)),
+        )
+        result = location.resolve_job_def("check_readable").execute_in_process(
+            instance=self.instance,
+            run_config={"loggers": _QUIET},
+            tags={RANGE_START_TAG: first, RANGE_END_TAG: last},
+            raise_on_error=False,
+        )
+        return self._describe(result.run_id, success=result.success)
+
+    def find_days(self, key: str, status: str) -> list[str]:
+        """Partitions that the instance shows as MATERIALIZED or FAILED."""
+        asset_key = AssetKey.from_user_string(key)
+        keys = days.get_partition_keys()
+        found = self.instance.get_status_by_partition(asset_key, keys, days) or {}
+        return [day for day, one in found.items() if one is not None and one.value == status]
+
+    def read_evaluations(self, run: FinishedRun) -> list[AssetCheckEvaluation]:
+        """The check evaluations that a run stored, oldest first."""
+        entries = self.instance.all_logs(run.id, of_type=DagsterEventType.ASSET_CHECK_EVALUATION)
+        events = (entry.get_dagster_event() for entry in entries)
+        return [event.asset_check_evaluation_data for event in events]
+
+    def read_materializations(self, key: str, day: str) -> list[AssetMaterialization]:
+        """The materializations of one partition, newest first."""
+        wanted = AssetRecordsFilter(AssetKey.from_user_string(key), asset_partitions=[day])
+        records = self.instance.fetch_materializations(wanted, limit=100).records
+        return [one.asset_materialization for one in records if one.asset_materialization]
+
+    def read_rows(self, table: Table, day: str | None = None) -> list[dict[str, Any]]:
+        """A table, or one day of it, as delta-rs reads it, sorted; none if it doesn't exist."""
+        if not self.warehouse.exists(table):
+            return []
+        rows = self.warehouse.open(table).to_pyarrow_table().to_pylist()
+        if day is not None:
+            rows = [row for row in rows if row[table.partition_by].isoformat() == day]
+        return sorted(rows, key=str)
+
+    def read_checksums(self, table: Table) -> dict[str, str]:
+        """What the newest commit of each published partition says of its contents."""
+        publishes = find_latest_publishes(read_commits(self.warehouse, table))
+        return {
+            key: commit.record.checksums[key] for key, commit in publishes.items() if commit.record
+        }
+
+    def _settings(self, check_events: int) -> Settings:
+        return Settings(
+            landing=str(self.zone.root), warehouse=self.warehouse.root, check_events=check_events
+        )
+
+    def _describe_resources(self, check_events: int) -> dict[str, Any]:
+        lakehouse = build_resources(self._settings(check_events))["lakehouse"]
+        config = lakehouse.model_dump(exclude={"storage"})
+        return {"lakehouse": {"config": config}}
+
+    def _describe(self, run_id: str, *, success: bool) -> FinishedRun:
+        failures = self.instance.all_logs(run_id, of_type=DagsterEventType.STEP_FAILURE)
+        for entry in failures:
+            failure = entry.get_dagster_event().step_failure_data
+            said = failure.user_failure_data
+            cause = failure.error and (failure.error.cause or failure.error)
+            return FinishedRun(
+                run_id,
+                success,
+                message=(said.description if said else str(cause)) or "",
+                error=(cause.cls_name if cause else "") or "",
+            )
+        return FinishedRun(run_id, success)
+
+
+@contextmanager
+def open_pipeline(root: Path) -> Iterator[Pipeline]:
+    """The pipeline in a folder; its Dagster instance is opened, or begun."""
+    home = root / "dagster_home"
+    home.mkdir(parents=True, exist_ok=True)
+    with DagsterInstance.local_temp(
+        str(home), overrides={"telemetry": {"enabled": False}}
+    ) as instance:
+        yield Pipeline(root, instance)
+
+
+@contextmanager
+def copy_pipeline(source: Path, root: Path) -> Iterator[Pipeline]:
+    """A pipeline that begins as a copy of the one in `source`, which must not be open."""
+    shutil.copytree(source, root, dirs_exist_ok=True)
+    with open_pipeline(root) as pipeline:
+        yield pipeline
+
+
+def list_days(first: int, last: int) -> list[str]:
+    """Keys of days of January 2013, both included."""
+    return [f"2013-01-{day:02}" for day in range(first, last + 1)]

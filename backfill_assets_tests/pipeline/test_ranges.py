@@ -1,0 +1,77 @@
+"""A range gives what its days one by one give; a reversed one gives nothing."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from backfill_assets.lake.history import find_latest_publishes, read_commits, read_version
+from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
+from backfill_assets_tests.pipeline.landing_zone import double_distance
+from backfill_assets_tests.pipeline.running import (
+    RAW,
+    STAGING,
+    FinishedRun,
+    Pipeline,
+    copy_pipeline,
+    list_days,
+    open_pipeline,
+)
+
+BAD = "2013-01-05"
+
+
+def test_one_range_gives_the_verdicts_and_contents_of_its_days_one_by_one(
+    spark: object, tmp_path: Path
+) -> None:
+    with open_pipeline(tmp_path / "range") as pipeline:
+        pipeline.zone.land(list_days(1, 8))
+        pipeline.zone.change(BAD, double_distance)
+        assert pipeline.run(RAW, first="2013-01-01", last="2013-01-08").success
+    with (
+        copy_pipeline(tmp_path / "range", tmp_path / "days") as day_by_day,
+        open_pipeline(tmp_path / "range") as at_once,
+    ):
+        days = list_days(1, 6)
+        one = [at_once.run(STAGING, first=days[0], last=days[-1], check_events=400)]
+        many = [day_by_day.run(STAGING, first=day, last=day, check_events=400) for day in days]
+        assert at_once.find_days(STAGING, "FAILED") == [BAD]
+        assert day_by_day.find_days(STAGING, "FAILED") == [BAD]
+        verdicts = read_verdicts(at_once, one)
+        assert verdicts == read_verdicts(day_by_day, many)
+        assert len(verdicts) == 4 * 5 + 3, "four checks a day; what is withheld isn't read back"
+        assert read_contents(at_once) == read_contents(day_by_day)
+        assert set(read_contents(at_once)) == {*days} - {BAD}
+        assert read_version(at_once.warehouse, STAGING_FLIGHTS) == 1
+        assert read_version(day_by_day.warehouse, STAGING_FLIGHTS) == 5
+
+
+def read_verdicts(pipeline: Pipeline, runs: Sequence[FinishedRun]) -> dict:
+    """By partition and check: whether it passed, how severe it is, and all that was measured."""
+    return {
+        (one.partition, one.check_name): (one.passed, one.severity, dict(one.metadata))
+        for run in runs
+        for one in pipeline.read_evaluations(run)
+        if one.partition is not None
+    }
+
+
+def read_contents(pipeline: Pipeline) -> dict:
+    """Rows, checksum and profile of each published day, as its commit has them."""
+    publishes = find_latest_publishes(read_commits(pipeline.warehouse, STAGING_FLIGHTS))
+    records = {key: commit.record for key, commit in publishes.items() if commit.record}
+    return {
+        key: (record.rows[key], record.checksums[key], record.profiles[key])
+        for key, record in records.items()
+    }
+
+
+def test_a_reversed_range_fails_and_writes_nothing(pipeline: Pipeline) -> None:
+    before = read_version(pipeline.warehouse, RAW_FLIGHTS)
+    run = pipeline.run(RAW, first="2013-01-09", last="2013-01-02")
+    assert (run.success, run.message) == (
+        False,
+        "no partition lies in 2013-01-09...2013-01-02: a range is FIRST...LAST, ascending; "
+        "nothing was written",
+    )
+    assert read_version(pipeline.warehouse, RAW_FLIGHTS) == before
+    assert pipeline.find_days(RAW, "FAILED") == []
+    assert all(len(pipeline.read_materializations(RAW, day)) == 1 for day in list_days(1, 12))

@@ -1,0 +1,113 @@
+"""What a killed run leaves behind in the instance, and how the next step puts it right."""
+
+import subprocess
+import sys
+
+from dagster import DagsterRun, DagsterRunStatus
+from pyspark.sql import SparkSession
+
+from backfill_assets.lake.history import read_version
+from backfill_assets.lake.reader import read_table
+from backfill_assets.lake.slices import build_predicate
+from backfill_assets.lake.writer import Provenance, PublishedContent, overwrite_partitions
+from backfill_assets.orchestration.recovery import HOST_TAG, PROCESS_TAG, claim_run
+from backfill_assets.tables.flights import RAW_FLIGHTS
+from backfill_assets_tests.conftest import build_days
+from backfill_assets_tests.pipeline.running import RAW, STAGING, Pipeline, list_days
+
+KILLED_IN = build_days("2013-01-11", 2)
+LOST = [one.key for one in KILLED_IN]
+CHECKSUM, CODE_VERSION = "c0ffee00c0ffee00", "0123456789abcdef"
+
+
+def begin_run(pipeline: Pipeline, run_id: str, *, dead: bool) -> None:
+    """A run that has started, in a process that is alive (this one) or gone."""
+    run = DagsterRun("__ASSET_JOB", run_id=run_id, status=DagsterRunStatus.STARTED)
+    pipeline.instance.add_run(run)
+    claim_run(pipeline.instance, run_id)
+    if dead:
+        with subprocess.Popen([sys.executable, "-c", ""]) as process:
+            pass
+        pipeline.instance.add_run_tags(run_id, {PROCESS_TAG: f"{process.pid}@1"})
+
+
+def commit(
+    spark: SparkSession, pipeline: Pipeline, run_id: str, *, write_mode: str = "overwrite"
+) -> int:
+    """Publishes two days again, as a run does before it stores its events."""
+    warehouse = pipeline.warehouse
+    version = read_version(warehouse, RAW_FLIGHTS)
+    predicate = build_predicate(RAW_FLIGHTS.partition_by, (one.slice for one in KILLED_IN))
+    rows = read_table(spark, warehouse, RAW_FLIGHTS, version=version).where(predicate)
+    return overwrite_partitions(
+        rows,
+        warehouse=warehouse,
+        table=RAW_FLIGHTS,
+        partitions=KILLED_IN,
+        content=PublishedContent(dict.fromkeys(LOST, 120), dict.fromkeys(LOST, CHECKSUM)),
+        provenance=Provenance(run_id, CODE_VERSION, {"landing/flights": "2 files"}),
+        base_version=version,
+        write_mode=write_mode,
+    )
+
+
+def take_next_step(pipeline: Pipeline) -> None:
+    """Any step that reads or writes raw; this one has nothing to publish, so it takes no time."""
+    run = pipeline.run(STAGING, first="2013-02-20", last="2013-02-20")
+    assert "withheld 1 of 1" in run.message
+
+
+def find_status(pipeline: Pipeline, run_id: str) -> DagsterRunStatus:
+    run = pipeline.instance.get_run_by_id(run_id)
+    assert run is not None
+    return run.status
+
+
+def test_commits_of_a_killed_run_are_recorded_and_it_is_marked_failed(
+    spark: SparkSession, pipeline: Pipeline
+) -> None:
+    begin_run(pipeline, "killed", dead=True)
+    version = commit(spark, pipeline, "killed")
+    take_next_step(pipeline)
+
+    assert find_status(pipeline, "killed") is DagsterRunStatus.FAILURE
+    for day in LOST:
+        recorded, before = pipeline.read_materializations(RAW, day)
+        assert before.metadata["delta_version"].value == version - 1
+        assert recorded.metadata["delta_version"].value == version
+        assert recorded.metadata["dagster/partition_row_count"].value == 120
+        assert recorded.metadata["checksum"].value == CHECKSUM
+        assert "recovered_at" in recorded.metadata
+        assert recorded.tags is not None
+        assert recorded.tags["dagster/data_version"] == CHECKSUM
+        assert recorded.tags["dagster/code_version"] == CODE_VERSION
+    assert pipeline.find_days(RAW, "MATERIALIZED") == list_days(1, 12)
+    assert len(pipeline.read_materializations(RAW, "2013-01-10")) == 1, "not of that commit"
+
+    take_next_step(pipeline)
+    assert len(pipeline.read_materializations(RAW, LOST[0])) == 2, "recorded once"
+
+
+def test_runs_that_are_alive_or_on_another_host_are_left_alone(
+    spark: SparkSession, pipeline: Pipeline
+) -> None:
+    begin_run(pipeline, "alive", dead=False)
+    begin_run(pipeline, "elsewhere", dead=True)
+    pipeline.instance.add_run_tags("elsewhere", {HOST_TAG: "another-host"})
+    commit(spark, pipeline, "alive")
+    take_next_step(pipeline)
+
+    assert find_status(pipeline, "alive") is DagsterRunStatus.STARTED
+    assert find_status(pipeline, "elsewhere") is DagsterRunStatus.STARTED
+    assert len(pipeline.read_materializations(RAW, LOST[0])) == 1, "the run will record it itself"
+
+
+def test_a_version_that_was_put_back_is_no_success_of_the_failed_run(
+    spark: SparkSession, pipeline: Pipeline
+) -> None:
+    begin_run(pipeline, "unreadable", dead=True)
+    commit(spark, pipeline, "unreadable", write_mode="restore")
+    take_next_step(pipeline)
+
+    assert find_status(pipeline, "unreadable") is DagsterRunStatus.FAILURE
+    assert len(pipeline.read_materializations(RAW, LOST[0])) == 1

@@ -1,0 +1,138 @@
+"""What a baseline, an emptied source, an acceptance and a range do to verdicts."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from backfill_assets.quality.judging import (
+    Acceptance,
+    Check,
+    Finding,
+    Outcome,
+    Verdict,
+    judge_partitions,
+)
+from backfill_assets.quality.measures import PartitionMeasures
+from backfill_assets.quality.profiles import PartitionProfile
+from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowCount, Values
+from backfill_assets_tests.quality.judged_days import (
+    DAY,
+    NEIGHBOURS,
+    PROFILE,
+    build_table,
+    find,
+    judge,
+)
+
+PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
+
+
+COMPARING = (RowCount(ratio=(0.5, 2.0)), Nulls("n", spike=0.05), Drift("d", (0.0,)))
+STRANGE = PartitionMeasures(rows=10_000, nulls={"n": 9_000}, histograms={"d": (10_000, 0, 0)})
+
+
+@pytest.mark.parametrize("count", [0, 3, 4])
+def test_fewer_than_four_partitions_are_no_baseline(count):
+    published = dict.fromkeys(NEIGHBOURS[:count], PROFILE)
+    # Neither an empty partition nor an old version of the judged one is one more to compare with.
+    published |= {"2013-01-05": PartitionProfile(0), DAY: PartitionProfile(10_000, {}, {})}
+    verdict = judge(build_table(*COMPARING), STRANGE, published=published)
+    for check, rule in (
+        (Check.COMPLETE, "row_count_ratio"),
+        (Check.VALID, "nulls(n)"),
+        (Check.STABLE, "drift(d)"),
+    ):
+        finding = find(verdict, check, rule)
+        if count < 4:
+            assert finding == Finding(rule, None, f"no baseline ({count} partitions)", PASSED)
+        else:
+            assert finding.outcome is FAILED
+
+
+def test_absolute_bounds_need_no_baseline():
+    verdict = judge(build_table(Nulls("n", 0.5, spike=0.05)), STRANGE, published={})
+    bound = "at most 0.5, no baseline (0 partitions)"
+    assert verdict.findings[Check.VALID] == (Finding("nulls(n)", 0.9, bound, FAILED),)
+
+
+@pytest.mark.parametrize(("empty", "outcome"), [("publish", WARNED), ("withhold", FAILED)])
+def test_an_emptied_partition_is_exempt_from_rules_about_its_rows(empty, outcome):
+    rules = (*COMPARING, Reconciled(), Rejects(), Nulls("n", 0.0), Values("v", 0, 1))
+    table = build_table(*rules, natural_key=("day", "id"), empty=empty)
+    verdict = judge(table, PartitionMeasures(), source_records={DAY: 0})
+    assert verdict.emptied
+    assert verdict.withheld == (outcome is FAILED)
+    assert find(verdict, Check.COMPLETE, "row_count") == Finding(
+        "row_count", 0, "its source has no records", outcome
+    )
+    rest = [
+        (one.rule, one.outcome)
+        for found in verdict.findings.values()
+        for one in found
+        if one.rule != "row_count"
+    ]
+    assert rest == [
+        (rule, PASSED) for rule in ("reconciled", "keys_are_unique", "rejects", "values(v)")
+    ]
+
+
+@pytest.mark.parametrize("source_records", [{}, {DAY: 5}])
+def test_a_partition_that_merely_lost_its_rows_is_not_exempt(source_records):
+    verdict = judge(build_table(*COMPARING), PartitionMeasures(), source_records=source_records)
+    assert not verdict.emptied
+    assert [one.rule for one in verdict.failed(Check.COMPLETE)] == ["row_count", "row_count_ratio"]
+
+
+def test_an_acceptance_publishes_what_it_covers():
+    bad = PartitionMeasures(rows=0, rejects=9)
+    table = build_table(RowCount(), Rejects())
+    complete = Acceptance(Check.COMPLETE, "a strike", (DAY,))
+    valid = Acceptance("partition_is_valid", "known bad lines")
+    elsewhere = Acceptance(Check.VALID, "not this day", NEIGHBOURS)
+    unfailed = Acceptance(Check.STABLE, "just in case")
+
+    def accept(*acceptances: Acceptance) -> Verdict:
+        return judge(table, bad, acceptances=acceptances)
+
+    assert accept().withheld
+    assert accept(complete, elsewhere).withheld
+    assert accept(valid).withheld
+    published = accept(complete, valid, elsewhere, unfailed)
+    assert not published.withheld
+    assert published.accepted == (complete, valid)
+    assert published.failed(Check.COMPLETE) and published.failed(Check.VALID)
+
+
+def test_an_earlier_partition_of_the_range_joins_the_baseline_unless_withheld():
+    table = build_table(RowCount(at_most=2000, ratio=(0.5, 2.0)))
+    published = dict.fromkeys(NEIGHBOURS, PartitionProfile(1000))
+    first, second, third = "2013-01-08", "2013-01-09", "2013-01-10"
+    measures = {
+        key: PartitionMeasures(rows=rows)
+        for key, rows in ((first, 5000), (second, 1800), (third, 1000))
+    }
+    verdicts = judge_partitions(
+        table,
+        measures,
+        source_records={},
+        published={**published, first: PartitionProfile(1000)},
+        peer_groups=dict.fromkeys((*published, *measures), "same"),
+    )
+    assert [verdict.withheld for verdict in verdicts.values()] == [True, False, False]
+    # The old version of the first day stays published, and counts.
+    for key, count in ((first, 4), (second, 5), (third, 6)):
+        bound = find(verdicts[key], Check.COMPLETE, "row_count_ratio").bound
+        assert bound == f"0.5 to 2.0 times 1,000, the median of {count} of its peer group"
+
+
+def test_verdicts_have_all_checks_that_come_before_the_publish():
+    verdict = judge(build_table(), PartitionMeasures(rows=1))
+    assert dict(verdict.findings) == {Check.COMPLETE: (), Check.VALID: (), Check.STABLE: ()}
+    assert dataclasses.replace(verdict, partition="x").accepted == ()
+
+
+def test_judging_needs_no_spark():
+    code = "import sys, backfill_assets.quality.judging; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,132 @@
+"""What the audit costs in Spark: the same writes plain and audited, in turn, in one session.
+
+Plain is read, transform, replaceWhere. Audited is what a run does between pinning its inputs and
+recording: persist, measure, count the source, judge, write, read back. No Dagster in either.
+Prints JSON.
+"""
+
+import argparse
+import datetime as dt
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from backfill_assets.assets import flights
+from backfill_assets.lake.slices import Partition, build_predicate
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.window import Window
+from backfill_assets.lake.writer import create_table
+from backfill_assets.partitions import build_daily_partitions
+from backfill_assets.publishing.inputs import pin_inputs
+from backfill_assets.publishing.publish import Publisher
+from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.quality.audit_columns import REJECT_REASON
+from backfill_assets.settings import read_settings
+from backfill_assets.spark.session import build_spark_conf, check_prerequisites
+from backfill_assets.table_assets import RECIPES
+
+_LAYERS = ("raw/flights", "staging/flights", "features/carrier_delays")
+
+
+def main() -> None:
+    """Times both ways, layer by layer."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--days", type=int, default=365)
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    settings = read_settings()
+    spark = _start_session()
+    first = dt.date(2013, 1, 1)
+    keys = [(first + dt.timedelta(days=n)).isoformat() for n in range(arguments.days)]
+    partitions = build_daily_partitions(keys)
+    seconds: dict[str, dict[str, list[float]]] = {
+        layer: {"plain": [], "audited": []} for layer in _LAYERS
+    }
+    # The first round warms the JVM up and does not count.
+    for counted in range(-1, arguments.repeats):
+        with tempfile.TemporaryDirectory() as scratch:
+            for way, write in (("plain", _write_plain), ("audited", _write_audited)):
+                warehouse = Warehouse(str(Path(scratch, way)))
+                for layer in _LAYERS:
+                    create_table(spark, warehouse, RECIPES[layer].table)
+                    began = time.perf_counter()
+                    write(spark, warehouse, RECIPES[layer], settings.landing, partitions)
+                    if counted >= 0:
+                        seconds[layer][way].append(time.perf_counter() - began)
+    spark.stop()
+    print(json.dumps(_summarize(arguments.days, seconds), indent=2))
+
+
+def _start_session() -> SparkSession:
+    check_prerequisites(remote=None, jars=None)
+    builder = SparkSession.builder
+    for name, value in build_spark_conf(remote=None, jars=None, overrides={}).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _write_plain(
+    spark: SparkSession,
+    warehouse: Warehouse,
+    recipe: Recipe,
+    landing_root: str,
+    partitions: tuple[Partition, ...],
+) -> None:
+    pinned = pin_inputs(warehouse, recipe, landing_root=landing_root, partitions=partitions)
+    table = recipe.table
+    window = Window(spark, warehouse, table, partitions, pinned.versions, pinned.listing)
+    frame = recipe.compute(window).repartition(table.partition_by)
+    if REJECT_REASON in frame.columns:
+        frame = frame.where(frame[REJECT_REASON].isNull())
+    (
+        frame.select(*table.column_names)
+        .write.format("delta")
+        .mode("overwrite")
+        .option("replaceWhere", build_predicate(table.partition_by, window.slices))
+        .save(warehouse.uri(table))
+    )
+
+
+def _write_audited(
+    spark: SparkSession,
+    warehouse: Warehouse,
+    recipe: Recipe,
+    landing_root: str,
+    partitions: tuple[Partition, ...],
+) -> None:
+    pinned = pin_inputs(warehouse, recipe, landing_root=landing_root, partitions=partitions)
+    publisher = Publisher(
+        spark=spark,
+        warehouse=warehouse,
+        recipe=recipe,
+        landing_root=landing_root,
+        run_id="benchmark",
+        today=dt.datetime.now(tz=dt.UTC).date(),
+        withheld_days=1,
+    )
+    results = publisher.publish_chunk(partitions, pinned)
+    withheld = [one.key for one in results if one.version is None]
+    if withheld:
+        raise SystemExit(f"{recipe.table.key}: withheld {withheld}, so the times mean nothing")
+
+
+def _summarize(days: int, seconds: dict[str, dict[str, list[float]]]) -> dict[str, object]:
+    medians = {
+        layer: {way: statistics.median(times) for way, times in ways.items()}
+        for layer, ways in seconds.items()
+    }
+    plain, audited = (sum(one[way] for one in medians.values()) for way in ("plain", "audited"))
+    return {
+        "days": days,
+        "median_seconds": medians,
+        "audited_over_plain": audited / plain,
+    }
+
+
+if __name__ == "__main__":
+    assert flights  # importing it fills RECIPES
+    main()
