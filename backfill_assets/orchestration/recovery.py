@@ -10,17 +10,24 @@ import socket
 
 import psutil
 from dagster import (
+    AssetCheckKey,
     AssetKey,
     AssetRecordsFilter,
     DagsterInstance,
     DagsterRunStatus,
     RunsFilter,
 )
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
 from backfill_assets.lake.history import find_latest_publishes, read_commits
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.events import build_recovered_materialization
+from backfill_assets.orchestration.events import (
+    PUBLISH_CHECKS,
+    build_recovered_materialization,
+)
 from backfill_assets.tables.declarations import Table
+
+_FAILURES_LOOKED_AT = 1000
 
 HOST_TAG = "backfill_assets/host"
 PROCESS_TAG = "backfill_assets/process"
@@ -96,6 +103,31 @@ def record_lost_commits(instance: DagsterInstance, warehouse: Warehouse, table: 
             )
         )
     return lost
+
+
+def find_failed_before(
+    instance: DagsterInstance, warehouse: Warehouse, table: Table
+) -> frozenset[str]:
+    """Partitions with a check that failed since they were published last, or that never were."""
+    published_at = {
+        key: commit.committed_at.timestamp()
+        for key, commit in find_latest_publishes(read_commits(warehouse, table)).items()
+    }
+    failures = (
+        record
+        for check in PUBLISH_CHECKS
+        for record in instance.event_log_storage.get_asset_check_execution_history(
+            AssetCheckKey(AssetKey([table.layer, table.name]), check.value),
+            limit=_FAILURES_LOOKED_AT,
+            status={AssetCheckExecutionRecordStatus.FAILED},
+        )
+    )
+    return frozenset(
+        record.partition
+        for record in failures
+        if record.partition is not None
+        and record.create_timestamp > published_at.get(record.partition, 0)
+    )
 
 
 def _find_recorded_versions(

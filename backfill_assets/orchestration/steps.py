@@ -5,14 +5,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
-from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.slices import Partition
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.ranges import build_command, find_ranges
 from backfill_assets.orchestration.readiness import find_readiness, find_upstream_keys
-from backfill_assets.orchestration.recovery import claim_run, fail_dead_runs, record_lost_commits
+from backfill_assets.orchestration.recovery import (
+    claim_run,
+    fail_dead_runs,
+    find_failed_before,
+    record_lost_commits,
+)
 from backfill_assets.partitions import build_daily_partitions
 from backfill_assets.publishing.inputs import measure_input_bytes, pin_inputs, split_chunks
 from backfill_assets.publishing.publish import Publisher
@@ -71,7 +75,7 @@ class Step:
         graph = context.repository_def.asset_graph
         keys = [one.key for one in partitions]
         readiness = find_readiness(context.instance, graph, context.asset_key, keys)
-        failed_before = self._find_failed(keys)
+        failed_before = find_failed_before(context.instance, warehouse, table)
         blocked = [
             withhold(key, "upstream_is_published", why) for key, why in readiness.blocked.items()
         ]
@@ -158,14 +162,6 @@ class Step:
                     f"{table.key}: recorded {len(lost)} partitions that a dead run had published "
                     f"({lost[0]} … {lost[-1]})"
                 )
-
-    def _find_failed(self, keys: Sequence[str]) -> frozenset[str]:
-        context = self.context
-        partitions_def = context.assets_def.partitions_def
-        assert partitions_def is not None
-        statuses = context.instance.get_status_by_partition(context.asset_key, keys, partitions_def)
-        failed = AssetPartitionStatus.FAILED
-        return frozenset(key for key, status in (statuses or {}).items() if status is failed)
 
     def _fold_passes(self, partitions: int, failed_before: frozenset[str]) -> frozenset[str] | None:
         """None if all partitions may have their own evaluations; else those that still may."""

@@ -71,7 +71,29 @@ class ReadBack:
     checksum: str
 
 
+UNREADABLE = ReadBack(rows=0, checksum="unreadable")
+"""Of a partition of which a data file is missing or broken."""
+
+
 def read_back(
+    warehouse: Warehouse, table: Table, partitions: Sequence[Partition], *, version: int
+) -> dict[str, ReadBack]:
+    """Reads all partitions together; if that fails each alone, so that a bad one is known by name.
+
+    Args and returns as `read_readable`; what can't be read is `UNREADABLE`.
+    """
+    try:
+        return read_readable(warehouse, table, partitions, version=version)
+    except pa.ArrowInvalid:
+        if len(partitions) == 1:
+            return {partitions[0].key: UNREADABLE}
+    found: dict[str, ReadBack] = {}
+    for one in partitions:
+        found |= read_back(warehouse, table, [one], version=version)
+    return found
+
+
+def read_readable(
     warehouse: Warehouse, table: Table, partitions: Sequence[Partition], *, version: int
 ) -> dict[str, ReadBack]:
     """Reads only the files of `partitions`, and a few batches of rows at a time.

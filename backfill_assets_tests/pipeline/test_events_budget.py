@@ -96,7 +96,6 @@ def test_the_values_of_folded_passes_are_in_the_materializations(
         assert measured == {"rejects": 0, "values(distance)": 0}
 
 
-@pytest.mark.xfail(reason="a partition of a run in progress never shows as failed before")
 def test_beyond_the_budget_recovered_partitions_have_evaluations_of_their_own(
     beyond_budget: BeyondBudget,
 ) -> None:

@@ -26,7 +26,7 @@ from backfill_assets.lake.writer import (
 from backfill_assets.quality.canonical import format_checksum
 from backfill_assets.quality.checksums import build_checksum_parts, build_row_hash
 from backfill_assets.quality.measures import measure_partitions
-from backfill_assets.quality.readback import ReadBack, read_back
+from backfill_assets.quality.readback import UNREADABLE, ReadBack, read_back
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required
 from backfill_assets_tests.conftest import build_days
 
@@ -257,11 +257,13 @@ def test_value_changed_in_a_file_is_seen_in_exactly_its_partition(
     assert after["2013-01-05"].rows == before["2013-01-05"].rows == 1
 
 
-def test_lost_file_is_an_error(events: Warehouse) -> None:
+def test_lost_file_makes_its_partition_alone_unreadable(events: Warehouse) -> None:
+    version = events.open(EVENTS).version()
+    before = read_back(events, EVENTS, build_parts(1, 2), version=version)
     (file,) = find_files(events, EVENTS, "part=2")
     file.unlink()
-    with pytest.raises(pa.ArrowInvalid, match=file.name):
-        read_back(events, EVENTS, build_parts(1, 2), version=events.open(EVENTS).version())
+    after = read_back(events, EVENTS, build_parts(1, 2), version=version)
+    assert after == before | {"2": UNREADABLE}
 
 
 def test_files_of_other_partitions_are_not_opened(events: Warehouse) -> None:
