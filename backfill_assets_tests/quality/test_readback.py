@@ -263,7 +263,7 @@ def test_lost_file_makes_its_partition_alone_unreadable(events: Warehouse) -> No
     (file,) = find_files(events, EVENTS, "part=2")
     file.unlink()
     after = read_back(events, EVENTS, build_parts(1, 2), version=version)
-    assert after == before | {"2": UNREADABLE}
+    assert after == before | {"part 2": UNREADABLE}
 
 
 def test_files_of_other_partitions_are_not_opened(events: Warehouse) -> None:
