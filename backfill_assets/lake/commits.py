@@ -51,7 +51,8 @@ class CommitRecord:
         """The record, or None for a commit that isn't this project's (maintenance, or by hand)."""
         try:
             fields: Any = json.loads(text or "")
-            return cls(**{name: fields[name] for name in _FIELD_NAMES})
+            known = {name: fields[name] for name in _FIELD_NAMES if name in fields}
+            return cls(**{**known, "accepted": tuple(known.get("accepted", ()))})
         except (ValueError, TypeError, KeyError):
             return None
 

@@ -13,12 +13,12 @@ def absolute_uri(root: str) -> str:
 
 def is_local(uri: str) -> bool:
     """True for a plain path and for `file:`."""
-    return "://" not in uri or urlsplit(uri).scheme == "file"
+    return "://" not in uri or uri.startswith("file:")
 
 
 def local_path(uri: str) -> Path:
     """The path of a local URI."""
-    if "://" in uri:
+    if uri.startswith("file:"):
         return Path(unquote(urlsplit(uri).path))
     return Path(uri)
 

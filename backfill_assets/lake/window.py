@@ -1,10 +1,11 @@
 """What a step may read: its inputs, pinned when the step began, cut to what its partitions need."""
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_assets.errors import LandingError
@@ -73,13 +74,13 @@ class Window:
         )
         dataset = F.lit(self.listing.landing.dataset)
         return (
-            self.spark.read.text([file.uri for file in self.listing.files])
+            self.spark.read.text([_escape(file.uri) for file in self.listing.files])
             .select(
                 "value",
                 F.to_date(F.concat_ws("-", year, month, day)).alias("landing_date"),
-                F.concat_ws("/", dataset, below_dataset).alias("source_file"),
+                F.concat_ws("/", dataset, _decode(below_dataset)).alias("source_file"),
             )
-            .where(F.trim("value") != "")
+            .where(F.col("value").rlike(r"\S"))
         )
 
     def count_landing(self) -> dict[str, int]:
@@ -104,3 +105,13 @@ class Window:
     def keep_partitions(self, rows: DataFrame) -> DataFrame:
         """The rows that belong to the partitions, where a transform also makes others."""
         return rows.where(build_predicate(self.table.partition_by, self.slices))
+
+
+def _escape(uri: str) -> str:
+    """Spark takes paths for patterns; a file that is named like one must still be itself."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", uri)
+
+
+def _decode(path: Column) -> Column:
+    """Undoes the percent-encoding of `_metadata`; a plus sign is itself there."""
+    return F.url_decode(F.regexp_replace(path, r"\+", "%2B"))

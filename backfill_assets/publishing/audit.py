@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -69,8 +70,8 @@ def audit_window(
     try:
         try:
             measures = measure_partitions(frame, recipe.table, window.partitions)
-        except SPARK_ERRORS:
-            window, broken_files = _split_off_broken_files(window)
+        except SPARK_ERRORS as error:
+            window, broken_files = _split_off_broken_files(window, str(error))
             if not broken_files:
                 raise
             frame.unpersist()
@@ -97,14 +98,21 @@ def _persist(recipe: Recipe, window: Window) -> DataFrame:
     return recipe.compute(window).repartition(recipe.table.partition_by).persist()
 
 
-def _split_off_broken_files(window: Window) -> tuple[Window, tuple[tuple[Partition, str], ...]]:
-    """The window without the partitions that have a broken file, and those files by name."""
+def _split_off_broken_files(
+    window: Window, error: str
+) -> tuple[Window, tuple[tuple[Partition, str], ...]]:
+    """The window without the partitions that have a broken file, and those files by name.
+
+    Where every file decompresses here, Spark's error may still name one that it can't read.
+    """
     if window.listing is None:
         return window, ()
     by_start = {one.slice.start: one for one in window.partitions}
+    files = find_broken_files(window.listing) or [
+        file for file in window.listing.files if file.uri in unquote(error)
+    ]
     broken = tuple(
-        (by_start[file.day], window.listing.landing.relative_name(file.uri))
-        for file in find_broken_files(window.listing)
+        (by_start[file.day], window.listing.landing.relative_name(file.uri)) for file in files
     )
     lost = {partition for partition, _ in broken}
     left = tuple(one for one in window.partitions if one not in lost)

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from backfill_assets.errors import TableError
 from backfill_assets.lake.slices import Partition
 from backfill_assets.quality.audit_columns import (
     DUPLICATES,
@@ -73,6 +74,12 @@ def measure_partitions(
     keys = {partition.slice.start: partition.key for partition in partitions}
     aggregates = _build_aggregates(frame, table)
     rows = frame.groupBy(table.partition_by).agg(*aggregates).collect()
+    outside = {row[table.partition_by] for row in rows} - set(keys)
+    if outside:
+        raise TableError(
+            f"{table.key}: computed rows of partitions that were not asked for: "
+            f"{', '.join(sorted(map(str, outside)))}"
+        )
     found = {keys[row[table.partition_by]]: _read_measures(row, table) for row in rows}
     return {one.key: found.get(one.key, PartitionMeasures()) for one in partitions}
 

@@ -14,6 +14,8 @@ from backfill_assets.quality.audit_columns import (
 )
 from backfill_assets.tables.declarations import Column
 
+_END = "_line_ends_here"
+
 
 def parse_json_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
     """Turns each line into one row.
@@ -29,14 +31,19 @@ def parse_json_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
         The other columns of `lines`, `fields`, and the audit columns `_reject_reason`,
         `_rejected_line` and `_fields_seen`.
     """
-    # All as text, so that a value of another type is seen instead of nulled. As an array, a second
-    # object or garbage behind the first is seen too; alone it would be dropped.
-    text_fields = ", ".join(f"`{field.name}`: string" for field in fields)
+    # All as text, so that a value of another type is seen instead of nulled. As an array with an
+    # end of our own, whatever stands behind the object is seen too; alone it would be dropped.
+    text_fields = ", ".join(f"`{name}`: string" for name in (*(f.name for f in fields), _END))
     objects = F.from_json(
-        F.concat(F.lit("["), "value", F.lit("]")), f"array<struct<{text_fields}>>"
+        F.concat(F.lit("["), "value", F.lit(f',{{"{_END}":"."}}]')),
+        f"array<struct<{text_fields}>>",
+        {"allowSingleQuotes": "false"},
     )
+    is_one_object = (F.size("_objects") == 2) & F.get("_objects", F.lit(1)).getField(
+        _END
+    ).isNotNull()
     parsed = lines.withColumn("_objects", objects).withColumn(
-        "_fields", F.when(F.size("_objects") == 1, F.get("_objects", F.lit(0)))
+        "_fields", F.when(is_one_object, F.get("_objects", F.lit(0)))
     )
     reason = F.when(F.col("_fields").isNull(), "the line is not one JSON object").otherwise(
         F.coalesce(*(_reject_reason(field) for field in fields))

@@ -20,7 +20,7 @@ RECORD = CommitRecord(
     rows={"2013-01-01": 842, "2013-01-02": 0},
     checksums={"2013-01-01": "00000000000000ff", "2013-01-02": "0000000000000000"},
     profiles={"2013-01-01": {"r": 842, "n": {"dest": 1}, "h": {"hour": [1, 2, 3]}}},
-    accepted=[{"partition": "2013-01-01", "check": "partition_is_valid", "reason": "known"}],
+    accepted=({"partition": "2013-01-01", "check": "partition_is_valid", "reason": "known"},),
 )
 
 
@@ -47,3 +47,11 @@ def test_record_without_one_of_its_fields_is_no_record(field: str) -> None:
     fields = json.loads(RECORD.to_json())
     del fields[field]
     assert CommitRecord.from_json(json.dumps(fields)) is None
+
+
+def test_record_from_before_the_later_fields_is_still_ours() -> None:
+    fields = json.loads(RECORD.to_json())
+    del fields["profiles"], fields["accepted"]
+    assert CommitRecord.from_json(json.dumps(fields)) == dataclasses.replace(
+        RECORD, profiles={}, accepted=()
+    )

@@ -172,3 +172,21 @@ def test_input_rows_are_counted_over_each_partitions_own_window(
         "2013-01-02": 4,
         "2013-01-07": 6,
     }
+
+
+def test_file_names_are_names_and_no_patterns(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    folder = tmp_path / "zone" / "flights" / "year=2013" / "month=01" / "day=01"
+    folder.mkdir(parents=True)
+    names = ["a*.json", "ab.json", "a[1].json", "a{1,2}.json", "a b+c.json", "a?.json"]
+    for name in names:
+        (folder / name).write_text(f'"{name}"\n\t\n')
+    landing = Landing(str(tmp_path / "zone"), "flights")
+    window = build_window(spark, warehouse, WEEK[:1], landing=landing)
+    rows = window.read_landing().collect()
+    prefix = "flights/year=2013/month=01/day=01/"
+    assert {(row.value, row.source_file) for row in rows} == {
+        (f'"{name}"', f"{prefix}{name}") for name in names
+    }
+    assert len(rows) == len(names)

@@ -1,19 +1,14 @@
 """Days whose landing files were taken back, against days that never had any."""
 
-import datetime as dt
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from backfill_assets.lake.window import Window
-from backfill_assets.partitions import FIRST_DAY, build_daily_partitions
-from backfill_assets.publishing.inputs import pin_inputs
-from backfill_assets.publishing.publish import Publisher
-from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.quality.judging import Check, Outcome
-from backfill_assets.tables.flights import FLIGHT_FIELDS, RAW_FLIGHTS
-from backfill_assets.transforms.raw_flights import build_raw_flights
+from backfill_assets.tables.flights import RAW_FLIGHTS
+from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.pipeline.landing_zone import FLIGHTS_A_DAY
+from backfill_assets_tests.pipeline.publishing import RAW_RECIPE, Lake
 from backfill_assets_tests.pipeline.running import RAW, Pipeline
 
 EMPTIED, NEVER_LANDED = "2013-01-12", "2013-01-13"
@@ -45,36 +40,11 @@ def test_an_emptied_day_is_withheld_where_its_table_says_so(
     spark: SparkSession, pipeline: Pipeline
 ) -> None:
     pipeline.zone.remove(EMPTIED)
-    recipe = Recipe(
-        table=replace(RAW_FLIGHTS, empty="withhold"),
-        compute=_build_raw,
-        landing="flights",
-        landing_fields=FLIGHT_FIELDS,
-        count_source=Window.count_landing,
-    )
-    landing_root = str(pipeline.zone.root)
-    partitions = build_daily_partitions(["2013-01-11", EMPTIED])
-    pinned = pin_inputs(
-        pipeline.warehouse, recipe, landing_root=landing_root, partitions=partitions
-    )
-    publisher = Publisher(
-        spark=spark,
-        warehouse=pipeline.warehouse,
-        recipe=recipe,
-        landing_root=landing_root,
-        run_id="run",
-        today=dt.date(2013, 2, 1),
-        withheld_days=30,
-    )
-    full, emptied = publisher.publish_chunk(partitions, pinned)
+    recipe = replace(RAW_RECIPE, table=replace(RAW_FLIGHTS, empty="withhold"))
+    lake = Lake(spark, pipeline.warehouse, str(pipeline.zone.root))
+    full, emptied = lake.publish(recipe, build_days("2013-01-11", 2))
     assert full.version is not None
     assert emptied.version is None
     (finding,) = emptied.verdict.failed(Check.COMPLETE)
     assert (finding.rule, finding.value, finding.outcome) == ("row_count", 0, Outcome.FAILED)
     assert len(pipeline.read_rows(RAW_FLIGHTS, EMPTIED)) == FLIGHTS_A_DAY, "as it was"
-
-
-def _build_raw(window: Window) -> DataFrame:
-    return build_raw_flights(
-        window.read_landing(), begin=FIRST_DAY, extra_fields=window.extra_fields
-    )

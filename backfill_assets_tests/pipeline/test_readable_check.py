@@ -1,7 +1,5 @@
 """`partition_is_readable`: on its own over what is published, and right after a publish."""
 
-import datetime as dt
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,13 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from backfill_assets.lake.history import find_latest_publishes, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
-from backfill_assets.publishing.inputs import pin_inputs
-from backfill_assets.publishing.publish import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import describe_failures
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import READINGS
+from backfill_assets_tests.pipeline.publishing import Lake
 from backfill_assets_tests.pipeline.running import RAW, Pipeline, list_days
 
 TAMPERED = "2013-01-06"
@@ -80,7 +77,7 @@ def test_a_publish_that_reads_back_differently_is_taken_back(
     spark: SparkSession, warehouse: Warehouse, tmp_path: Path
 ) -> None:
     """The source is rewritten and the cache lost, between the audit and the write."""
-    source = tmp_path / "source.csv"
+    source, lake = tmp_path / "source.csv", Lake(spark, warehouse)
     days = build_days("2013-01-01", 2)
 
     def compute(window: Window) -> DataFrame:
@@ -91,23 +88,11 @@ def test_a_publish_that_reads_back_differently_is_taken_back(
         window.spark.catalog.clearCache()
         return {}
 
-    def publish(recipe: Recipe, run_id: str) -> list:
-        pinned = pin_inputs(warehouse, recipe, landing_root="", partitions=days)
-        return Publisher(
-            spark=spark,
-            warehouse=warehouse,
-            recipe=recipe,
-            landing_root="",
-            run_id=run_id,
-            today=dt.date(2013, 2, 1),
-            withheld_days=30,
-        ).publish_chunk(days, pinned)
-
     source.write_text("2013-01-01,1,old\n2013-01-02,1,old\n")
-    recipe = Recipe(READINGS, compute)
-    publish(recipe, "first")
+    lake.publish(Recipe(READINGS, compute), days, run_id="first")
     source.write_text("2013-01-01,1,new\n2013-01-02,1,new\n")
-    good, bad = publish(replace(recipe, count_source=lose_cache), "second")
+    recipe = Recipe(READINGS, compute, count_source=lose_cache)
+    good, bad = lake.publish(recipe, days, run_id="second")
 
     assert good.version is not None
     assert bad.version is None

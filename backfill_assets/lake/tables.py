@@ -1,1 +1,0 @@
-from backfill_assets.tables.declarations import Column, Table, build_ddl, required  # noqa: D100, F401

@@ -1,0 +1,68 @@
+"""Publishes without Dagster, for what the project's own assets can't be made to do."""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.window import Window
+from backfill_assets.partitions import FIRST_DAY
+from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs
+from backfill_assets.publishing.publish import Publisher
+from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.tables.flights import FLIGHT_FIELDS, RAW_FLIGHTS
+from backfill_assets.transforms.raw_flights import build_raw_flights
+
+
+def _build_raw(window: Window) -> DataFrame:
+    return build_raw_flights(
+        window.read_landing(), begin=FIRST_DAY, extra_fields=window.extra_fields
+    )
+
+
+RAW_RECIPE = Recipe(
+    table=RAW_FLIGHTS,
+    compute=_build_raw,
+    landing="flights",
+    landing_fields=FLIGHT_FIELDS,
+    count_source=Window.count_landing,
+)
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Where runs of any recipe read and write."""
+
+    spark: SparkSession
+    warehouse: Warehouse
+    landing_root: str = ""
+
+    def pin(self, recipe: Recipe, partitions: Sequence[Partition]) -> PinnedInputs:
+        """The inputs as they are now."""
+        return pin_inputs(
+            self.warehouse, recipe, landing_root=self.landing_root, partitions=partitions
+        )
+
+    def publish(
+        self,
+        recipe: Recipe,
+        partitions: Sequence[Partition],
+        *,
+        run_id: str = "run",
+        pinned: PinnedInputs | None = None,
+    ) -> list[PartitionResult]:
+        """Publishes partitions, from the inputs as they are now unless others are given."""
+        publisher = Publisher(
+            spark=self.spark,
+            warehouse=self.warehouse,
+            recipe=recipe,
+            landing_root=self.landing_root,
+            run_id=run_id,
+            today=dt.date(2013, 2, 1),
+            withheld_days=30,
+        )
+        return publisher.publish_chunk(partitions, pinned or self.pin(recipe, partitions))
