@@ -39,13 +39,14 @@ class Dagster:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
+        environment = project.environment  # makes the project's folder
         self.log = (project.root / "dagster.log").open("w")
         self.process = subprocess.Popen(
             [
                 *(str(Path(sys.executable).parent / "dagster"), "dev"),
                 *("-w", str(PROJECT / "workspace.yaml"), "-p", str(self.port)),
             ],
-            env=project.environment,
+            env=environment,
             cwd=project.root,
             stdout=self.log,
             stderr=subprocess.STDOUT,
