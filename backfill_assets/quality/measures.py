@@ -37,7 +37,7 @@ class PartitionMeasures:
         out_of_range: values out of range by column, for columns with a `Values` rule.
         totals: sums by column, for columns that reconcile.
         histograms: rows per bin by column, nulls last, for columns with a `Drift` rule.
-        fields_seen: fields that any source record had; None where none was parsed.
+        fields_seen: fields that any good source record had; None where none was parsed.
     """
 
     rows: int = 0
@@ -96,7 +96,7 @@ def _build_aggregates(frame: DataFrame, table: Table) -> list[Column]:
     if DUPLICATES in frame.columns:
         aggregates["duplicates_dropped"] = F.sum(DUPLICATES)
     if FIELDS_SEEN in frame.columns:
-        aggregates["fields_seen"] = F.collect_set(FIELDS_SEEN)
+        aggregates["fields_seen"] = F.collect_set(F.when(is_row, F.col(FIELDS_SEEN)))
     if table.natural_key:
         distinct = F.count_distinct(F.when(is_row, F.xxhash64(*table.natural_key)))
         aggregates["key_duplicates"] = F.count_if(is_row) - distinct
