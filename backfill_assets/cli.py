@@ -142,7 +142,9 @@ def _format_cell(status: "PartitionStatus") -> str:
 
 def _default_dagster_home() -> None:
     """The working directory is the Dagster home where it has a dagster.yaml and none is set."""
-    if "DAGSTER_HOME" in os.environ:
+    if home := os.environ.get("DAGSTER_HOME"):
+        if not Path(home).is_dir():
+            raise SettingsError(f"DAGSTER_HOME={home} is no folder: export one that exists")
         return
     if not Path("dagster.yaml").exists():
         raise SettingsError(
