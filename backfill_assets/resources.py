@@ -6,10 +6,8 @@ from dagster import ConfigurableResource
 from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from backfill_assets.errors import SparkUnavailableError
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.settings import Settings
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
@@ -26,15 +24,7 @@ class SparkResource(LazyPySparkResource):
         """The session, started at the first call."""
         if self._spark_session is None:
             check_prerequisites(remote=self.remote, jars=Path(self.jars) if self.jars else None)
-        try:
-            return super().spark_session
-        except PySparkException as error:
-            if self.remote is None:
-                raise
-            raise SparkUnavailableError(
-                f"no Spark Connect server answers at SPARK_REMOTE={self.remote}: "
-                "start it, or unset SPARK_REMOTE to run Spark in the process"
-            ) from error
+        return super().spark_session
 
 
 class LakehouseResource(ConfigurableResource):

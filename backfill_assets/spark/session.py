@@ -1,13 +1,19 @@
 """Settings of the Spark session: sized for a small machine, and UTC everywhere."""
 
 import os
+import socket
 import tempfile
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from backfill_assets.errors import SparkUnavailableError
 from backfill_assets.spark.jars import ensure_jars, jar_paths
 from backfill_assets.spark.java import find_java
+
+_CONNECT_PORT = 15002
+_PATIENCE_SECONDS = 10
 
 # Runtime settings: also sent to a Spark Connect server.
 _SQL_CONF = {
@@ -68,8 +74,25 @@ def check_prerequisites(*, remote: str | None, jars: Path | None) -> None:
         SparkUnavailableError: naming what is missing and how to get it.
     """
     if remote is None:
+        # Here an empty one counts as unset; for PySpark it would be a URL, and a wrong one.
+        os.environ.pop("SPARK_REMOTE", None)
         find_java()
         ensure_jars(jars)
+    else:
+        _reach(remote)
+
+
+def _reach(remote: str) -> None:
+    # Spark's own client tries for minutes before it gives up.
+    address = urlsplit(remote.partition(";")[0])
+    try:
+        host, port = address.hostname or "", address.port or _CONNECT_PORT
+        socket.create_connection((host, port), timeout=_PATIENCE_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise SparkUnavailableError(
+            f"no Spark Connect server answers at SPARK_REMOTE={remote} ({error}): "
+            "start it, or unset SPARK_REMOTE to run Spark in the process"
+        ) from error
 
 
 def _log4j_file() -> str:
