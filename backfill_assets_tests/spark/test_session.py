@@ -1,5 +1,6 @@
 """Settings of the session, as dictionaries and as the running session has them."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -38,4 +39,13 @@ def test_remote_session_needs_neither_java_nor_jars(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    check_prerequisites(remote="sc://localhost:15002", jars=tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        check_prerequisites(remote=f"sc://127.0.0.1:{port}/;token=x", jars=tmp_path)
+
+
+def test_remote_server_that_is_not_there_is_noticed_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(SparkUnavailableError, match=f"sc://127.0.0.1:{port}"):
+        check_prerequisites(remote=f"sc://127.0.0.1:{port}", jars=None)
