@@ -17,6 +17,8 @@ from dagster import (
 )
 
 from backfill_assets.lake.history import find_latest_publishes, read_commits, read_version
+from backfill_assets.orchestration.events import describe_target
+from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.partitions import build_daily_partitions
 from backfill_assets.quality.judging import Check
 from backfill_assets.quality.readback import read_back
@@ -49,6 +51,7 @@ def build_readable_check(table: Table, assets: Sequence[AssetsDefinition]) -> As
         partitions = [one for one in build_daily_partitions(keys) if one.key in publishes]
         version = read_version(warehouse, table)
         seen = read_back(warehouse, table, partitions, version=version)
+        targets = find_latest_materializations(context.instance, asset_key, list(seen))
         different: list[str] = []
         for key, there in seen.items():
             record = publishes[key].record
@@ -68,6 +71,7 @@ def build_readable_check(table: Table, assets: Sequence[AssetsDefinition]) -> As
                     "checksum audited": record.checksums[key],
                     "delta_version": version,
                 },
+                target_materialization_data=describe_target(targets.get(key)),
             )
             # Dagster takes it, though its signature doesn't say so.
             context.op_execution_context.log_event(evaluation)  # pyright: ignore[reportArgumentType]

@@ -11,7 +11,7 @@ from dagster import DailyPartitionsDefinition, TimeWindowPartitionMapping
 
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.settings import read_settings
-from backfill_assets.tables.flights import WINDOW_DAYS
+from backfill_assets.tables.flights import LANDING_DAYS, WINDOW_DAYS
 
 _settings = read_settings()
 
@@ -25,7 +25,7 @@ days = DailyPartitionsDefinition(
 """One partition a UTC day. All layers share it, so that Dagster backfills them in one run."""
 
 landing_window = TimeWindowPartitionMapping(
-    start_offset=0, end_offset=2, allow_nonexistent_upstream_partitions=True
+    start_offset=0, end_offset=LANDING_DAYS - 1, allow_nonexistent_upstream_partitions=True
 )
 """A flight's records land on its day or in the two days after."""
 

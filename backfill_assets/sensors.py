@@ -1,11 +1,10 @@
 """What goes on by itself where the daemon runs."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from dagster import (
     AssetKey,
     AssetSelection,
-    DagsterInstance,
     DefaultSensorStatus,
     RunFailureSensorContext,
     RunRequest,
@@ -15,11 +14,9 @@ from dagster import (
     run_failure_sensor,
     sensor,
 )
-from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
 
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.ranges import find_ranges
-from backfill_assets.orchestration.readiness import find_readiness
+from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.recovery import fail_dead_runs, record_lost_commits
 from backfill_assets.orchestration.steps import WITHHELD_TAG
 from backfill_assets.settings import read_settings
@@ -58,41 +55,27 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
         return
     repository = context.repository_def
     assert repository is not None
-    graph = repository.asset_graph
-    ran = AssetKey.from_user_string(withheld)
-    waiting = find_waiting_assets(graph, ran, run.asset_selection or ())
-    if not waiting:
+    found = find_continuation(
+        context.instance,
+        repository.asset_graph,
+        AssetKey.from_user_string(withheld),
+        run.asset_selection or (),
+        first=first,
+        last=last,
+    )
+    if not found.assets:
         yield SkipReason(f"no asset of run {run.run_id} comes after {withheld}")
         return
-    for start, end in find_ready_ranges(context.instance, graph, waiting[0], first, last):
+    for start, end in found.ranges:
         yield RunRequest(
             run_key=f"{run.run_id} {start}",
-            asset_selection=waiting,
+            asset_selection=found.assets,
             tags={
                 RANGE_START_TAG: start,
                 RANGE_END_TAG: end,
                 CONTINUES_TAG: run.run_id,
             },
         )
-
-
-def find_waiting_assets(
-    graph: BaseAssetGraph, ran: AssetKey, selected: Collection[AssetKey]
-) -> list[AssetKey]:
-    """The selected assets downstream of `ran`, upstream ones first."""
-    downstream = AssetSelection.assets(ran).downstream(include_self=False).resolve(graph)
-    return [key for key in graph.toposorted_asset_keys if key in downstream and key in selected]
-
-
-def find_ready_ranges(
-    instance: DagsterInstance, graph: BaseAssetGraph, key: AssetKey, first: str, last: str
-) -> list[tuple[str, str]]:
-    """Ranges of the asset's partitions in `first…last` whose upstream is published."""
-    partitions_def = graph.get(key).partitions_def
-    assert partitions_def is not None
-    keys = [one for one in partitions_def.get_partition_keys() if first <= one <= last]
-    blocked = find_readiness(instance, graph, key, keys).blocked
-    return find_ranges(keys, [one for one in keys if one not in blocked])
 
 
 @sensor(
@@ -113,5 +96,7 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     settings = read_settings()
     warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
     lost = {table.key: record_lost_commits(context.instance, warehouse, table) for table in TABLES}
-    found = ", ".join(f"{len(keys)} of {table}" for table, keys in lost.items() if keys)
+    found = ", ".join(
+        f"{len(one.recorded)} of {table}" for table, one in lost.items() if one.recorded
+    )
     return SkipReason(f"marked {len(dead)} dead runs failed; recorded {found or 'no'} partitions")

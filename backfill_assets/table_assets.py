@@ -31,7 +31,11 @@ from dagster import (
 from backfill_assets.code_versions import compute_code_version
 from backfill_assets.errors import BackfillError
 from backfill_assets.orchestration.acceptances import PublishConfig
-from backfill_assets.orchestration.events import PUBLISH_CHECKS, build_summaries
+from backfill_assets.orchestration.events import (
+    PUBLISH_CHECKS,
+    build_readable_summary,
+    build_summaries,
+)
 from backfill_assets.orchestration.readiness import REQUIRES_OWN
 from backfill_assets.orchestration.steps import Step, StepResult
 from backfill_assets.publishing.recipes import Compute, CountSource, Recipe
@@ -152,6 +156,7 @@ def table_asset(
             summaries = build_summaries(outcome.results, PUBLISH_CHECKS)
             if outcome.withheld:
                 yield from summaries
+                yield build_readable_summary(asset_key, outcome.results)
                 raise Failure(description=step.describe_withheld(outcome), allow_retries=False)
             yield MaterializeResult(metadata=_EVENTS_ARE_LOGGED, check_results=summaries)
 

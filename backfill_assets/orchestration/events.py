@@ -15,7 +15,11 @@ from dagster import (
     AssetCheckSeverity,
     AssetKey,
     AssetMaterialization,
+    EventLogRecord,
     MetadataValue,
+)
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
 )
 
 from backfill_assets.publishing.results import PartitionResult
@@ -85,13 +89,19 @@ def build_recovered_materialization(
 
 
 def build_evaluations(
-    asset_key: AssetKey, results: Sequence[PartitionResult], *, noteworthy: frozenset[str] | None
+    asset_key: AssetKey,
+    results: Sequence[PartitionResult],
+    *,
+    targets: Mapping[str, EventLogRecord],
+    noteworthy: frozenset[str] | None,
 ) -> Iterator[AssetCheckEvaluation]:
     """An evaluation for each partition and check.
 
     Args:
         asset_key: the asset.
         results: partitions after their audit.
+        targets: latest materialization by partition key. Dagster shows only evaluations that are
+            about it; a withheld partition's is about the version that stays.
         noteworthy: None within the budget. Beyond it, the keys of partitions that get evaluations
             even where they pass (recovered ones); others get them only if they failed or warned.
     """
@@ -106,7 +116,7 @@ def build_evaluations(
             for finding in findings:
                 if finding.value is not None:
                     metadata[finding.rule] = finding.value
-                metadata[f"{finding.rule} must be"] = f"{finding.bound} ({finding.outcome})"
+                metadata[f"{finding.rule}: bound"] = f"{finding.bound} ({finding.outcome})"
             if accepted:
                 metadata["accepted"] = "; ".join(one.reason for one in accepted)
             failed = outcome is Outcome.FAILED
@@ -120,7 +130,19 @@ def build_evaluations(
                 metadata=metadata,
                 partition=result.key,
                 blocking=failed and not accepted,
+                target_materialization_data=describe_target(targets.get(result.key)),
             )
+
+
+def describe_target(
+    record: EventLogRecord | None,
+) -> AssetCheckEvaluationTargetMaterializationData | None:
+    """The materialization that an evaluation is about, as the evaluation names it."""
+    if record is None:
+        return None
+    return AssetCheckEvaluationTargetMaterializationData(
+        storage_id=record.storage_id, run_id=record.run_id, timestamp=record.timestamp
+    )
 
 
 def build_summaries(
@@ -145,6 +167,19 @@ def build_summaries(
         )
         for check in checks
     ]
+
+
+def build_readable_summary(
+    asset_key: AssetKey, results: Sequence[PartitionResult]
+) -> AssetCheckEvaluation:
+    """Of the read-backs, for a run in which Dagster skips that check after the failed step."""
+    (summary,) = build_summaries(results, [Check.READABLE])
+    return AssetCheckEvaluation(
+        asset_key=asset_key,
+        check_name=Check.READABLE.value,
+        passed=summary.passed,
+        metadata=summary.metadata,
+    )
 
 
 def find_outcome(findings: Sequence[Finding]) -> Outcome:

@@ -7,24 +7,25 @@ takes for missing.
 
 import os
 import socket
+from dataclasses import dataclass
 
 import psutil
 from dagster import (
     AssetCheckKey,
     AssetKey,
-    AssetRecordsFilter,
     DagsterInstance,
     DagsterRunStatus,
     RunsFilter,
 )
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
-from backfill_assets.lake.history import find_latest_publishes, read_commits
+from backfill_assets.lake.history import find_latest_publishes, read_commits, read_version
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.events import (
-    PUBLISH_CHECKS,
-    build_recovered_materialization,
-)
+from backfill_assets.orchestration.events import build_recovered_materialization
+from backfill_assets.orchestration.materializations import find_latest_materializations
+from backfill_assets.partitions import build_daily_partitions
+from backfill_assets.quality.judging import Check
+from backfill_assets.quality.readback import read_back
 from backfill_assets.tables.declarations import Table
 
 _FAILURES_LOOKED_AT = 1000
@@ -61,17 +62,29 @@ def fail_dead_runs(instance: DagsterInstance) -> list[str]:
     return dead
 
 
-def record_lost_commits(instance: DagsterInstance, warehouse: Warehouse, table: Table) -> list[str]:
-    """Records partitions that a commit published and no event tells of.
+@dataclass(frozen=True)
+class LostCommits:
+    """Partitions that a commit published and no event told of.
 
-    Returns:
-        Their keys.
+    Attributes:
+        recorded: are as their run audited them, and recorded now.
+        unreadable: are not: their run died before it read them back. They stay missing (or failed)
+            in the instance, so that they are run again.
     """
+
+    recorded: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
+def record_lost_commits(
+    instance: DagsterInstance, warehouse: Warehouse, table: Table
+) -> LostCommits:
+    """Finds what dead runs published and did not record, reads it back, and records it."""
     asset_key = AssetKey([table.layer, table.name])
     publishes = find_latest_publishes(read_commits(warehouse, table))
     run_ids = sorted({one.record.run_id for one in publishes.values() if one.record})
     if not run_ids:
-        return []
+        return LostCommits()
     runs = {run.run_id: run for run in instance.get_runs(RunsFilter(run_ids=run_ids))}
     lost: list[str] = []
     for key, commit in publishes.items():
@@ -85,11 +98,19 @@ def record_lost_commits(instance: DagsterInstance, warehouse: Warehouse, table: 
         if record.write_mode == "restore":
             continue
         lost.append(key)
-    recorded = _find_recorded_versions(instance, asset_key, lost)
-    lost = [key for key in lost if recorded.get(key, -1) < publishes[key].version]
-    for key in lost:
+    known = _find_recorded_versions(instance, asset_key, lost)
+    lost = [key for key in lost if known.get(key, -1) < publishes[key].version]
+    partitions = build_daily_partitions(lost)
+    seen = read_back(warehouse, table, partitions, version=read_version(warehouse, table))
+    recorded: list[str] = []
+    unreadable: list[str] = []
+    for key, there in seen.items():
         record = publishes[key].record
         assert record is not None
+        if (there.rows, there.checksum) != (record.rows[key], record.checksums[key]):
+            unreadable.append(key)
+            continue
+        recorded.append(key)
         instance.report_runless_asset_event(
             build_recovered_materialization(
                 asset_key,
@@ -102,7 +123,7 @@ def record_lost_commits(instance: DagsterInstance, warehouse: Warehouse, table: 
                 code_version=record.code_version,
             )
         )
-    return lost
+    return LostCommits(tuple(recorded), tuple(unreadable))
 
 
 def find_failed_before(
@@ -115,7 +136,7 @@ def find_failed_before(
     }
     failures = (
         record
-        for check in PUBLISH_CHECKS
+        for check in Check
         for record in instance.event_log_storage.get_asset_check_execution_history(
             AssetCheckKey(AssetKey([table.layer, table.name]), check.value),
             limit=_FAILURES_LOOKED_AT,
@@ -133,27 +154,15 @@ def find_failed_before(
 def _find_recorded_versions(
     instance: DagsterInstance, asset_key: AssetKey, keys: list[str]
 ) -> dict[str, int]:
-    """The newest Delta version that an event of each partition tells of."""
-    if not keys:
-        return {}
+    """The Delta version that the latest event of each partition tells of."""
     versions: dict[str, int] = {}
-    cursor = None
-    while True:
-        page = instance.fetch_materializations(
-            AssetRecordsFilter(asset_key=asset_key, asset_partitions=keys),
-            limit=1000,
-            cursor=cursor,
-        )
-        for record in page.records:
-            event = record.asset_materialization
-            version = event.metadata.get("delta_version") if event else None
-            if event is not None and event.partition is not None and version is not None:
-                value = version.value
-                assert isinstance(value, int)
-                versions[event.partition] = max(value, versions.get(event.partition, -1))
-        if not page.has_more:
-            return versions
-        cursor = page.cursor
+    for key, record in find_latest_materializations(instance, asset_key, keys).items():
+        event = record.asset_materialization
+        version = event.metadata.get("delta_version") if event else None
+        if version is not None:
+            assert isinstance(version.value, int)
+            versions[key] = version.value
+    return versions
 
 
 def _describe_process(pid: int) -> str | None:

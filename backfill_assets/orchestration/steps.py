@@ -8,9 +8,11 @@ from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterializ
 
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.slices import Partition
+from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
-from backfill_assets.orchestration.ranges import build_command, find_ranges
-from backfill_assets.orchestration.readiness import find_readiness, find_upstream_keys
+from backfill_assets.orchestration.materializations import find_latest_materializations
+from backfill_assets.orchestration.ranges import build_command
+from backfill_assets.orchestration.readiness import find_readiness
 from backfill_assets.orchestration.recovery import (
     claim_run,
     fail_dead_runs,
@@ -72,8 +74,8 @@ class Step:
         context, warehouse, table = self.context, self.lakehouse.warehouse(), self.recipe.table
         partitions = self._find_partitions()
         self._recover()
-        graph = context.repository_def.asset_graph
         keys = [one.key for one in partitions]
+        graph = context.job_def.asset_layer.asset_graph
         readiness = find_readiness(context.instance, graph, context.asset_key, keys)
         failed_before = find_failed_before(context.instance, warehouse, table)
         blocked = [
@@ -81,7 +83,7 @@ class Step:
         ]
         outcome.results += blocked
         noteworthy = self._fold_passes(len(partitions), failed_before)
-        yield from build_evaluations(context.asset_key, blocked, noteworthy=noteworthy)
+        yield from self._build_evaluations(blocked, noteworthy)
         ready = [one for one in partitions if one.key not in readiness.blocked]
         if not ready:
             return
@@ -110,7 +112,6 @@ class Step:
             results = publisher.publish_chunk(chunk, pinned)
             outcome.results += results
             self._log(results)
-            yield from build_evaluations(context.asset_key, results, noteworthy=noteworthy)
             for result in results:
                 if result.version is not None:
                     yield build_materialization(
@@ -120,6 +121,7 @@ class Step:
                         code_version=self.recipe.code_version,
                         provisional=readiness.provisional.get(result.key),
                     )
+            yield from self._build_evaluations(results, noteworthy)
 
     def describe_withheld(self, outcome: StepResult) -> str:
         """One message: each withheld partition with its reasons, and how to go on."""
@@ -135,7 +137,7 @@ class Step:
             f"{self.recipe.table.key}: withheld {len(withheld)} of {len(outcome.results)} "
             f"partitions (the other {published} are published):\n  " + "\n  ".join(lines)
         )
-        commands = self._build_commands_to_go_on({one.key for one in withheld})
+        commands = self._build_commands_to_go_on()
         if commands:
             message += "\nTo go on with what does not depend on them:\n  " + "\n  ".join(commands)
         return message
@@ -157,10 +159,15 @@ class Step:
             self.context.log.warning(f"run {run_id} was dead and is marked failed")
         for table in (*self.recipe.inputs, self.recipe.table):
             lost = record_lost_commits(instance, warehouse, table)
-            if lost:
+            if lost.recorded:
                 self.context.log.warning(
-                    f"{table.key}: recorded {len(lost)} partitions that a dead run had published "
-                    f"({lost[0]} … {lost[-1]})"
+                    f"{table.key}: recorded {len(lost.recorded)} partitions that a dead run had "
+                    f"published ({lost.recorded[0]} … {lost.recorded[-1]})"
+                )
+            if lost.unreadable:
+                self.context.log.warning(
+                    f"{table.key}: a dead run published {', '.join(lost.unreadable)}, which can't "
+                    "be read as it was audited: run these partitions again"
                 )
 
     def _fold_passes(self, partitions: int, failed_before: frozenset[str]) -> frozenset[str] | None:
@@ -168,6 +175,13 @@ class Step:
         checks = len(Check)
         in_run = partitions * checks * len(self.context.run.asset_selection or [None])
         return None if in_run <= self.lakehouse.check_events else failed_before
+
+    def _build_evaluations(
+        self, results: Sequence[PartitionResult], noteworthy: frozenset[str] | None
+    ) -> Iterator[AssetCheckEvaluation]:
+        instance, asset_key = self.context.instance, self.context.asset_key
+        targets = find_latest_materializations(instance, asset_key, [one.key for one in results])
+        return build_evaluations(asset_key, results, targets=targets, noteworthy=noteworthy)
 
     def _log(self, results: Sequence[PartitionResult]) -> None:
         published = [one for one in results if one.version is not None]
@@ -185,23 +199,19 @@ class Step:
                     "it is published empty"
                 )
 
-    def _build_commands_to_go_on(self, withheld: set[str]) -> list[str]:
-        """Commands for the run's assets that come next, where they need none of `withheld`."""
+    def _build_commands_to_go_on(self) -> list[str]:
+        """Commands for the run's assets that come next, where their upstream is published."""
         context = self.context
-        graph = context.repository_def.asset_graph
-        keys = context.partition_keys
-        commands: list[str] = []
-        in_run = context.run.asset_selection or context.selected_asset_keys
-        for child in sorted(graph.get(context.asset_key).child_keys & in_run):
-            node = graph.get(child)
-            mapping = node.partition_mappings[context.asset_key]
-            needed = find_upstream_keys(graph, child, context.asset_key, mapping, keys)
-            ready = [key for key in keys if not withheld & set(needed[key])]
-            commands += [
-                build_command([child.to_user_string()], first, last)
-                for first, last in find_ranges(keys, ready)
-            ]
-        return commands
+        found = find_continuation(
+            context.instance,
+            context.job_def.asset_layer.asset_graph,
+            context.asset_key,
+            context.run.asset_selection or context.selected_asset_keys,
+            first=context.partition_keys[0],
+            last=context.partition_keys[-1],
+        )
+        assets = [key.to_user_string() for key in found.assets]
+        return [build_command(assets, first, last) for first, last in found.ranges]
 
 
 def _key(result: PartitionResult) -> str:

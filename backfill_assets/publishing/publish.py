@@ -208,21 +208,31 @@ class Publisher:
         return verified
 
     def _restore(self, window: Window, partitions: list[Partition], *, version: int) -> None:
-        """Puts back what the partitions held before `version`."""
+        """Puts back what the partitions held before `version`, where no other run replaced them."""
         table = extend_table(self.recipe.table, window.extra_fields)
-        predicate = build_predicate(table.partition_by, (one.slice for one in partitions))
-        rows = read_table(self.spark, self.warehouse, table, version=version - 1).where(predicate)
-        measures = measure_partitions(rows, self.recipe.table, partitions)
-        overwrite_partitions(
-            rows,
-            warehouse=self.warehouse,
-            table=table,
-            partitions=partitions,
-            content=_describe_content(measures, ()),
-            provenance=Provenance(self.run_id, self.recipe.code_version, {table.key: version - 1}),
-            base_version=version,
-            write_mode="restore",
-        )
+        left = partitions
+        while left:
+            predicate = build_predicate(table.partition_by, (one.slice for one in left))
+            rows = read_table(self.spark, self.warehouse, table, version=version - 1)
+            rows = rows.where(predicate)
+            measures = measure_partitions(rows, self.recipe.table, left)
+            try:
+                overwrite_partitions(
+                    rows,
+                    warehouse=self.warehouse,
+                    table=table,
+                    partitions=left,
+                    content=_describe_content(measures, ()),
+                    provenance=Provenance(
+                        self.run_id, self.recipe.code_version, {table.key: version - 1}
+                    ),
+                    base_version=version,
+                    write_mode="restore",
+                )
+            except PartitionsChangedError as error:
+                left = [one for one in left if one.key not in error.keys]
+            else:
+                return
 
 
 def _describe_content(

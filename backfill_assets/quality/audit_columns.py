@@ -3,6 +3,9 @@
 REJECT_REASON = "_reject_reason"
 """STRING: why a source record can't become a row; null for a good one."""
 
+NOT_OURS = "belongs to an earlier partition than the first: "
+"""How the reason of a reject begins that is due: no fault of its source."""
+
 REJECTED_LINE = "_rejected_line"
 """STRING: the source record as it came, of a rejected one; null for a good one."""
 

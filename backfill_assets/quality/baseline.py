@@ -40,7 +40,7 @@ class Baseline:
         self._rows: list[float] = []
         self._peer_rows: dict[Hashable, list[float]] = defaultdict(list)
         self._null_shares: dict[str, list[float]] = defaultdict(list)
-        self._histograms: dict[tuple[str, int], tuple[int, list[int]]] = {}
+        self._histograms: dict[str, tuple[int, list[int]]] = {}
         for key, profile in profiles.items():
             self.put(key, profile)
 
@@ -68,9 +68,9 @@ class Baseline:
         """Of a column's share of nulls, among partitions in which it was measured."""
         return _find_typical(self._null_shares[column])
 
-    def sum_histograms(self, column: str, bins: int) -> tuple[list[int], int]:
-        """Rows per bin over all partitions that have just so many bins, and their number."""
-        count, total = self._histograms.get((column, bins), (0, [0] * bins))
+    def sum_histograms(self, histogram: str, bins: int) -> tuple[list[int], int]:
+        """Rows per bin over all partitions that have this histogram, and their number."""
+        count, total = self._histograms.get(histogram, (0, [0] * bins))
         return list(total), count
 
     def _count(self, key: str, profile: PartitionProfile, *, sign: int) -> None:
@@ -81,11 +81,11 @@ class Baseline:
         move(self._peer_rows[self._peer_groups.get(key)], profile.rows)
         for column, nulls in profile.nulls.items():
             move(self._null_shares[column], nulls / profile.rows)
-        for column, histogram in profile.histograms.items():
-            total, count = self.sum_histograms(column, len(histogram))
-            self._histograms[column, len(histogram)] = (
+        for histogram, counts in profile.histograms.items():
+            total, count = self.sum_histograms(histogram, len(counts))
+            self._histograms[histogram] = (
                 count + sign,
-                [have + sign * rows for have, rows in zip(total, histogram, strict=True)],
+                [have + sign * rows for have, rows in zip(total, counts, strict=True)],
             )
 
 

@@ -103,9 +103,9 @@ def judge_reconciled(rule: Reconciled, subject: Subject) -> Iterator[Finding]:
 
 
 def judge_rejects(rule: Rejects, subject: Subject) -> Iterator[Finding]:
-    """`rejects`: their share of the source's records."""
-    rejects, rows = subject.measured.rejects, subject.measured.rows
-    share = rejects / (rows + rejects) if rejects else 0.0
+    """`rejects`: their share of the source's records; those that are due don't count."""
+    rejects = subject.measured.rejects - subject.measured.rejects_due
+    share = rejects / (subject.measured.rows + rejects) if rejects else 0.0
     bound = f"at most {rule.at_most} of the records"
     yield Finding("rejects", share, bound, _outcome(failed=share > rule.at_most))
 
@@ -178,11 +178,11 @@ def judge_drift(rule: Drift, subject: Subject) -> Iterator[Finding]:
 
 def _judge_drift(rule: Drift, subject: Subject) -> Finding:
     name, bins = f"drift({rule.column})", len(rule.edges) + 2  # the last one counts the nulls
-    values = subject.measured.histograms.get(rule.column, (0,) * bins)[:-1]
-    reference = _find_published_values(rule.column, bins, subject.previous)
+    values = subject.measured.histograms.get(rule.histogram, (0,) * bins)[:-1]
+    reference = _find_published_values(rule, subject.previous)
     whose = "its published version"
     if reference is None:
-        total, count = subject.baseline.sum_histograms(rule.column, bins)
+        total, count = subject.baseline.sum_histograms(rule.histogram, bins)
         if count < MIN_PARTITIONS:
             return _without_baseline(name, count)
         reference, whose = total[:-1], f"the baseline of {count}"
@@ -198,13 +198,10 @@ def _judge_drift(rule: Drift, subject: Subject) -> Finding:
     return Finding(name, psi, bound, outcome)
 
 
-def _find_published_values(
-    column: str, bins: int, published: PartitionProfile | None
-) -> Sequence[int] | None:
-    """Values per bin of the published version; None if it isn't comparable or has too few."""
-    histogram = published.histograms.get(column, ()) if published else ()
-    values = histogram[:-1]
-    return values if len(histogram) == bins and sum(values) >= MIN_VALUES else None
+def _find_published_values(rule: Drift, published: PartitionProfile | None) -> Sequence[int] | None:
+    """Values per bin of the published version; None if it has other bins or too few values."""
+    values = published.histograms.get(rule.histogram, ())[:-1] if published else ()
+    return values if sum(values) >= MIN_VALUES else None
 
 
 def _outcome(*, failed: bool, blocking: bool = True) -> Outcome:

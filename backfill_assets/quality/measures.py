@@ -14,6 +14,7 @@ from backfill_assets.quality.audit_columns import (
     DUPLICATES,
     FIELD_SEPARATOR,
     FIELDS_SEEN,
+    NOT_OURS,
     REJECT_REASON,
 )
 from backfill_assets.quality.checksums import build_checksum_parts, build_row_hash, format_checksum
@@ -30,19 +31,21 @@ class PartitionMeasures:
         rows: rows to publish.
         checksum: see `quality.checksums`.
         rejects: source records that can't become rows.
+        rejects_due: those of them whose reason is `NOT_OURS`.
         reject_example: source and reason of one of them.
         duplicates_dropped: source records that a later version of the same row replaced.
         key_duplicates: rows whose natural key another row has too, beyond the first.
         nulls: null values by column, for columns with a `Nulls` rule.
         out_of_range: values out of range by column, for columns with a `Values` rule.
         totals: sums by column, for columns that reconcile.
-        histograms: rows per bin by column, nulls last, for columns with a `Drift` rule.
+        histograms: rows per bin, nulls last, by the `histogram` of each `Drift` rule.
         fields_seen: fields that any good source record had; None where none was parsed.
     """
 
     rows: int = 0
     checksum: str = format_checksum(0, 0)
     rejects: int = 0
+    rejects_due: int = 0
     reject_example: str | None = None
     duplicates_dropped: int = 0
     key_duplicates: int = 0
@@ -60,7 +63,9 @@ class PartitionMeasures:
 def measure_partitions(
     frame: DataFrame, table: Table, partitions: Sequence[Partition]
 ) -> dict[str, PartitionMeasures]:
-    """One grouped aggregation; what comes to the driver is one row a partition.
+    """One grouped aggregation, and a second over the natural key alone.
+
+    What comes to the driver is one row a partition.
 
     Args:
         frame: columns of `table`, and any of the audit columns; rejected rows have null table
@@ -80,8 +85,27 @@ def measure_partitions(
             f"{table.key}: computed rows of partitions that were not asked for: "
             f"{', '.join(sorted(map(str, outside)))}"
         )
-    found = {keys[row[table.partition_by]]: _read_measures(row, table) for row in rows}
+    duplicates = _count_key_duplicates(frame, table)
+    found = {
+        keys[value]: _read_measures(row, key_duplicates=duplicates.get(value, 0))
+        for row in rows
+        for value in [row[table.partition_by]]
+    }
     return {one.key: found.get(one.key, PartitionMeasures()) for one in partitions}
+
+
+def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[Any, int]:
+    """Rows beyond the first of their natural key, by partition value; absent where none.
+
+    Apart, because counting distinct keys beside other aggregates makes Spark keep all aggregates
+    for each key: ten times the work.
+    """
+    if not table.natural_key:
+        return {}
+    rows = frame.where(F.col(REJECT_REASON).isNull()) if REJECT_REASON in frame.columns else frame
+    repeated = rows.groupBy(table.partition_by, F.xxhash64(*table.natural_key)).count()
+    counted = repeated.where("count > 1").groupBy(table.partition_by).agg(F.sum(F.col("count") - 1))
+    return {row[0]: row[1] for row in counted.collect()}
 
 
 def _build_aggregates(frame: DataFrame, table: Table) -> list[Column]:
@@ -92,14 +116,12 @@ def _build_aggregates(frame: DataFrame, table: Table) -> list[Column]:
     if rejects:
         example = F.when(~is_row, F.concat_ws(": ", "source_file", REJECT_REASON))
         aggregates["rejects"] = F.count_if(~is_row)
+        aggregates["rejects_due"] = F.count_if(F.col(REJECT_REASON).startswith(NOT_OURS))
         aggregates["reject_example"] = F.min(example)
     if DUPLICATES in frame.columns:
         aggregates["duplicates_dropped"] = F.sum(DUPLICATES)
     if FIELDS_SEEN in frame.columns:
         aggregates["fields_seen"] = F.collect_set(F.when(is_row, F.col(FIELDS_SEEN)))
-    if table.natural_key:
-        distinct = F.count_distinct(F.when(is_row, F.xxhash64(*table.natural_key)))
-        aggregates["key_duplicates"] = F.count_if(is_row) - distinct
     for rule in table.rules:
         match rule:
             case Nulls(column):
@@ -108,8 +130,8 @@ def _build_aggregates(frame: DataFrame, table: Table) -> list[Column]:
                 aggregates[f"out {column}"] = F.count_if(~F.col(column).between(low, high))
             case Reconciled(total_of=str(column)):
                 aggregates[f"total {column}"] = F.sum(column)
-            case Drift(column):
-                aggregates[f"bins {column}"] = F.array(
+            case Drift():
+                aggregates[f"bins {rule.histogram}"] = F.array(
                     *(F.count_if(is_row & in_bin) for in_bin in _build_bins(rule))
                 )
     return [aggregate.alias(name) for name, aggregate in aggregates.items()]
@@ -122,7 +144,7 @@ def _build_bins(rule: Drift) -> list[Column]:
     return [value < edges[0], *between, value >= edges[-1], value.isNull()]
 
 
-def _read_measures(row: Row, table: Table) -> PartitionMeasures:
+def _read_measures(row: Row, *, key_duplicates: int) -> PartitionMeasures:
     values: dict[str, Any] = row.asDict()
 
     def named(prefix: str) -> dict[str, Any]:
@@ -133,13 +155,14 @@ def _read_measures(row: Row, table: Table) -> PartitionMeasures:
         rows=values["rows"],
         checksum=format_checksum(values["upper"], values["lower"]),
         rejects=values.get("rejects", 0),
+        rejects_due=values.get("rejects_due", 0),
         reject_example=values.get("reject_example"),
         duplicates_dropped=values.get("duplicates_dropped") or 0,
-        key_duplicates=values.get("key_duplicates", 0),
+        key_duplicates=key_duplicates,
         nulls=named("nulls"),
         out_of_range=named("out"),
         totals=named("total"),
-        histograms={column: tuple(counts) for column, counts in named("bins").items()},
+        histograms={name: tuple(counts) for name, counts in named("bins").items()},
         fields_seen=(
             None
             if lists is None

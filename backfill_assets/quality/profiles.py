@@ -13,7 +13,7 @@ class PartitionProfile:
     Attributes:
         rows: rows published.
         nulls: null values by column.
-        histograms: rows per bin by column, nulls last.
+        histograms: rows per bin, nulls last, by `Drift.histogram`.
     """
 
     rows: int
@@ -25,13 +25,13 @@ class PartitionProfile:
         return {
             "r": self.rows,
             "n": dict(self.nulls),
-            "h": {column: list(counts) for column, counts in self.histograms.items()},
+            "h": {name: list(counts) for name, counts in self.histograms.items()},
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "PartitionProfile":
         """The inverse of `to_json`."""
-        histograms = {column: tuple(counts) for column, counts in values["h"].items()}
+        histograms = {name: tuple(counts) for name, counts in values["h"].items()}
         return cls(values["r"], dict(values["n"]), histograms)
 
 

@@ -6,6 +6,9 @@ from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowC
 WINDOW_DAYS = 7
 """Days that a row of `features/carrier_delays` looks back over, its own included."""
 
+LANDING_DAYS = 3
+"""Days within which a flight's records are due to land, the flight's own included."""
+
 LATE_MINUTES = 15
 """An arrival is late from the minute after."""
 

@@ -10,6 +10,7 @@ Each rule belongs to one check, which answers one question:
 A failed rule that blocks withholds the partition; one that doesn't is a warning.
 """
 
+import zlib
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -99,6 +100,11 @@ class Drift:
     warn: float = 0.1
     fail: float = 0.25
     blocking: bool = True
+
+    @property
+    def histogram(self) -> str:
+        """Names the column's counts over just these bins; other edges are another histogram."""
+        return f"{self.column}/{zlib.crc32(repr(self.edges).encode()):08x}"
 
 
 Rule: TypeAlias = RowCount | Reconciled | Rejects | Nulls | Values | Drift

@@ -54,6 +54,7 @@ class Lake:
         *,
         run_id: str = "run",
         pinned: PinnedInputs | None = None,
+        today: dt.date = dt.date(2013, 2, 1),
     ) -> list[PartitionResult]:
         """Publishes partitions, from the inputs as they are now unless others are given."""
         publisher = Publisher(
@@ -62,7 +63,7 @@ class Lake:
             recipe=recipe,
             landing_root=self.landing_root,
             run_id=run_id,
-            today=dt.date(2013, 2, 1),
+            today=today,
             withheld_days=30,
         )
         return publisher.publish_chunk(partitions, pinned or self.pin(recipe, partitions))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from dagster import AssetCheckEvaluation
+from dagster import AssetCheckEvaluation, AssetCheckKey, AssetKey
 
 from backfill_assets_tests.pipeline.running import (
     RAW,
@@ -59,6 +59,29 @@ def test_within_the_budget_each_partition_has_one_evaluation_a_check(pipeline: P
         for partition in (FIRST, BAD, LAST, None)
     }
     assert all(one.passed for one in evaluations)
+
+
+def test_dagster_takes_the_evaluations_for_those_of_what_is_published(pipeline: Pipeline) -> None:
+    """Else it shows partitions as if they had not been checked since their materialization."""
+    pipeline.zone.add_lines(BAD, *["{"] * 5)
+    run = pipeline.run(RAW, first=FIRST, last=LAST, check_events=400)
+    assert not run.success
+    for check in (COMPLETE, VALID):
+        key = AssetCheckKey(AssetKey.from_user_string(RAW), check)
+        infos = pipeline.instance.event_log_storage.get_asset_check_partition_info([key])
+        found = {one.partition_key: one for one in infos}
+        assert all(found[day].is_current for day in (FIRST, BAD, LAST))
+        statuses = [found[day].latest_execution_status.value for day in (FIRST, BAD, LAST)]
+        assert statuses == ["SUCCEEDED", "FAILED" if check == VALID else "SUCCEEDED", "SUCCEEDED"]
+
+
+def test_a_run_that_withheld_says_what_was_read_back(beyond_budget: BeyondBudget) -> None:
+    """Dagster skips the check's own step there."""
+    evaluations = beyond_budget.pipeline.read_evaluations(beyond_budget.failing)
+    (summary,) = (one for one in evaluations if one.check_name == READABLE)
+    assert summary.passed
+    assert summary.partition is None
+    assert summary.metadata["partitions passed"].value == 2
 
 
 def test_beyond_the_budget_only_failures_have_evaluations_of_their_own(

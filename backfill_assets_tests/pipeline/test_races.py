@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.errors import LandingError
+from backfill_assets.errors import LandingError, TableError
 from backfill_assets.lake.history import count_rows, read_commits, read_version
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
@@ -120,6 +120,22 @@ def test_a_slow_old_run_that_ends_after_a_fast_new_one_does_not_win(lake: Lake) 
         ("fast", [FIRST, SECOND], new),
         ("slow", [FIRST, SECOND], new),
     ]
+
+
+def test_a_run_that_loses_every_race_gives_up_and_says_so(lake: Lake) -> None:
+    rounds: list[str] = []
+
+    def lose(window: Window) -> DataFrame:
+        rounds.append(f"fast-{len(rounds)}")
+        lake.publish(COPIES, [DAYS[1]], run_id=rounds[-1])
+        return COPIES.compute(window)
+
+    with pytest.raises(TableError, match=rf"other runs keep changing {SECOND}: let them end"):
+        lake.publish(replace(COPIES, compute=lose), DAYS, run_id="slow")
+    assert len(rounds) == 5
+    first, *fast = read_publishes(lake.warehouse)
+    assert [one[0] for one in (first, *fast)] == ["fast-0", "slow", *rounds[1:]]
+    assert read_values(lake.warehouse) == {FIRST: {"old"}, SECOND: {"old"}, THIRD: {"old"}}
 
 
 def test_two_runs_that_meet_the_same_new_field_both_publish(landed: Lake) -> None:

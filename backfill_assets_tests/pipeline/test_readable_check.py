@@ -1,6 +1,7 @@
 """`partition_is_readable`: on its own over what is published, and right after a publish."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,10 +12,12 @@ from backfill_assets.lake.history import find_latest_publishes, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.publishing.results import describe_failures
+from backfill_assets.publishing.results import PartitionResult, describe_failures
+from backfill_assets.quality import readback
+from backfill_assets.quality.readback import ReadBack
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
-from backfill_assets_tests.lake.readings import READINGS
+from backfill_assets_tests.lake.readings import READINGS, build_rows, overwrite_readings
 from backfill_assets_tests.pipeline.publishing import Lake
 from backfill_assets_tests.pipeline.running import RAW, Pipeline, list_days
 
@@ -73,12 +76,8 @@ def test_the_check_alone_fails_for_exactly_the_partition_whose_data_file_was_cha
     assert set(pipeline.find_days(RAW, "MATERIALIZED")) == {*list_days(1, 12)}
 
 
-def test_a_publish_that_reads_back_differently_is_taken_back(
-    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
-) -> None:
-    """The source is rewritten and the cache lost, between the audit and the write."""
-    source, lake = tmp_path / "source.csv", Lake(spark, warehouse)
-    days = build_days("2013-01-01", 2)
+def publish_unreadable(lake: Lake, source: Path) -> list[PartitionResult]:
+    """Two days, of which the second is rewritten, and the cache lost, after its audit."""
 
     def compute(window: Window) -> DataFrame:
         return window.spark.read.schema("day date, id int, value string").csv(str(source))
@@ -88,22 +87,50 @@ def test_a_publish_that_reads_back_differently_is_taken_back(
         window.spark.catalog.clearCache()
         return {}
 
+    days = build_days("2013-01-01", 2)
     source.write_text("2013-01-01,1,old\n2013-01-02,1,old\n")
     lake.publish(Recipe(READINGS, compute), days, run_id="first")
     source.write_text("2013-01-01,1,new\n2013-01-02,1,new\n")
     recipe = Recipe(READINGS, compute, count_source=lose_cache)
-    good, bad = lake.publish(recipe, days, run_id="second")
+    return lake.publish(recipe, days, run_id="second")
+
+
+def read_values(warehouse: Warehouse) -> dict[str, str]:
+    """The value of each day."""
+    rows = warehouse.open(READINGS).to_pyarrow_table().to_pylist()
+    return {row["day"].isoformat(): row["value"] for row in rows}
+
+
+def test_a_publish_that_reads_back_differently_is_taken_back(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    good, bad = publish_unreadable(Lake(spark, warehouse), tmp_path / "source.csv")
 
     assert good.version is not None
     assert bad.version is None
     assert "partition_is_readable: content_is_as_audited = 1 (1 rows with" in (
         describe_failures(bad.verdict)
     )
-    rows = warehouse.open(READINGS).to_pyarrow_table().to_pylist()
-    assert {row["day"].isoformat(): row["value"] for row in rows} == {
-        "2013-01-01": "new",
-        "2013-01-02": "old",
-    }
+    assert read_values(warehouse) == {"2013-01-01": "new", "2013-01-02": "old"}
     newest = find_latest_publishes(read_commits(warehouse, READINGS))["2013-01-02"].record
     assert newest is not None
     assert newest.write_mode == "restore"
+
+
+def test_what_another_run_has_published_meanwhile_is_not_taken_back(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = build_days("2013-01-02", 1)
+
+    def read_back_late(*arguments: Any, **options: Any) -> dict[str, ReadBack]:
+        found = readback.read_back(*arguments, **options)
+        if "odd" in read_values(warehouse).values():
+            rows = build_rows(second, "theirs", ids=1)
+            overwrite_readings(spark, warehouse, second, rows, run_id="other")
+        return found
+
+    monkeypatch.setattr("backfill_assets.publishing.publish.read_back", read_back_late)
+    good, bad = publish_unreadable(Lake(spark, warehouse), tmp_path / "source.csv")
+    assert good.version is not None
+    assert bad.version is None
+    assert read_values(warehouse) == {"2013-01-01": "new", "2013-01-02": "theirs"}

@@ -10,14 +10,21 @@ from backfill_assets.lake.history import read_version
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import build_predicate
 from backfill_assets.lake.writer import Provenance, PublishedContent, overwrite_partitions
-from backfill_assets.orchestration.recovery import HOST_TAG, PROCESS_TAG, claim_run
+from backfill_assets.orchestration.recovery import (
+    HOST_TAG,
+    PROCESS_TAG,
+    LostCommits,
+    claim_run,
+    fail_dead_runs,
+    record_lost_commits,
+)
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.pipeline.running import RAW, STAGING, Pipeline, list_days
 
 KILLED_IN = build_days("2013-01-11", 2)
 LOST = [one.key for one in KILLED_IN]
-CHECKSUM, CODE_VERSION = "c0ffee00c0ffee00", "0123456789abcdef"
+CODE_VERSION = "0123456789abcdef"
 
 
 def begin_run(pipeline: Pipeline, run_id: str, *, dead: bool) -> None:
@@ -32,9 +39,16 @@ def begin_run(pipeline: Pipeline, run_id: str, *, dead: bool) -> None:
 
 
 def commit(
-    spark: SparkSession, pipeline: Pipeline, run_id: str, *, write_mode: str = "overwrite"
+    spark: SparkSession,
+    pipeline: Pipeline,
+    run_id: str,
+    *,
+    write_mode: str = "overwrite",
+    checksums: dict[str, str] | None = None,
 ) -> int:
     """Publishes two days again, as a run does before it stores its events."""
+    audited = pipeline.read_checksums(RAW_FLIGHTS)
+    audited = {day: audited[day] for day in LOST} | (checksums or {})
     warehouse = pipeline.warehouse
     version = read_version(warehouse, RAW_FLIGHTS)
     predicate = build_predicate(RAW_FLIGHTS.partition_by, (one.slice for one in KILLED_IN))
@@ -44,7 +58,7 @@ def commit(
         warehouse=warehouse,
         table=RAW_FLIGHTS,
         partitions=KILLED_IN,
-        content=PublishedContent(dict.fromkeys(LOST, 120), dict.fromkeys(LOST, CHECKSUM)),
+        content=PublishedContent(dict.fromkeys(LOST, 120), audited),
         provenance=Provenance(run_id, CODE_VERSION, {"landing/flights": "2 files"}),
         base_version=version,
         write_mode=write_mode,
@@ -76,16 +90,31 @@ def test_commits_of_a_killed_run_are_recorded_and_it_is_marked_failed(
         assert before.metadata["delta_version"].value == version - 1
         assert recorded.metadata["delta_version"].value == version
         assert recorded.metadata["dagster/partition_row_count"].value == 120
-        assert recorded.metadata["checksum"].value == CHECKSUM
+        checksum = before.metadata["checksum"].value
+        assert recorded.metadata["checksum"].value == checksum
         assert "recovered_at" in recorded.metadata
         assert recorded.tags is not None
-        assert recorded.tags["dagster/data_version"] == CHECKSUM
+        assert recorded.tags["dagster/data_version"] == checksum
         assert recorded.tags["dagster/code_version"] == CODE_VERSION
     assert pipeline.find_days(RAW, "MATERIALIZED") == list_days(1, 12)
     assert len(pipeline.read_materializations(RAW, "2013-01-10")) == 1, "not of that commit"
 
     take_next_step(pipeline)
     assert len(pipeline.read_materializations(RAW, LOST[0])) == 2, "recorded once"
+
+
+def test_a_commit_that_reads_back_differently_is_not_recorded(
+    spark: SparkSession, pipeline: Pipeline
+) -> None:
+    """Its run died between the commit and its own reading."""
+    begin_run(pipeline, "killed", dead=True)
+    commit(spark, pipeline, "killed", checksums={LOST[0]: "c0ffee00c0ffee00"})
+    lost = record_lost_commits(pipeline.instance, pipeline.warehouse, RAW_FLIGHTS)
+    assert lost == LostCommits(), "the run may still be at work"
+    assert fail_dead_runs(pipeline.instance) == ["killed"]
+    lost = record_lost_commits(pipeline.instance, pipeline.warehouse, RAW_FLIGHTS)
+    assert lost == LostCommits(recorded=(LOST[1],), unreadable=(LOST[0],))
+    assert [len(pipeline.read_materializations(RAW, day)) for day in LOST] == [1, 2]
 
 
 def test_runs_that_are_alive_or_on_another_host_are_left_alone(

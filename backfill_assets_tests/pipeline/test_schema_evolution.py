@@ -72,7 +72,7 @@ def test_the_check_warns_and_names_the_extra_fields(evolved: Evolved) -> None:
         if one.partition == EXTRA and not one.passed
     )
     assert (warning.check_name, warning.severity.value) == ("partition_is_valid", "WARN")
-    bound = warning.metadata["fields_are_declared must be"].value
+    bound = warning.metadata["fields_are_declared: bound"].value
     assert bound == "no field disappeared; not declared: gate, seats (warned)"
 
 

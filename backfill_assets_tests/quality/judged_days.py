@@ -4,11 +4,12 @@ from backfill_assets.quality.judging import Check, Finding, Verdict, judge_parti
 from backfill_assets.quality.measures import PartitionMeasures
 from backfill_assets.quality.profiles import PartitionProfile
 from backfill_assets.tables.declarations import Table, required
-from backfill_assets.tables.rules import Rule
+from backfill_assets.tables.rules import Drift, Rule
 
 DAY, NEIGHBOURS = "2013-01-08", ("2013-01-01", "2013-01-02", "2013-01-03", "2013-01-04")
 WEEKDAYS = {DAY: 1, "2013-01-01": 1, "2013-01-02": 2, "2013-01-03": 3, "2013-01-04": 4}
-PROFILE = PartitionProfile(1000, {"n": 10}, {"d": (500, 500, 0)})
+DRIFT = Drift("d", (0.0,))
+PROFILE = PartitionProfile(1000, {"n": 10}, {DRIFT.histogram: (500, 500, 0)})
 
 
 def build_table(*rules: Rule, **others) -> Table:

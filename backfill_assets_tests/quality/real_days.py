@@ -77,12 +77,12 @@ def measure(day: pd.DataFrame, table: Table) -> PartitionMeasures:
                 outside[column] = int(((day[column] < low) | (day[column] > high)).sum())
             case Reconciled(total_of=str(column)):
                 totals[column] = int(day[column].sum())
-            case Drift(column, edges):
+            case Drift(column, edges) as drift:
                 values = day[column].dropna()
                 bins = np.bincount(
                     np.searchsorted(edges, values, "right"), minlength=len(edges) + 1
                 )
-                histograms[column] = (*bins.tolist(), len(day) - len(values))
+                histograms[drift.histogram] = (*bins.tolist(), len(day) - len(values))
     return PartitionMeasures(
         rows=len(day),
         key_duplicates=(

@@ -10,11 +10,15 @@ from backfill_assets.quality.baseline import Baseline
 from backfill_assets.quality.profiles import PartitionProfile
 
 COUNTS = st.integers(0, 50)
+BINS = {"c/old": 2, "c/new": 3}
+"""Of a column whose edges have changed."""
 PROFILES = st.builds(
-    lambda rows, nulls, bins: PartitionProfile(rows, {"c": min(nulls, rows)}, {"c": tuple(bins)}),
+    lambda rows, nulls, histograms: PartitionProfile(rows, {"c": min(nulls, rows)}, histograms),
     COUNTS,
     COUNTS,
-    st.one_of(*(st.lists(COUNTS, min_size=size, max_size=size) for size in (2, 3))),
+    st.fixed_dictionaries(
+        {}, optional={name: st.tuples(*[COUNTS] * bins) for name, bins in BINS.items()}
+    ),
 )
 KEYS = tuple("abcdefghij")
 PEER_GROUPS = {key: index % 3 for index, key in enumerate(KEYS)}
@@ -40,10 +44,10 @@ def test_what_is_taken_and_put_leaves_no_trace(before, changes):
     for key in KEYS:
         peers = [filled[one].rows for one in filled if PEER_GROUPS[one] == PEER_GROUPS[key]]
         assert baseline.find_typical_rows(peers_of=key) == _typical(peers)
-    for bins in (2, 3):
-        same = [p.histograms["c"] for p in filled.values() if len(p.histograms["c"]) == bins]
+    for name, bins in BINS.items():
+        same = [p.histograms[name] for p in filled.values() if name in p.histograms]
         total = [sum(counts) for counts in zip(*same, strict=True)] or [0] * bins
-        assert baseline.sum_histograms("c", bins) == (total, len(same))
+        assert baseline.sum_histograms(name, bins) == (total, len(same))
 
 
 def test_a_partition_is_held_once():

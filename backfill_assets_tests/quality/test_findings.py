@@ -12,6 +12,7 @@ from backfill_assets.quality.profiles import PartitionProfile
 from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowCount, Values
 from backfill_assets_tests.quality.judged_days import (
     DAY,
+    DRIFT,
     NEIGHBOURS,
     PROFILE,
     WEEKDAYS,
@@ -106,6 +107,14 @@ def test_share_of_rejects(rejects, outcome):
     verdict = judge(build_table(Rejects(at_most=0.01)), measures)
     assert verdict.findings[Check.VALID] == (
         Finding("rejects", rejects / 100, "at most 0.01 of the records", outcome),
+    )
+
+
+def test_rejects_that_are_due_are_no_fault():
+    measures = PartitionMeasures(rows=99, rejects=11, rejects_due=10)
+    verdict = judge(build_table(Rejects(at_most=0.01)), measures)
+    assert find(verdict, Check.VALID, "rejects") == Finding(
+        "rejects", 0.01, "at most 0.01 of the records", PASSED
     )
 
 
@@ -204,7 +213,7 @@ def test_values_in_range(outside, blocking, outcome):
     ],
 )
 def test_drift_against_the_baseline(bins, blocking, outcome):
-    measures = PartitionMeasures(rows=1000, histograms={"d": bins})
+    measures = PartitionMeasures(rows=1000, histograms={DRIFT.histogram: bins})
     verdict = judge(build_table(Drift("d", (0.0,), blocking=blocking)), measures)
     finding = find(verdict, Check.STABLE, "drift(d)")
     assert finding.outcome is outcome
@@ -213,20 +222,20 @@ def test_drift_against_the_baseline(bins, blocking, outcome):
 
 
 @pytest.mark.parametrize(
-    ("bins", "whose"),
+    ("histograms", "whose"),
     [
-        ((900, 100, 0), "its published version"),
-        ((900, 50, 50, 0), "the baseline of 4"),  # other edges then
-        ((9, 1, 990), "the baseline of 4"),  # too few values to compare with
+        ({DRIFT.histogram: (900, 100, 0)}, "its published version"),
+        ({Drift("d", (1.0,)).histogram: (900, 100, 0)}, "the baseline of 4"),  # other edges then
+        ({DRIFT.histogram: (9, 1, 990)}, "the baseline of 4"),  # too few values to compare with
     ],
 )
-def test_drift_against_the_published_version(bins, whose):
+def test_drift_against_the_published_version(histograms, whose):
     published = {
         **dict.fromkeys(NEIGHBOURS, PROFILE),
-        DAY: PartitionProfile(1000, {}, {"d": bins}),
+        DAY: PartitionProfile(1000, {}, histograms),
     }
-    table = build_table(Drift("d", (0.0,)))
-    measures = PartitionMeasures(rows=1000, histograms={"d": (900, 100, 0)})
+    table = build_table(DRIFT)
+    measures = PartitionMeasures(rows=1000, histograms={DRIFT.histogram: (900, 100, 0)})
     finding = find(judge(table, measures, published=published), Check.STABLE, "drift(d)")
     assert finding.bound.endswith(f"against {whose}")
     assert finding.outcome is (PASSED if whose == "its published version" else FAILED)
@@ -234,8 +243,9 @@ def test_drift_against_the_published_version(bins, whose):
 
 @pytest.mark.parametrize(("values", "skipped"), [(99, True), (100, False)])
 def test_drift_of_too_few_rows_is_not_judged(values, skipped):
-    measures = PartitionMeasures(rows=1000, histograms={"d": (values, 0, 1000 - values)})
-    finding = find(judge(build_table(Drift("d", (0.0,))), measures), Check.STABLE, "drift(d)")
+    bins = (values, 0, 1000 - values)
+    measures = PartitionMeasures(rows=1000, histograms={DRIFT.histogram: bins})
+    finding = find(judge(build_table(DRIFT), measures), Check.STABLE, "drift(d)")
     if skipped:
         assert finding == Finding("drift(d)", None, "too few rows (99 of 100)", PASSED)
     else:

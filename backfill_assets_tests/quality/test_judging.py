@@ -16,9 +16,10 @@ from backfill_assets.quality.judging import (
 )
 from backfill_assets.quality.measures import PartitionMeasures
 from backfill_assets.quality.profiles import PartitionProfile
-from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowCount, Values
+from backfill_assets.tables.rules import Nulls, Reconciled, Rejects, RowCount, Values
 from backfill_assets_tests.quality.judged_days import (
     DAY,
+    DRIFT,
     NEIGHBOURS,
     PROFILE,
     build_table,
@@ -29,8 +30,10 @@ from backfill_assets_tests.quality.judged_days import (
 PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
 
 
-COMPARING = (RowCount(ratio=(0.5, 2.0)), Nulls("n", spike=0.05), Drift("d", (0.0,)))
-STRANGE = PartitionMeasures(rows=10_000, nulls={"n": 9_000}, histograms={"d": (10_000, 0, 0)})
+COMPARING = (RowCount(ratio=(0.5, 2.0)), Nulls("n", spike=0.05), DRIFT)
+STRANGE = PartitionMeasures(
+    rows=10_000, nulls={"n": 9_000}, histograms={DRIFT.histogram: (10_000, 0, 0)}
+)
 
 
 @pytest.mark.parametrize("count", [0, 3, 4])

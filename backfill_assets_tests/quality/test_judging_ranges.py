@@ -11,6 +11,7 @@ from backfill_assets.quality.profiles import PartitionProfile
 from backfill_assets.tables.declarations import Table, required
 from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowCount, Values
 
+DRIFTS = (Drift("d", (0.0,)), Drift("e", (0.0,), blocking=False))
 TABLE = Table(
     "raw",
     "readings",
@@ -23,8 +24,7 @@ TABLE = Table(
         Rejects(at_most=0.05),
         Nulls("n", at_most=0.9, spike=0.3),
         Values("v", 0, 1),
-        Drift("d", (0.0,)),
-        Drift("e", (0.0,), blocking=False),
+        *DRIFTS,
     ),
 )
 KEYS = tuple(f"2013-01-{day:02}" for day in range(1, 13))
@@ -46,10 +46,10 @@ def build_measures(draw: st.DrawFn) -> PartitionMeasures:
     rows = draw(st.just(0) | st.integers(200, 2000))
     seldom = st.sampled_from((0, 0, 0, 0, 0, 40))
     histograms = {}
-    for column in ("d", "e"):
+    for drift in DRIFTS:
         nulls = draw(st.integers(0, rows))
         below = draw(st.integers(0, rows - nulls))
-        histograms[column] = (below, rows - nulls - below, nulls)
+        histograms[drift.histogram] = (below, rows - nulls - below, nulls)
     return PartitionMeasures(
         rows=rows,
         rejects=draw(seldom) if rows else 0,

@@ -97,6 +97,7 @@ def test_rows_that_share_a_key_are_counted_beyond_the_first(spark: SparkSession)
     assert [one.key_duplicates for one in measures.values()] == [2, 0, 0]
 
 
+DRIFT = Drift("delay", edges=(0, 5))
 RULED = Table(
     layer="raw",
     name="ruled",
@@ -110,7 +111,7 @@ RULED = Table(
         Nulls("delay"),
         Values("delay", -10, 10),
         Reconciled(total_of="count"),
-        Drift("delay", edges=(0, 5)),
+        DRIFT,
     ),
 )
 
@@ -127,7 +128,7 @@ def test_rules_get_the_figures_that_they_ask_for(spark: SparkSession) -> None:
     assert (one.rows, one.duplicates_dropped, one.key_duplicates) == (11, 11, 0)
     assert (one.nulls, one.out_of_range) == ({"delay": 2}, {"delay": 2})
     assert one.totals == {"count": 22}
-    assert one.histograms == {"delay": (3, 3, 3, 2)}
+    assert one.histograms == {DRIFT.histogram: (3, 3, 3, 2)}
     assert (two.rows, two.nulls, two.totals) == (1, {"delay": 1}, {"count": 0})
-    assert two.histograms == {"delay": (0, 0, 0, 1)}
+    assert two.histograms == {DRIFT.histogram: (0, 0, 0, 1)}
     assert three == NOTHING

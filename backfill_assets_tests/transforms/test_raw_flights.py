@@ -10,6 +10,7 @@ from pyspark.sql import Row, SparkSession
 from backfill_assets.quality.audit_columns import (
     FIELD_SEPARATOR,
     FIELDS_SEEN,
+    NOT_OURS,
     REJECT_REASON,
     REJECTED_LINE,
 )
@@ -30,11 +31,16 @@ FLIGHT: dict[str, Any] = {
 }
 
 
-def build_rows(spark: SparkSession, *lines: str, extra_fields: tuple[str, ...] = ()) -> list[Row]:
+def build_rows(
+    spark: SparkSession,
+    *lines: str,
+    begin: dt.date = BEGIN,
+    extra_fields: tuple[str, ...] = (),
+) -> list[Row]:
     landed = [(line, LANDED, "flights/a.json") for line in lines]
     schema = "value string, landing_date date, source_file string"
     frame = build_raw_flights(
-        spark.createDataFrame(landed, schema), begin=BEGIN, extra_fields=extra_fields
+        spark.createDataFrame(landed, schema), begin=begin, extra_fields=extra_fields
     )
     audit_columns = [REJECT_REASON, REJECTED_LINE, FIELDS_SEEN]
     assert frame.columns == [*RAW_FLIGHTS.column_names, *extra_fields, *audit_columns]
@@ -67,6 +73,16 @@ def test_date_that_cannot_be_is_rejected_with_its_line(spark: SparkSession) -> N
     rows = build_rows(spark, *reasons)
     assert {row[REJECTED_LINE]: row[REJECT_REASON] for row in rows} == reasons
     assert {row.landing_date for row in rows} == {LANDED}
+
+
+def test_flights_of_the_days_before_the_first_are_due_in_its_first_days(
+    spark: SparkSession,
+) -> None:
+    lines = [json.dumps({**FLIGHT, "year": 2012, "month": 12, "day": day}) for day in (30, 31)]
+    rows = build_rows(spark, *lines, begin=dt.date(2013, 1, 1))
+    too_old = "the flight date is before 2013-01-01"
+    # They landed on January 2.
+    assert [row[REJECT_REASON] for row in rows] == [too_old, NOT_OURS + too_old]
 
 
 @pytest.mark.parametrize(

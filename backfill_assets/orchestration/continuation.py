@@ -1,0 +1,56 @@
+"""What can go on after a step withheld partitions: the assets that come next, and their ranges."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from dagster import AssetKey, AssetSelection, DagsterInstance
+from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
+
+from backfill_assets.orchestration.ranges import find_ranges
+from backfill_assets.orchestration.readiness import find_readiness
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """Runs that go on where a run stopped: each range once, for all the assets.
+
+    Attributes:
+        assets: those that did not get their turn, upstream ones first.
+        ranges: first and last keys of the partitions whose upstream is published.
+    """
+
+    assets: tuple[AssetKey, ...]
+    ranges: tuple[tuple[str, str], ...]
+
+
+def find_continuation(
+    instance: DagsterInstance,
+    graph: BaseAssetGraph,
+    stopped_at: AssetKey,
+    selected: Collection[AssetKey],
+    *,
+    first: str,
+    last: str,
+) -> Continuation:
+    """Looks at what is published now.
+
+    Args:
+        instance: knows it.
+        graph: of all assets.
+        stopped_at: the asset that withheld partitions; Dagster ran nothing downstream of it.
+        selected: assets of the run.
+        first: first partition key of the run.
+        last: last partition key, included.
+    """
+    downstream = AssetSelection.assets(stopped_at).downstream(include_self=False).resolve(graph)
+    waiting = tuple(
+        key for key in graph.toposorted_asset_keys if key in downstream and key in selected
+    )
+    if not waiting:
+        return Continuation((), ())
+    partitions_def = graph.get(waiting[0]).partitions_def
+    assert partitions_def is not None
+    keys = [one for one in partitions_def.get_partition_keys() if first <= one <= last]
+    blocked = find_readiness(instance, graph, waiting[0], keys).blocked
+    ready = [one for one in keys if one not in blocked]
+    return Continuation(waiting, tuple(find_ranges(keys, ready)))

@@ -1,0 +1,27 @@
+"""The latest materialization of each partition, as the Dagster instance has them."""
+
+from collections.abc import Collection
+
+from dagster import AssetKey, AssetRecordsFilter, DagsterEventType, DagsterInstance, EventLogRecord
+
+_PAGE = 1000
+
+
+def find_latest_materializations(
+    instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
+) -> dict[str, EventLogRecord]:
+    """By partition key; a partition that was never materialized is absent."""
+    if not partitions:
+        return {}
+    ids = instance.event_log_storage.get_latest_storage_id_by_partition(
+        asset_key, DagsterEventType.ASSET_MATERIALIZATION, set(partitions)
+    )
+    latest: dict[str, EventLogRecord] = {}
+    wanted = sorted(ids.values())
+    for first in range(0, len(wanted), _PAGE):
+        page = wanted[first : first + _PAGE]
+        found = instance.fetch_materializations(
+            AssetRecordsFilter(asset_key, storage_ids=page), limit=len(page)
+        )
+        latest.update({one.partition_key: one for one in found.records if one.partition_key})
+    return latest
