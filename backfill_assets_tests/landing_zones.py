@@ -32,6 +32,17 @@ def rewrite_records(
     path.write_bytes(gzip.compress(lines.encode(), mtime=0))
 
 
+def truncate(landing: Path, day: str) -> None:
+    """Breaks a day's file off, as of an upload that died."""
+    path = landing / day_folder(dt.date.fromisoformat(day)) / "flights.json.gz"
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def blank_carriers(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One record in twenty lacks a field that it must have."""
+    return [{**one, "carrier": None} if n % 20 == 0 else one for n, one in enumerate(records)]
+
+
 def double_distances(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A fault that only the drift of a column shows."""
     return [{**record, "distance": record["distance"] * 2} for record in records]

@@ -64,7 +64,6 @@ def has_version(project, table, version):
     "moment",
     [
         pytest.param(lambda one: data_files(one, "raw/flights"), id="while files are written"),
-        pytest.param(lambda one: has_version(one, "raw/flights", 1), id="after a commit"),
         pytest.param(lambda one: has_version(one, "staging/flights", 2), id="between two chunks"),
     ],
 )

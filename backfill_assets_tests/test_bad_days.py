@@ -1,0 +1,193 @@
+"""January over all layers with three bad days of different kinds: what is held back, and only that.
+
+By a real daemon without a person's help, and by the command line with the commands that it prints.
+"""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from backfill_assets_tests.commands import PROJECT, Project
+from backfill_assets_tests.landing_zones import (
+    blank_carriers,
+    copy_days,
+    double_distances,
+    rewrite_records,
+    truncate,
+)
+
+pytestmark = pytest.mark.slow
+
+TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
+DAYS = [f"2013-01-{day:02}" for day in range(1, 32)]
+TRUNCATED, DOUBLED, REJECTED = "2013-01-05", "2013-01-12", "2013-01-20"
+NOT_PUBLISHED = {
+    "raw/flights": {TRUNCATED, REJECTED},
+    "staging/flights": {TRUNCATED, DOUBLED, REJECTED},
+    # Each day whose week has a day that staging withheld.
+    "features/carrier_delays": {*DAYS[4:18], *DAYS[19:26]},
+}
+LAUNCH = """
+mutation($params: LaunchBackfillParams!) {
+  launchPartitionBackfill(backfillParams: $params) {
+    __typename
+    ... on LaunchBackfillSuccess { backfillId }
+    ... on PythonError { message }
+  }
+}
+"""
+
+
+LOCATIONS = "{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }"
+
+
+class Dagster:
+    """Webserver and daemon as `dagster dev` starts them, on loopback."""
+
+    def __init__(self, project: Project) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        environment = project.environment  # makes the project's folder
+        self.log = (project.root / "dagster.log").open("w")
+        self.process = subprocess.Popen(
+            [
+                *(str(Path(sys.executable).parent / "dagster"), "dev"),
+                *("-w", str(PROJECT / "workspace.yaml"), "-p", str(self.port)),
+            ],
+            env=environment,
+            cwd=project.root,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+        )
+
+    def query(self, query: str, variables: dict | None = None) -> dict:
+        """Asks the webserver by GraphQL."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/graphql",
+            data=json.dumps({"query": query, "variables": variables or {}}).encode(),
+            headers={"content-type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)["data"]
+
+    def wait_until_ready(self) -> None:
+        """Waits for the code location to be loaded."""
+        wait_for(self._loaded, seconds=120)
+
+    def _loaded(self) -> bool:
+        try:
+            answer = self.query(LOCATIONS)
+        except OSError:
+            return False
+        return bool(answer["repositoriesOrError"].get("nodes"))
+
+    def stop(self) -> None:
+        """Stops all of it."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(timeout=60)
+        finally:
+            self.process.kill()
+            self.log.close()
+
+
+@pytest.fixture(scope="module")
+def landing(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """January with its three bad days, and the two days in which its last flights land."""
+    root = copy_days(
+        sample_landing, tmp_path_factory.mktemp("landing"), first=DAYS[0], count=len(DAYS) + 2
+    )
+    truncate(root, TRUNCATED)
+    rewrite_records(root, DOUBLED, double_distances)
+    rewrite_records(root, REJECTED, blank_carriers)
+    return root
+
+
+def find_not_published(project: Project) -> dict[str, set[str]]:
+    """By table, the days of January that the instance doesn't show as materialized."""
+    listed = project.run("backfill-assets", "status", "--from", DAYS[0], "--to", DAYS[-1], "--json")
+    assert listed.returncode == 0, listed.stderr
+    found: dict[str, set[str]] = {table: set() for table in TABLES}
+    for one in json.loads(listed.stdout):
+        if one["status"] != "materialized":
+            found[one["table"]].add(one["partition"])
+    return found
+
+
+def wait_for(condition: Callable[[], bool], *, seconds: float) -> None:
+    """Raises AssertionError if it isn't met in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(5)
+
+
+def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
+    landing: Path, tmp_path: Path
+) -> None:
+    project = Project(tmp_path / "project", landing)
+    dagster = Dagster(project)
+    try:
+        dagster.wait_until_ready()
+        january = {"ranges": [{"start": DAYS[0], "end": DAYS[-1]}]}
+        backfill = {
+            "partitionsByAssets": [
+                {"assetKey": {"path": table.split("/")}, "partitions": january} for table in TABLES
+            ]
+        }
+        answer = dagster.query(LAUNCH, {"params": backfill})["launchPartitionBackfill"]
+        assert answer["__typename"] == "LaunchBackfillSuccess", answer
+        wait_for(lambda: find_not_published(project) == NOT_PUBLISHED, seconds=400)
+    finally:
+        dagster.stop()
+    assert_nothing_withheld_can_be_read(project)
+
+
+def test_the_command_line_ends_with_the_commands_that_go_on(landing: Path, tmp_path: Path) -> None:
+    project = Project(tmp_path, landing)
+    runs = [project.materialize(*TABLES, partitions=f"{DAYS[0]}...{DAYS[-1]}")]
+    assert runs[0].returncode != 0
+    for said in (
+        "raw/flights: withheld 2 of 31 partitions (the other 29 are published)",
+        f"{TRUNCATED}: partition_is_complete: files_decompress",
+        f"{REJECTED}: partition_is_valid: rejects = 0.05",
+    ):
+        assert said in runs[0].stderr
+    assert [partitions for _, partitions in find_commands(runs[0])] == [
+        "2013-01-01...2013-01-04",
+        "2013-01-06...2013-01-19",
+        "2013-01-21...2013-01-31",
+    ]
+    to_do = find_commands(runs[0])
+    while to_do:
+        assets, partitions = to_do.pop(0)
+        runs.append(project.materialize(*assets, partitions=partitions))
+        to_do += find_commands(runs[-1])
+    assert len(runs) == 5, "one more, for the features after the day that staging withheld"
+    assert f"{DOUBLED}: partition_is_stable: drift(distance)" in runs[2].stderr
+    assert find_not_published(project) == NOT_PUBLISHED
+    assert_nothing_withheld_can_be_read(project)
+
+
+def find_commands(run: subprocess.CompletedProcess[str]) -> list[tuple[list[str], str]]:
+    """Assets and range of each command that the run's message ends with."""
+    _, _, commands = run.stderr.partition("To go on with what does not depend on them:")
+    found = re.findall(r"--select '(\S+)' --partition-range (\S+)", commands.partition("\n\n")[0])
+    commands_by_text = dict.fromkeys(found)  # Dagster prints a failure twice
+    return [(re.findall(r'key:"([^"]+)"', select), where) for select, where in commands_by_text]
+
+
+def assert_nothing_withheld_can_be_read(project: Project) -> None:
+    for table, days in NOT_PUBLISHED.items():
+        readable = {day for key, day in project.read_checksums() if key == table}
+        assert readable == {*DAYS} - days
