@@ -44,8 +44,11 @@ BARE_DAILY = Variant("c", "bare-daily", "bare PySpark, one write a day and layer
 DAGSTER_EMPTY = Variant(
     "d", "dagster-empty", "Dagster alone, a range run of empty assets", writes_tables=False
 )
+DAGSTER_CHECKED = Variant(
+    "e", "dagster-checked", "as d, with the project's check evaluations", writes_tables=False
+)
 
-VARIANTS = (BARE_RANGE, DAGSTER_RANGE, DAGSTER_EMPTY, BARE_DAILY)
+VARIANTS = (BARE_RANGE, DAGSTER_RANGE, DAGSTER_EMPTY, DAGSTER_CHECKED, BARE_DAILY)
 """In the order in which they take turns."""
 
 
@@ -82,7 +85,9 @@ def prepare_command(variant: Variant, *, days: int, landing: Path, scratch: Path
         module = "backfill_assets.definitions"
         selection = ",".join(f'key:"{table.key}"' for table in TABLES)
     else:
-        module, selection = "benchmarks.empty_assets", "*"
+        checked = variant is DAGSTER_CHECKED
+        module = "benchmarks.checked_assets" if checked else "benchmarks.empty_assets"
+        selection = "*"
     arguments = [
         *(_DAGSTER, "asset", "materialize", "-m", module),
         *("--select", selection, "--partition-range", f"{FIRST_DAY}...{last_day}"),
