@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_assets.errors import BackfillError, SettingsError
+from backfill_assets.errors import BackfillError, CertificateError, SettingsError
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
@@ -96,11 +96,121 @@ def missing(
             typer.echo(f"{one.table}\t{one.first}...{one.last}")
 
 
+_Table = Annotated[str, typer.Argument(help="A table, as staging/flights.")]
+
+
+@app.command()
+def rollback(
+    table: _Table,
+    first: _First,
+    last: _Last,
+    to_version: Annotated[int | None, typer.Option(help="Delta version to go back to.")] = None,
+    before: Annotated[str | None, typer.Option(help="Or the run to undo.")] = None,
+    force: Annotated[  # noqa: FBT002 (an option)
+        bool, typer.Option(help="Undo later runs too, and publish what fails its audit.")
+    ] = False,
+    downstream: Annotated[  # noqa: FBT002 (an option)
+        bool, typer.Option(help="Request a backfill of what was computed from the partitions.")
+    ] = False,
+) -> None:
+    """Take partitions back to what an earlier version of the table held."""
+    _default_dagster_home()
+    from dagster import DagsterInstance
+
+    from backfill_assets.job_runs import run_job
+
+    config = {
+        "table": table,
+        "first": first,
+        "last": last,
+        "to_version": to_version,
+        "before_run": before,
+        "force": force,
+        "downstream": downstream,
+    }
+    with DagsterInstance.get() as instance:
+        typer.echo(run_job(instance, "rollback_partitions", "restore_partitions", config))
+
+
+@app.command()
+def history(
+    table: _Table,
+    first: Annotated[str | None, typer.Option("--from", help="First partition key.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last partition key.")] = None,
+    as_json: _Json = False,  # noqa: FBT002 (an option)
+) -> None:
+    """List the commits of a table, or those that changed a range of partitions; newest first."""
+    from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.proof.history import list_changes
+    from backfill_assets.tables.catalog import find_table
+
+    warehouse = Warehouse(read_settings().warehouse)
+    changes = list_changes(warehouse, find_table(table), first=first, last=last)
+    if as_json:
+        _print_json(changes)
+        return
+    for one in changes:
+        typer.echo(
+            f"version {one.version}  {one.committed_at}  {one.write_mode or one.operation}  "
+            + (
+                f"{one.first}...{one.last} ({one.partitions} partitions, {one.rows:,} rows)  "
+                f"run {one.run_id}"
+                if one.run_id
+                else ""
+            )
+        )
+
+
+@app.command()
+def certificate(
+    run: Annotated[str, typer.Argument(help="A run or a backfill, or the beginning of its id.")],
+    verify: Annotated[bool, typer.Option(help="Recompute it from the tables.")] = False,  # noqa: FBT002
+    as_json: _Json = False,  # noqa: FBT002 (an option)
+) -> None:
+    """Show what a run or a backfill did; with --verify, which of it still holds."""
+    from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.proof.certificates import find_certificates
+    from backfill_assets.proof.pages import render_certificate, render_verification
+
+    warehouse = Warehouse(read_settings().warehouse)
+    found = find_certificates(warehouse, run)
+    if not found:
+        raise CertificateError(
+            f"no certificate of {run} below {warehouse.root}/certificates: "
+            "`backfill-assets history TABLE` lists the runs of a table"
+        )
+    if not verify:
+        if as_json:
+            _print_json(found)
+        else:
+            typer.echo("\n".join(map(render_certificate, found)))
+        return
+    from backfill_assets.partitions import build_daily_partitions
+    from backfill_assets.proof.verification import verify_certificate
+    from backfill_assets.tables.catalog import find_table
+
+    verified = [
+        (
+            one,
+            verify_certificate(
+                warehouse, find_table(one.asset_key), one, build_daily_partitions(one.published)
+            ),
+        )
+        for one in found
+    ]
+    if as_json:
+        _print_json([line for _, lines in verified for line in lines])
+    else:
+        for one, lines in verified:
+            typer.echo(render_verification(one, lines))
+    if any(line.holds is False for _, lines in verified for line in lines):
+        raise typer.Exit(1)
+
+
 def _read_statuses(select: str | None, first: str, last: str) -> "list[PartitionStatus]":
     _default_dagster_home()
     from dagster import DagsterInstance
 
-    from backfill_assets.definitions import defs
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.status import read_statuses
     from backfill_assets.tables.catalog import TABLES, find_table
@@ -108,7 +218,7 @@ def _read_statuses(select: str | None, first: str, last: str) -> "list[Partition
     tables = [find_table(key.strip()) for key in select.split(",")] if select else TABLES
     warehouse = Warehouse(read_settings().warehouse)
     with DagsterInstance.get() as instance:
-        return read_statuses(instance, defs, warehouse, tables, first=first, last=last)
+        return read_statuses(instance, warehouse, tables, first=first, last=last)
 
 
 def _print_json(results: Sequence["DataclassInstance"]) -> None:

@@ -33,5 +33,17 @@ class TableError(BackfillError):
     """A Delta table is missing, or isn't what its declaration says."""
 
 
+class CertificateError(BackfillError):
+    """There is no certificate of a run."""
+
+
+class RollbackError(BackfillError):
+    """Partitions can't be taken back to an earlier version, or not without losing more."""
+
+
 class TableLockedError(BackfillError):
     """Another process holds a table's lock for longer than is sensible."""
+
+
+class GoldenError(BackfillError):
+    """A golden data set can't be compared with: it is unreadable, or lacks what that takes."""

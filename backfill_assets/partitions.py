@@ -11,6 +11,8 @@ from dagster import DailyPartitionsDefinition, TimeWindowPartitionMapping
 
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.settings import read_settings
+from backfill_assets.tables.catalog import TABLES
+from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import LANDING_DAYS, WINDOW_DAYS
 
 _settings = read_settings()
@@ -33,6 +35,12 @@ trailing_week = TimeWindowPartitionMapping(
     start_offset=1 - WINDOW_DAYS, end_offset=0, allow_nonexistent_upstream_partitions=True
 )
 """Day D needs D-6 … D, as far as the data reaches back."""
+
+
+def find_partitions_def(table: Table) -> DailyPartitionsDefinition:
+    """The partitions of a table's asset, without importing the assets."""
+    assert table in TABLES
+    return days
 
 
 def build_daily_partitions(keys: Sequence[str]) -> tuple[Partition, ...]:

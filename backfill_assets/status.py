@@ -6,12 +6,13 @@ Status comes from the Dagster instance, rows and versions from the Delta log: ne
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dagster import AssetKey, DagsterInstance, Definitions, PartitionKeyRange, PartitionsDefinition
+from dagster import AssetKey, DagsterInstance, PartitionKeyRange, PartitionsDefinition
 
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.history import count_rows, find_latest_publishes, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.ranges import find_ranges
+from backfill_assets.partitions import find_partitions_def
 from backfill_assets.tables.declarations import Table
 
 
@@ -45,7 +46,6 @@ class MissingRange:
 
 def read_statuses(
     instance: DagsterInstance,
-    definitions: Definitions,
     warehouse: Warehouse,
     tables: Sequence[Table],
     *,
@@ -57,13 +57,10 @@ def read_statuses(
     Raises:
         PartitionRangeError: if a key is unknown or the range is reversed.
     """
-    graph = definitions.resolve_asset_graph()
     statuses: list[PartitionStatus] = []
     for table in tables:
         key = AssetKey([table.layer, table.name])
-        partitions_def = graph.get(key).partitions_def
-        if partitions_def is None:
-            raise PartitionRangeError(f"{table.key} has no partitions")
+        partitions_def = find_partitions_def(table)
         keys = find_keys_in_range(partitions_def, first=first, last=last)
         by_key = instance.get_status_by_partition(key, keys, partitions_def) or {}
         rows = count_rows(warehouse, table)

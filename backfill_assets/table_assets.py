@@ -46,7 +46,7 @@ from backfill_assets.tables.declarations import Column, Table
 # A range run logs one materialization for each partition, with that partition's figures and data
 # version. The event that Dagster would add for every partition of the output (the same for all) is
 # turned off by this key, with which Dagster itself marks outputs whose events are already logged.
-_EVENTS_ARE_LOGGED = {"__source_asset_observation__": True}
+EVENTS_ARE_LOGGED = {"__source_asset_observation__": True}
 
 RECIPES: dict[str, Recipe] = {}
 """Of all decorated functions, by table key: for running them without Dagster."""
@@ -153,12 +153,13 @@ def table_asset(
                 context.log.error(str(error))
                 # The same input gives the same error: a retry would only hide it for longer.
                 raise Failure(description=str(error), allow_retries=False) from None
+            step.certify(outcome)
             summaries = build_summaries(outcome.results, PUBLISH_CHECKS)
             if outcome.withheld:
                 yield from summaries
                 yield build_readable_summary(asset_key, outcome.results)
                 raise Failure(description=step.describe_withheld(outcome), allow_retries=False)
-            yield MaterializeResult(metadata=_EVENTS_ARE_LOGGED, check_results=summaries)
+            yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)
 
         return publish_range
 

@@ -7,6 +7,7 @@ from dagster import (
     AssetCheckResult,
     AssetCheckSpec,
     AssetExecutionContext,
+    AssetMaterialization,
     AssetsDefinition,
     BackfillPolicy,
     DailyPartitionsDefinition,
@@ -18,9 +19,15 @@ from dagster import (
 
 from backfill_assets.quality.judging import Check
 from backfill_assets.settings import Settings
+from backfill_assets.table_assets import EVENTS_ARE_LOGGED
 
 DAYS = DailyPartitionsDefinition(start_date="2013-01-01", end_date="2014-01-02")
 NAMES = ("first", "second", "third")
+
+_METADATA: dict[str, float | str] = {
+    **{f"values(column_{number})": number / 7 for number in range(10)},
+    **{f"values(column_{number}): bound": "0 values outside 1 to 31" for number in range(5)},
+}
 
 
 def count_evaluations(days: int) -> int:
@@ -40,7 +47,7 @@ def build_empty_asset(name: str) -> AssetsDefinition:
 
 
 def build_checked_asset(name: str) -> AssetsDefinition:
-    """Materializes, and stores as many check evaluations as an asset of the project."""
+    """Stores as many events as an asset of the project, with metadata of the same size."""
     checks = [AssetCheckSpec(check.value, asset=name, partitions_def=DAYS) for check in Check]
 
     @asset(
@@ -51,15 +58,22 @@ def build_checked_asset(name: str) -> AssetsDefinition:
     )
     def do_nothing_and_check(
         context: AssetExecutionContext,
-    ) -> Iterator[AssetCheckEvaluation | MaterializeResult]:
+    ) -> Iterator[AssetMaterialization | AssetCheckEvaluation | MaterializeResult]:
         keys = context.partition_keys
+        for key in keys:
+            yield AssetMaterialization(context.asset_key, partition=key, metadata=_METADATA)
         for key in keys if count_evaluations(len(keys)) else ():
             for check in checks:
                 yield AssetCheckEvaluation(
-                    asset_key=context.asset_key, check_name=check.name, passed=True, partition=key
+                    asset_key=context.asset_key,
+                    check_name=check.name,
+                    passed=True,
+                    partition=key,
+                    metadata=_METADATA,
                 )
         yield MaterializeResult(
-            check_results=[AssetCheckResult(check_name=one.name, passed=True) for one in checks]
+            metadata=EVENTS_ARE_LOGGED,
+            check_results=[AssetCheckResult(check_name=one.name, passed=True) for one in checks],
         )
 
     return do_nothing_and_check

@@ -45,7 +45,7 @@ DAGSTER_EMPTY = Variant(
     "d", "dagster-empty", "Dagster alone, a range run of empty assets", writes_tables=False
 )
 DAGSTER_CHECKED = Variant(
-    "e", "dagster-checked", "as d, with the project's check evaluations", writes_tables=False
+    "e", "dagster-checked", "as d, with the project's events", writes_tables=False
 )
 
 VARIANTS = (BARE_RANGE, DAGSTER_RANGE, DAGSTER_EMPTY, DAGSTER_CHECKED, BARE_DAILY)

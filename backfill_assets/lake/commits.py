@@ -4,7 +4,19 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
+
+
+class WriteMode(StrEnum):
+    """How a commit came by the rows of its partitions."""
+
+    OVERWRITE = "overwrite"
+    """Computed from the inputs."""
+    ROLLBACK = "rollback"
+    """A person took them back to an earlier version."""
+    TAKE_BACK = "take_back"
+    """A run took back what it had just published and could not read as it was audited."""
 
 
 @dataclass(frozen=True)

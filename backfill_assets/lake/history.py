@@ -3,9 +3,14 @@
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyarrow import fs
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import CommitRecord
+from backfill_assets.lake.filesystems import open_filesystem
+from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
 
@@ -30,6 +35,11 @@ class Commit:
     committed_at: dt.datetime
     operation: str
     record: CommitRecord | None
+
+    @property
+    def changes_data(self) -> bool:
+        """Whether it may have: all but maintenance and changes of the schema."""
+        return self.record is not None or self.operation not in _UNCHANGING_OPERATIONS
 
 
 def read_version(warehouse: Warehouse, table: Table) -> int:
@@ -93,7 +103,7 @@ def find_changed_partitions(
         if commit.record is not None:
             if commit.record.run_id != run_id:
                 changed |= wanted & set(commit.record.rows)
-        elif commit.operation not in _UNCHANGING_OPERATIONS:
+        elif commit.changes_data:
             changed |= wanted
     return changed
 
@@ -106,6 +116,25 @@ def count_rows(warehouse: Warehouse, table: Table, *, version: int | None = None
 def sum_bytes(warehouse: Warehouse, table: Table, *, version: int) -> dict[str, int]:
     """Bytes of data files per partition value (as text) at a version."""
     return _sum_files(warehouse, table, "size_bytes", version=version)
+
+
+def find_missing_files(
+    warehouse: Warehouse, table: Table, partitions: Iterable[Partition], *, version: int
+) -> list[str]:
+    """Data files of the partitions at a version that are no longer there, below the table."""
+    keys = {one.key for one in partitions}
+    files = warehouse.open(table, version=version).get_add_actions(flatten=True)
+    values = files.column(f"partition.{table.partition_by}").to_pylist()
+    paths = [
+        unquote(path)
+        for path, value in zip(files.column("path").to_pylist(), values, strict=True)
+        if str(value) in keys
+    ]
+    filesystem, base = open_filesystem(warehouse.uri(table))
+    found = filesystem.get_file_info([f"{base}/{path}" for path in paths])
+    return [
+        path for path, info in zip(paths, found, strict=True) if info.type == fs.FileType.NotFound
+    ]
 
 
 def _sum_files(

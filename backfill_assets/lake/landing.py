@@ -11,7 +11,8 @@ from functools import cached_property
 from pyarrow import fs
 
 from backfill_assets.errors import LandingError
-from backfill_assets.lake.uris import arrow_uri, is_local, join_uri, local_path
+from backfill_assets.lake.filesystems import open_filesystem
+from backfill_assets.lake.uris import join_uri
 
 _SUFFIXES = (".json", ".json.gz")
 
@@ -107,13 +108,10 @@ class LandingListing:
 
 
 def _open_filesystem(uri: str) -> tuple[fs.FileSystem, str]:
-    if is_local(uri):
-        return fs.LocalFileSystem(), str(local_path(uri))
     try:
-        filesystem, base = fs.FileSystem.from_uri(arrow_uri(uri))
+        return open_filesystem(uri)
     except (OSError, ValueError) as error:
         raise LandingError(f"can't open the landing zone {uri}: {error}") from error
-    return filesystem, base
 
 
 def _month_selector(base: str, year: int, month: int) -> fs.FileSelector:

@@ -114,4 +114,5 @@ def _escape(uri: str) -> str:
 
 def _decode(path: Column) -> Column:
     """Undoes the percent-encoding of `_metadata`; a plus sign is itself there."""
-    return F.url_decode(F.regexp_replace(path, r"\+", "%2B"))
+    decoded = F.url_decode(F.regexp_replace(path, r"\+", "%2B"))
+    return F.when(path.contains("%"), decoded).otherwise(path)  # seldom, and dear

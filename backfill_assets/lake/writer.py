@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from backfill_assets.errors import TableError
-from backfill_assets.lake.commits import CommitRecord
+from backfill_assets.lake.commits import CommitRecord, WriteMode
 from backfill_assets.lake.history import (
     Commit,
     find_changed_partitions,
@@ -108,7 +108,7 @@ def overwrite_partitions(
     content: PublishedContent,
     provenance: Provenance,
     base_version: int,
-    write_mode: str = "overwrite",
+    write_mode: WriteMode = WriteMode.OVERWRITE,
 ) -> int:
     """Replaces exactly `partitions` by the rows of `frame`, in one Delta commit.
 

@@ -7,7 +7,7 @@ from dagster import AssetKey, AssetSelection, DagsterInstance
 from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
 
 from backfill_assets.orchestration.ranges import find_ranges
-from backfill_assets.orchestration.readiness import find_readiness
+from backfill_assets.orchestration.readiness import find_readiness, get_partitions_def
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,8 @@ def find_continuation(
     )
     if not waiting:
         return Continuation((), ())
-    partitions_def = graph.get(waiting[0]).partitions_def
-    assert partitions_def is not None
-    keys = [one for one in partitions_def.get_partition_keys() if first <= one <= last]
+    all_keys = get_partitions_def(graph, waiting[0]).get_partition_keys()
+    keys = [one for one in all_keys if first <= one <= last]
     blocked = find_readiness(instance, graph, waiting[0], keys).blocked
     ready = [one for one in keys if one not in blocked]
     return Continuation(waiting, tuple(find_ranges(keys, ready)))

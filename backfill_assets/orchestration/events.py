@@ -23,7 +23,8 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 )
 
 from backfill_assets.publishing.results import PartitionResult
-from backfill_assets.quality.judging import Check, Finding, Outcome
+from backfill_assets.quality.judging import Check, Outcome
+from backfill_assets.quality.verdicts import find_outcome
 
 PUBLISH_CHECKS = (Check.COMPLETE, Check.VALID, Check.STABLE)
 """The checks that decide whether a partition is published."""
@@ -35,7 +36,9 @@ def build_materialization(
     *,
     uri: str,
     code_version: str,
+    certificate: str,
     provisional: str | None = None,
+    restored: str | None = None,
 ) -> AssetMaterialization:
     """The event of a published partition, with all that was measured."""
     measures = result.measures
@@ -45,10 +48,13 @@ def build_materialization(
         "delta_version": result.version,
         "checksum": measures.checksum,
         "input_versions": json.dumps(dict(result.input_versions)),
+        "certificate": MetadataValue.path(f"{certificate}.md"),
         **_describe_measured(result),
     }
     if provisional:
         metadata["provisional"] = f"to be run again: {provisional}"
+    if restored:
+        metadata["restored"] = restored
     if result.verdict.accepted:
         metadata["accepted"] = "; ".join(
             f"{one.check}: {one.reason}" for one in result.verdict.accepted
@@ -180,15 +186,6 @@ def build_readable_summary(
         passed=summary.passed,
         metadata=summary.metadata,
     )
-
-
-def find_outcome(findings: Sequence[Finding]) -> Outcome:
-    """The worst of several."""
-    outcomes = {finding.outcome for finding in findings}
-    for outcome in (Outcome.FAILED, Outcome.WARNED):
-        if outcome in outcomes:
-            return outcome
-    return Outcome.PASSED
 
 
 def _count_outcomes(results: Sequence[PartitionResult], check: Check) -> dict[str, int]:

@@ -61,8 +61,8 @@ def find_upstream_keys(
     keys: Iterable[str],
 ) -> dict[str, list[str]]:
     """The upstream partitions that each of `keys` maps to, as far as they exist."""
-    downstream_def = _partitions_of(graph, asset_key)
-    upstream_def = _partitions_of(graph, upstream_key)
+    downstream_def = get_partitions_def(graph, asset_key)
+    upstream_def = get_partitions_def(graph, upstream_key)
     mapped: dict[str, list[str]] = {}
     for key in keys:
         result = mapping.get_upstream_mapped_partitions_result_for_partitions(
@@ -77,7 +77,7 @@ def _find_states(
 ) -> dict[str, str]:
     """In words, the partitions that are not materialized."""
     ordered = sorted(partitions)
-    statuses = instance.get_status_by_partition(key, ordered, _partitions_of(graph, key)) or {}
+    statuses = instance.get_status_by_partition(key, ordered, get_partitions_def(graph, key)) or {}
     words = {
         AssetPartitionStatus.FAILED: "failed or withheld",
         AssetPartitionStatus.IN_PROGRESS: "still in progress",
@@ -90,7 +90,8 @@ def _find_states(
     }
 
 
-def _partitions_of(graph: BaseAssetGraph, key: AssetKey) -> PartitionsDefinition:
+def get_partitions_def(graph: BaseAssetGraph, key: AssetKey) -> PartitionsDefinition:
+    """Of an asset that has partitions, as all of this project's have."""
     partitions_def = graph.get(key).partitions_def
     assert partitions_def is not None, f"{key.to_user_string()} has no partitions"
     return partitions_def

@@ -19,6 +19,7 @@ from dagster import (
 )
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
+from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.history import find_latest_publishes, read_commits, read_version
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.events import build_recovered_materialization
@@ -95,7 +96,7 @@ def record_lost_commits(
         if run is not None and (run.status is DagsterRunStatus.SUCCESS or not run.is_finished):
             continue
         # What a withheld publish put back, an earlier event tells of; that run had no success.
-        if record.write_mode == "restore":
+        if record.write_mode == WriteMode.TAKE_BACK:
             continue
         lost.append(key)
     known = _find_recorded_versions(instance, asset_key, lost)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
+from dagster._core.storage.tags import BACKFILL_ID_TAG
 
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.slices import Partition
@@ -20,6 +21,8 @@ from backfill_assets.orchestration.recovery import (
     record_lost_commits,
 )
 from backfill_assets.partitions import build_daily_partitions
+from backfill_assets.proof.certificates import locate_certificate
+from backfill_assets.publishing.certifying import RunFacts, certify
 from backfill_assets.publishing.inputs import measure_input_bytes, pin_inputs, split_chunks
 from backfill_assets.publishing.publish import Publisher
 from backfill_assets.publishing.recipes import Recipe
@@ -103,6 +106,7 @@ class Step:
             withheld_days=self.lakehouse.withheld_days,
             acceptances=self.acceptances,
         )
+        certificate = self._locate_certificate()
         for chunk in split_chunks(
             ready,
             measure_input_bytes(warehouse, self.recipe, pinned),
@@ -119,9 +123,31 @@ class Step:
                         result,
                         uri=warehouse.uri(table),
                         code_version=self.recipe.code_version,
+                        certificate=certificate,
                         provisional=readiness.provisional.get(result.key),
                     )
             yield from self._build_evaluations(results, noteworthy)
+
+    def certify(self, outcome: StepResult) -> None:
+        """Writes down what the step did, beside the tables."""
+        run = self.context.run
+        facts = RunFacts(
+            run_id=run.run_id,
+            backfill_id=run.tags.get(BACKFILL_ID_TAG),
+            run_config=run.run_config,
+            started_at=self.now,
+            code_version=self.recipe.code_version,
+        )
+        certify(self.lakehouse.warehouse(), self.recipe.table, outcome.results, facts)
+
+    def _locate_certificate(self) -> str:
+        run = self.context.run
+        return locate_certificate(
+            self.lakehouse.warehouse(),
+            self.recipe.table,
+            run_id=run.run_id,
+            backfill_id=run.tags.get(BACKFILL_ID_TAG),
+        )
 
     def describe_withheld(self, outcome: StepResult) -> str:
         """One message: each withheld partition with its reasons, and how to go on."""

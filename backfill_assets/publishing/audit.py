@@ -1,6 +1,6 @@
 """Computes the partitions of a window once, measures them in one pass, and judges each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
@@ -54,6 +54,7 @@ def audit_window(
     *,
     commits: Sequence[Commit],
     acceptances: Sequence[Acceptance],
+    compare_with_own: bool = True,
 ) -> Iterator[Audit]:
     """Audits a window; the frame stays persisted for as long as the context is open.
 
@@ -64,6 +65,8 @@ def audit_window(
         window: what to compute.
         commits: of the table when the inputs were pinned, newest first; they hold the baseline.
         acceptances: of the run.
+        compare_with_own: whether a partition is compared with its own published version; what is
+            to be undone is nothing to compare with.
     """
     frame = _persist(recipe, window)
     broken_files: tuple[tuple[Partition, str], ...] = ()
@@ -78,7 +81,9 @@ def audit_window(
             frame = _persist(recipe, window)
             measures = measure_partitions(frame, recipe.table, window.partitions)
         source_records = recipe.count_source(window) if recipe.count_source else {}
-        verdicts = _judge(recipe, window, measures, source_records, commits, acceptances)
+        own = () if compare_with_own else measures
+        published = _read_profiles(commits, without=own)
+        verdicts = _judge(recipe, window, measures, source_records, published, acceptances)
         new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
         if new_fields:
             add_fields(window, new_fields)
@@ -120,19 +125,24 @@ def _split_off_broken_files(
     return replace(window, partitions=left, listing=listing), broken
 
 
+def _read_profiles(
+    commits: Sequence[Commit], *, without: Collection[str]
+) -> dict[str, PartitionProfile]:
+    return {
+        key: PartitionProfile.from_json(commit.record.profiles[key])
+        for key, commit in find_latest_publishes(commits).items()
+        if commit.record and key in commit.record.profiles and key not in without
+    }
+
+
 def _judge(
     recipe: Recipe,
     window: Window,
     measures: Mapping[str, PartitionMeasures],
     source_records: Mapping[str, int],
-    commits: Sequence[Commit],
+    published: Mapping[str, PartitionProfile],
     acceptances: Sequence[Acceptance],
 ) -> dict[str, Verdict]:
-    published = {
-        key: PartitionProfile.from_json(commit.record.profiles[key])
-        for key, commit in find_latest_publishes(commits).items()
-        if commit.record and key in commit.record.profiles
-    }
     return judge_partitions(
         recipe.table,
         measures,

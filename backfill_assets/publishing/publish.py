@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from backfill_assets.errors import TableError
+from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.history import read_commits
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, build_predicate
@@ -45,6 +46,7 @@ class Publisher:
         today: the UTC day of the run.
         withheld_days: for how many days withheld rows are kept.
         acceptances: failed checks that a person lets pass.
+        write_mode: goes into the commits.
     """
 
     spark: SparkSession
@@ -55,6 +57,7 @@ class Publisher:
     today: dt.date
     withheld_days: int
     acceptances: tuple[Acceptance, ...] = ()
+    write_mode: WriteMode = WriteMode.OVERWRITE
 
     def publish_chunk(
         self, partitions: Sequence[Partition], pinned: PinnedInputs
@@ -93,6 +96,22 @@ class Publisher:
             "let them end, then run these partitions again"
         )
 
+    def publish_as_pinned(
+        self, partitions: Sequence[Partition], pinned: PinnedInputs
+    ) -> list[PartitionResult]:
+        """As `publish_chunk`, but from these inputs or not at all: for what restores a version.
+
+        Raises:
+            TableError: if another run changed some of the partitions since; the others are done.
+        """
+        results, changed = self._publish_once(tuple(partitions), pinned)
+        if changed:
+            raise TableError(
+                f"{self.recipe.table.key}: another run has just changed "
+                f"{', '.join(sorted(changed))}: look again at what is to be done"
+            )
+        return sorted(results, key=lambda one: one.key)
+
     def _publish_once(
         self, partitions: tuple[Partition, ...], pinned: PinnedInputs
     ) -> tuple[list[PartitionResult], set[str]]:
@@ -117,7 +136,11 @@ class Publisher:
         )
         commits = read_commits(self.warehouse, table)
         with audit_window(
-            self.recipe, window, commits=commits, acceptances=self.acceptances
+            self.recipe,
+            window,
+            commits=commits,
+            acceptances=self.acceptances,
+            compare_with_own=self.write_mode is not WriteMode.ROLLBACK,
         ) as audit:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()
@@ -130,20 +153,28 @@ class Publisher:
                     withhold(partition.key, "files_decompress", f"{name} can't be decompressed")
                 )
             bad = [one for one in found if one.verdict.withheld]
-            keep_rejected_records(
-                audit.frame, window, found, audit.broken_files, run_id=self.run_id
-            )
-            keep_withheld_rows(
-                audit.rows,
-                audit.window,
-                bad,
-                run_id=self.run_id,
-                today=self.today,
-                retention_days=self.withheld_days,
-            )
+            if self.write_mode is not WriteMode.ROLLBACK:
+                self._keep_aside(audit, window, found, bad)
             good = [one for one in found if not one.verdict.withheld]
             published, changed = self._publish_good(audit, good, pinned)
         return results + bad + published, changed
+
+    def _keep_aside(
+        self,
+        audit: Audit,
+        window: Window,
+        found: list[PartitionResult],
+        bad: list[PartitionResult],
+    ) -> None:
+        keep_rejected_records(audit.frame, window, found, audit.broken_files, run_id=self.run_id)
+        keep_withheld_rows(
+            audit.rows,
+            audit.window,
+            bad,
+            run_id=self.run_id,
+            today=self.today,
+            retention_days=self.withheld_days,
+        )
 
     def _publish_good(
         self, audit: Audit, good: list[PartitionResult], pinned: PinnedInputs
@@ -174,6 +205,7 @@ class Publisher:
             content=_describe_content({one.key: one.measures for one in good}, good),
             provenance=self._provenance(pinned),
             base_version=pinned.base_version,
+            write_mode=self.write_mode,
         )
 
     def _provenance(self, pinned: PinnedInputs) -> Provenance:
@@ -227,7 +259,7 @@ class Publisher:
                         self.run_id, self.recipe.code_version, {table.key: version - 1}
                     ),
                     base_version=version,
-                    write_mode="restore",
+                    write_mode=WriteMode.TAKE_BACK,
                 )
             except PartitionsChangedError as error:
                 left = [one for one in left if one.key not in error.keys]

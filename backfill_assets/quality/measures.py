@@ -32,7 +32,6 @@ class PartitionMeasures:
         checksum: see `quality.checksums`.
         rejects: source records that can't become rows.
         rejects_due: those of them whose reason is `NOT_OURS`.
-        reject_example: source and reason of one of them.
         duplicates_dropped: source records that a later version of the same row replaced.
         key_duplicates: rows whose natural key another row has too, beyond the first.
         nulls: null values by column, for columns with a `Nulls` rule.
@@ -46,7 +45,6 @@ class PartitionMeasures:
     checksum: str = format_checksum(0, 0)
     rejects: int = 0
     rejects_due: int = 0
-    reject_example: str | None = None
     duplicates_dropped: int = 0
     key_duplicates: int = 0
     nulls: Mapping[str, int] = field(default_factory=dict)
@@ -63,9 +61,10 @@ class PartitionMeasures:
 def measure_partitions(
     frame: DataFrame, table: Table, partitions: Sequence[Partition]
 ) -> dict[str, PartitionMeasures]:
-    """One grouped aggregation, and a second over the natural key alone.
+    """One grouped aggregation of numbers; the natural keys and the fields seen are counted apart.
 
-    What comes to the driver is one row a partition.
+    Apart, because beside distinct values or texts Spark aggregates all numbers the slow way: for
+    each distinct value, or after sorting. What comes to the driver is one row a partition each.
 
     Args:
         frame: columns of `table`, and any of the audit columns; rejected rows have null table
@@ -85,9 +84,13 @@ def measure_partitions(
             f"{table.key}: computed rows of partitions that were not asked for: "
             f"{', '.join(sorted(map(str, outside)))}"
         )
-    duplicates = _count_key_duplicates(frame, table)
+    duplicates, fields_seen = _count_key_duplicates(frame, table), _find_fields_seen(frame, table)
     found = {
-        keys[value]: _read_measures(row, key_duplicates=duplicates.get(value, 0))
+        keys[value]: _read_measures(
+            row,
+            key_duplicates=duplicates.get(value, 0),
+            fields_seen=fields_seen.get(value, frozenset()) if fields_seen is not None else None,
+        )
         for row in rows
         for value in [row[table.partition_by]]
     }
@@ -95,17 +98,32 @@ def measure_partitions(
 
 
 def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[Any, int]:
-    """Rows beyond the first of their natural key, by partition value; absent where none.
-
-    Apart, because counting distinct keys beside other aggregates makes Spark keep all aggregates
-    for each key: ten times the work.
-    """
+    """Rows beyond the first of their natural key, by partition value; absent where none."""
     if not table.natural_key:
         return {}
-    rows = frame.where(F.col(REJECT_REASON).isNull()) if REJECT_REASON in frame.columns else frame
-    repeated = rows.groupBy(table.partition_by, F.xxhash64(*table.natural_key)).count()
+    by = (table.partition_by, F.xxhash64(*table.natural_key))
+    repeated = _keep_good(frame).groupBy(*by).count()
     counted = repeated.where("count > 1").groupBy(table.partition_by).agg(F.sum(F.col("count") - 1))
     return {row[0]: row[1] for row in counted.collect()}
+
+
+def _find_fields_seen(frame: DataFrame, table: Table) -> dict[Any, frozenset[str]] | None:
+    """Fields of any good record, by partition value; None if none was parsed."""
+    if FIELDS_SEEN not in frame.columns:
+        return None
+    combinations = _keep_good(frame).select(table.partition_by, FIELDS_SEEN).distinct()
+    names = F.explode(F.split(FIELDS_SEEN, FIELD_SEPARATOR)).alias("name")
+    seen = (
+        combinations.select(table.partition_by, names)
+        .where("name <> ''")
+        .groupBy(table.partition_by)
+        .agg(F.collect_set("name"))
+    )
+    return {row[0]: frozenset(row[1]) for row in seen.collect()}
+
+
+def _keep_good(frame: DataFrame) -> DataFrame:
+    return frame.where(F.col(REJECT_REASON).isNull()) if REJECT_REASON in frame.columns else frame
 
 
 def _build_aggregates(frame: DataFrame, table: Table) -> list[Column]:
@@ -114,14 +132,10 @@ def _build_aggregates(frame: DataFrame, table: Table) -> list[Column]:
     upper, lower = build_checksum_parts(F.when(is_row, build_row_hash(table)))
     aggregates = {"rows": F.count_if(is_row), "upper": upper, "lower": lower}
     if rejects:
-        example = F.when(~is_row, F.concat_ws(": ", "source_file", REJECT_REASON))
         aggregates["rejects"] = F.count_if(~is_row)
         aggregates["rejects_due"] = F.count_if(F.col(REJECT_REASON).startswith(NOT_OURS))
-        aggregates["reject_example"] = F.min(example)
     if DUPLICATES in frame.columns:
         aggregates["duplicates_dropped"] = F.sum(DUPLICATES)
-    if FIELDS_SEEN in frame.columns:
-        aggregates["fields_seen"] = F.collect_set(F.when(is_row, F.col(FIELDS_SEEN)))
     for rule in table.rules:
         match rule:
             case Nulls(column):
@@ -144,28 +158,24 @@ def _build_bins(rule: Drift) -> list[Column]:
     return [value < edges[0], *between, value >= edges[-1], value.isNull()]
 
 
-def _read_measures(row: Row, *, key_duplicates: int) -> PartitionMeasures:
+def _read_measures(
+    row: Row, *, key_duplicates: int, fields_seen: frozenset[str] | None
+) -> PartitionMeasures:
     values: dict[str, Any] = row.asDict()
 
     def named(prefix: str) -> dict[str, Any]:
         return {k.split(" ", 1)[1]: v or 0 for k, v in values.items() if k.startswith(f"{prefix} ")}
 
-    lists = values.get("fields_seen")
     return PartitionMeasures(
         rows=values["rows"],
         checksum=format_checksum(values["upper"], values["lower"]),
         rejects=values.get("rejects", 0),
         rejects_due=values.get("rejects_due", 0),
-        reject_example=values.get("reject_example"),
         duplicates_dropped=values.get("duplicates_dropped") or 0,
         key_duplicates=key_duplicates,
         nulls=named("nulls"),
         out_of_range=named("out"),
         totals=named("total"),
         histograms={name: tuple(counts) for name, counts in named("bins").items()},
-        fields_seen=(
-            None
-            if lists is None
-            else frozenset(name for one in lists for name in one.split(FIELD_SEPARATOR) if name)
-        ),
+        fields_seen=fields_seen,
     )

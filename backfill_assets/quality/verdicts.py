@@ -1,6 +1,6 @@
 """What judging a partition comes to: findings by check, and whether it is withheld. Pure data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,6 +37,15 @@ class Finding:
     value: float | None
     bound: str
     outcome: Outcome
+
+
+def find_outcome(findings: Sequence[Finding]) -> Outcome:
+    """The worst of several."""
+    outcomes = {finding.outcome for finding in findings}
+    for outcome in (Outcome.FAILED, Outcome.WARNED):
+        if outcome in outcomes:
+            return outcome
+    return Outcome.PASSED
 
 
 @dataclass(frozen=True)

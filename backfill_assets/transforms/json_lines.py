@@ -45,13 +45,18 @@ def parse_json_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
     parsed = lines.withColumn("_objects", objects).withColumn(
         "_fields", F.when(is_one_object, F.get("_objects", F.lit(0)))
     )
+    others = [name for name in lines.columns if name != "value"]
+    # A select of their own, so that each text is cast once, for its value and for its reason.
+    typed = parsed.select(
+        "value", "_fields", *others, *(_typed(field).alias(field.name) for field in fields)
+    )
     reason = F.when(F.col("_fields").isNull(), "the line is not one JSON object").otherwise(
         F.coalesce(*(_reject_reason(field) for field in fields))
     )
-    return parsed.select(
+    return typed.select(
         "value",
-        *(name for name in lines.columns if name != "value"),
-        *(_typed(field).alias(field.name) for field in fields),
+        *others,
+        *(field.name for field in fields),
         reason.alias(REJECT_REASON),
         F.concat_ws(FIELD_SEPARATOR, F.json_object_keys("value")).alias(FIELDS_SEEN),
     ).withColumnRenamed("value", REJECTED_LINE)
@@ -76,7 +81,7 @@ def _reject_reason(field: Column) -> SparkColumn:
     if field.type == "STRING":
         return F.lit(None).cast("string") if field.nullable else missing
     wrong = F.when(
-        _text(field).isNotNull() & _typed(field).isNull(),
+        _text(field).isNotNull() & F.col(field.name).isNull(),
         F.concat(F.lit(f"`{field.name}` is not {field.type}: "), F.left(_text(field), F.lit(40))),
     )
     return wrong if field.nullable else F.coalesce(missing, wrong)

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.history import find_latest_publishes, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
@@ -114,7 +115,7 @@ def test_a_publish_that_reads_back_differently_is_taken_back(
     assert read_values(warehouse) == {"2013-01-01": "new", "2013-01-02": "old"}
     newest = find_latest_publishes(read_commits(warehouse, READINGS))["2013-01-02"].record
     assert newest is not None
-    assert newest.write_mode == "restore"
+    assert newest.write_mode == WriteMode.TAKE_BACK
 
 
 def test_what_another_run_has_published_meanwhile_is_not_taken_back(

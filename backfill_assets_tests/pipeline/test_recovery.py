@@ -6,6 +6,7 @@ import sys
 from dagster import DagsterRun, DagsterRunStatus
 from pyspark.sql import SparkSession
 
+from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.history import read_version
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import build_predicate
@@ -43,7 +44,7 @@ def commit(
     pipeline: Pipeline,
     run_id: str,
     *,
-    write_mode: str = "overwrite",
+    write_mode: WriteMode = WriteMode.OVERWRITE,
     checksums: dict[str, str] | None = None,
 ) -> int:
     """Publishes two days again, as a run does before it stores its events."""
@@ -135,7 +136,7 @@ def test_a_version_that_was_put_back_is_no_success_of_the_failed_run(
     spark: SparkSession, pipeline: Pipeline
 ) -> None:
     begin_run(pipeline, "unreadable", dead=True)
-    commit(spark, pipeline, "unreadable", write_mode="restore")
+    commit(spark, pipeline, "unreadable", write_mode=WriteMode.TAKE_BACK)
     take_next_step(pipeline)
 
     assert find_status(pipeline, "unreadable") is DagsterRunStatus.FAILURE

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from backfill_assets.definitions import defs
 from backfill_assets.lake.side_tables import build_quarantine_table, build_withheld_table
 from backfill_assets.orchestration.ranges import build_command
 from backfill_assets.status import MissingRange, find_missing_ranges, read_statuses
@@ -74,7 +73,7 @@ def story(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def take_state(pipeline: Pipeline) -> State:
     statuses = read_statuses(
-        pipeline.instance, defs, pipeline.warehouse, list(TABLES.values()), first=FIRST, last=LAST
+        pipeline.instance, pipeline.warehouse, list(TABLES.values()), first=FIRST, last=LAST
     )
     return State(
         materialized={key: pipeline.find_days(key, "MATERIALIZED") for key in TABLES},

@@ -1,0 +1,86 @@
+"""What depends on partitions of a table, and how Dagster is asked to rebuild it."""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+from dagster import AssetKey, AssetSelection, DagsterInstance
+from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
+from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
+from dagster._core.execution.backfill import PartitionBackfill
+from dagster._core.storage.partition_status_cache import AssetPartitionStatus
+from dagster._core.utils import make_new_backfill_id
+
+from backfill_assets.orchestration.readiness import get_partitions_def
+
+
+def find_dependent_partitions(
+    instance: DagsterInstance, graph: BaseAssetGraph, asset_key: AssetKey, keys: Collection[str]
+) -> dict[AssetKey, list[str]]:
+    """Materialized partitions of downstream assets that were computed from `keys`, directly or not.
+
+    By asset, upstream ones first; assets without any are left out.
+    """
+    downstream = AssetSelection.assets(asset_key).downstream(include_self=False).resolve(graph)
+    affected: dict[AssetKey, set[str]] = {asset_key: set(keys)}
+    for key in graph.toposorted_asset_keys:
+        if key not in downstream:
+            continue
+        found: set[str] = set()
+        for upstream, mapping in graph.get(key).partition_mappings.items():
+            if affected.get(upstream):
+                upstream_def = get_partitions_def(graph, upstream)
+                subset = mapping.get_downstream_partitions_for_partitions(
+                    upstream_def.subset_with_partition_keys(affected[upstream]),
+                    upstream_def,
+                    get_partitions_def(graph, key),
+                )
+                found.update(subset.get_partition_keys())
+        affected[key] = found
+    return {
+        key: materialized
+        for key, found in affected.items()
+        if key != asset_key
+        and (materialized := _keep_materialized(instance, graph, key, sorted(found)))
+    }
+
+
+def request_backfill(
+    instance: DagsterInstance,
+    graph: BaseAssetGraph,
+    partitions: Mapping[AssetKey, Sequence[str]],
+    *,
+    title: str,
+    tags: Mapping[str, str],
+) -> str:
+    """Asks Dagster for a backfill of just these partitions; its daemon carries it out.
+
+    Returns:
+        The backfill's id.
+    """
+    subsets = {
+        key: get_partitions_def(graph, key).subset_with_partition_keys(keys)
+        for key, keys in partitions.items()
+    }
+    backfill_id = make_new_backfill_id()
+    instance.add_backfill(
+        PartitionBackfill.from_asset_graph_subset(
+            backfill_id=backfill_id,
+            backfill_timestamp=time.time(),
+            tags=dict(tags),
+            dynamic_partitions_store=instance,
+            asset_graph_subset=AssetGraphSubset(partitions_subsets_by_asset_key=subsets),
+            title=title,
+            description=None,
+            run_config=None,
+        )
+    )
+    return backfill_id
+
+
+def _keep_materialized(
+    instance: DagsterInstance, graph: BaseAssetGraph, key: AssetKey, partitions: list[str]
+) -> list[str]:
+    statuses = (
+        instance.get_status_by_partition(key, partitions, get_partitions_def(graph, key)) or {}
+    )
+    return [one for one in partitions if statuses.get(one) is AssetPartitionStatus.MATERIALIZED]

@@ -1,0 +1,195 @@
+"""A rollback as a Dagster run: which partitions, what comes back, what is recorded."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from dagster import AssetKey, Config, OpExecutionContext
+from pydantic import Field
+
+from backfill_assets.errors import RollbackError
+from backfill_assets.lake.commits import WriteMode
+from backfill_assets.orchestration.downstream import find_dependent_partitions, request_backfill
+from backfill_assets.orchestration.events import build_evaluations, build_materialization
+from backfill_assets.orchestration.materializations import find_latest_materializations
+from backfill_assets.orchestration.ranges import find_ranges
+from backfill_assets.orchestration.readiness import get_partitions_def
+from backfill_assets.orchestration.recovery import (
+    claim_run,
+    fail_dead_runs,
+    record_lost_commits,
+)
+from backfill_assets.partitions import build_daily_partitions, find_partitions_def
+from backfill_assets.publishing.certifying import RunFacts, certify
+from backfill_assets.publishing.publish import Publisher
+from backfill_assets.publishing.restoring import (
+    RollbackPlan,
+    build_rollback_recipe,
+    plan_rollback,
+)
+from backfill_assets.publishing.results import PartitionResult, describe_failures
+from backfill_assets.quality.judging import Acceptance, Check
+from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.status import find_keys_in_range
+from backfill_assets.tables.catalog import find_table
+
+ROLLS_BACK_TAG = "backfill_assets/after_rollback"
+"""Tag of a backfill: the rollback's run that it follows."""
+
+
+class RollbackConfig(Config):
+    """What to take back, and to where."""
+
+    table: str = Field(description="As staging/flights.")
+    first: str = Field(description="First partition key.")
+    last: str = Field(description="Last partition key, included.")
+    to_version: int | None = Field(
+        default=None, description="The Delta version whose contents come back."
+    )
+    before_run: str | None = Field(default=None, description="Or the run to undo.")
+    force: bool = Field(
+        default=False,
+        description="Undo later commits of other runs too, and publish what fails its audit.",
+    )
+    downstream: bool = Field(
+        default=False, description="Request a backfill of what was computed from the partitions."
+    )
+
+
+def roll_back(
+    context: OpExecutionContext,
+    config: RollbackConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    """Restores the partitions in one commit, records them, and says what depends on them.
+
+    Raises:
+        BackfillError: if it can't be done; nothing is written then, but for partitions that pass
+            where others fail their audit.
+    """
+    instance, warehouse = context.instance, lakehouse.warehouse()
+    table = find_table(config.table)
+    claim_run(instance, context.run.run_id)
+    fail_dead_runs(instance)
+    record_lost_commits(instance, warehouse, table)
+    now = datetime.now(tz=UTC)
+    keys = find_keys_in_range(find_partitions_def(table), first=config.first, last=config.last)
+    plan = plan_rollback(
+        warehouse,
+        table,
+        build_daily_partitions(keys),
+        to_version=config.to_version,
+        before_run=config.before_run,
+        force=config.force,
+        now=now,
+    )
+    recipe = build_rollback_recipe(warehouse, plan)
+    publisher = Publisher(
+        spark=spark.spark_session,
+        warehouse=warehouse,
+        recipe=recipe,
+        landing_root=lakehouse.landing_root,
+        run_id=context.run.run_id,
+        today=now.date(),
+        withheld_days=lakehouse.withheld_days,
+        acceptances=_accept_all() if config.force else (),
+        write_mode=WriteMode.ROLLBACK,
+    )
+    results = publisher.publish_as_pinned(plan.partitions, plan.pin())
+    facts = RunFacts(
+        run_id=context.run.run_id,
+        backfill_id=None,
+        run_config=context.run.run_config,
+        started_at=now,
+        code_version=recipe.code_version,
+        write_mode=WriteMode.ROLLBACK,
+    )
+    certificate = certify(warehouse, table, results, facts)
+    _record(context, results, plan, warehouse.uri(table), recipe.code_version, certificate)
+    restored = [one.key for one in results if one.version is not None]
+    _refuse_withheld(plan, results)
+    return "\n".join(
+        [
+            f"{table.key}: {len(restored)} partitions ({restored[0]} … {restored[-1]}) hold again "
+            f"what they held at version {plan.to_version}, as version {results[0].version}",
+            *_describe_undone(plan),
+            *_go_on_downstream(context, config, AssetKey([table.layer, table.name]), restored),
+        ]
+    )
+
+
+def _accept_all() -> tuple[Acceptance, ...]:
+    checks = (Check.COMPLETE, Check.VALID, Check.STABLE)
+    return tuple(Acceptance(check.value, "rolled back with --force") for check in checks)
+
+
+def _record(
+    context: OpExecutionContext,
+    results: Sequence[PartitionResult],
+    plan: RollbackPlan,
+    uri: str,
+    code_version: str,
+    certificate: str,
+) -> None:
+    asset_key = AssetKey([plan.table.layer, plan.table.name])
+    for result in results:
+        if result.version is not None:
+            by = plan.published_by[result.key]
+            event = build_materialization(
+                asset_key,
+                result,
+                uri=uri,
+                code_version=code_version,
+                certificate=certificate,
+                restored=f"version {plan.to_version}, "
+                + (f"published by run {by}" if by else "when nothing was published"),
+            )
+            context.log_event(event)
+    targets = find_latest_materializations(context.instance, asset_key, list(plan.published_by))
+    for evaluation in build_evaluations(asset_key, results, targets=targets, noteworthy=None):
+        # Dagster takes it, though its signature doesn't say so.
+        context.log_event(evaluation)  # pyright: ignore[reportArgumentType]
+
+
+def _refuse_withheld(plan: RollbackPlan, results: Sequence[PartitionResult]) -> None:
+    withheld = [one for one in results if one.version is None]
+    if withheld:
+        listed = "".join(f"\n  {one.key}: {describe_failures(one.verdict)}" for one in withheld)
+        raise RollbackError(
+            f"{plan.table.key}: {len(withheld)} of {len(results)} partitions of version "
+            f"{plan.to_version} fail their audit and are left as they were; --force publishes "
+            f"them all the same:{listed}"
+        )
+
+
+def _describe_undone(plan: RollbackPlan) -> list[str]:
+    return [
+        f"undone: {f'run {run}' if run else 'another program'} "
+        f"(version {', '.join(map(str, versions))})"
+        for run, versions in plan.undone.items()
+    ]
+
+
+def _go_on_downstream(
+    context: OpExecutionContext, config: RollbackConfig, asset_key: AssetKey, restored: list[str]
+) -> list[str]:
+    repository = context.repository_def
+    graph = repository.asset_graph
+    dependent = find_dependent_partitions(context.instance, graph, asset_key, restored)
+    if not dependent:
+        return ["nothing downstream was computed from them"]
+    listed = [
+        f"computed from them: {key.to_user_string()} {first}...{last}"
+        for key, keys in dependent.items()
+        for first, last in find_ranges(get_partitions_def(graph, key).get_partition_keys(), keys)
+    ]
+    if config.downstream:
+        backfill = request_backfill(
+            context.instance,
+            graph,
+            dependent,
+            title=f"after the rollback of {config.table} {config.first}...{config.last}",
+            tags={ROLLS_BACK_TAG: context.run.run_id},
+        )
+        return [*listed, f"requested backfill {backfill} of these, for Dagster's daemon"]
+    return [*listed, "to rebuild these: --downstream, or backfill them yourself"]

@@ -1,0 +1,1 @@
+"""What changed, that nothing else did, and whether that still holds: for sceptics. No Spark."""

@@ -1,0 +1,133 @@
+"""Recomputes a certificate from the tables, and says which of its lines still hold."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from deltalake.exceptions import DeltaError
+
+from backfill_assets.errors import BackfillError
+from backfill_assets.lake.history import find_latest_publishes, find_missing_files, read_commits
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.proof.certificates import Certificate
+from backfill_assets.proof.untouched import prove_untouched
+from backfill_assets.quality.readback import ReadBack, read_back
+from backfill_assets.tables.declarations import Table
+
+
+@dataclass(frozen=True)
+class VerifiedLine:
+    """One statement of a certificate.
+
+    Attributes:
+        statement: what it says.
+        holds: whether it still does; None if that can't be told any more.
+        found: what was found instead, or what has come since; empty if there is nothing to say.
+    """
+
+    statement: str
+    holds: bool | None
+    found: str = ""
+
+
+def verify_certificate(
+    warehouse: Warehouse, table: Table, certificate: Certificate, partitions: tuple[Partition, ...]
+) -> list[VerifiedLine]:
+    """Reads the certified versions again, without Spark.
+
+    Args:
+        warehouse: where the table is.
+        table: the certificate's table.
+        certificate: what is to be verified.
+        partitions: its published partitions.
+    """
+    return [
+        *_verify_commits(warehouse, table, certificate),
+        *_verify_contents(warehouse, table, certificate, partitions),
+        *_verify_untouched(warehouse, table, certificate),
+    ]
+
+
+def _verify_commits(
+    warehouse: Warehouse, table: Table, certificate: Certificate
+) -> Iterator[VerifiedLine]:
+    commits = {one.version: one for one in read_commits(warehouse, table)}
+    for one in certificate.commits:
+        statement = f"version {one.version} was committed by this run"
+        commit = commits.get(one.version)
+        if commit is None:
+            yield VerifiedLine(statement, None, "the log no longer has that version")
+            continue
+        record = commit.record
+        same = (
+            record is not None
+            and record.run_id == certificate.run_id
+            and record.predicate == one.predicate
+        )
+        found = (
+            "" if same else f"it is {commit.operation} of {record.run_id if record else 'others'}"
+        )
+        yield VerifiedLine(statement, same, found)
+
+
+def _verify_contents(
+    warehouse: Warehouse, table: Table, certificate: Certificate, partitions: tuple[Partition, ...]
+) -> Iterator[VerifiedLine]:
+    latest = find_latest_publishes(read_commits(warehouse, table))
+    certified = {one.partition: one for one in certificate.partitions}
+    by_version: dict[int, list[Partition]] = defaultdict(list)
+    for partition in partitions:
+        version = certified[partition.key].version
+        assert version is not None
+        by_version[version].append(partition)
+    for version, some in sorted(by_version.items()):
+        seen, why = _try_to_read(warehouse, table, some, version)
+        for partition in some:
+            one = certified[partition.key]
+            statement = f"{one.partition} holds {one.rows} rows with checksum {one.checksum}"
+            there = seen.get(one.partition)
+            if there is None:
+                current = one.partition in latest and latest[one.partition].version == version
+                holds = False if current else None
+                yield VerifiedLine(statement, holds, f"version {version} can't be read: {why}")
+                continue
+            holds = (there.rows, there.checksum) == (one.rows, one.checksum)
+            found = "" if holds else f"{there.rows} rows with checksum {there.checksum}"
+            newest = latest.get(one.partition)
+            if holds and newest is not None and newest.version > version:
+                record = newest.record
+                assert record is not None
+                found = f"at version {version}; run {record.run_id} has replaced it since"
+            yield VerifiedLine(statement, holds, found)
+
+
+def _try_to_read(
+    warehouse: Warehouse, table: Table, partitions: list[Partition], version: int
+) -> tuple[dict[str, ReadBack], str]:
+    """What the partitions hold, or why nobody can say: the log or the files are gone."""
+    try:
+        missing = find_missing_files(warehouse, table, partitions, version=version)
+    except DeltaError as error:
+        return {}, str(error)
+    if missing:
+        return {}, f"{len(missing)} of its files are gone, {missing[0]} for one"
+    return read_back(warehouse, table, partitions, version=version), ""
+
+
+def _verify_untouched(
+    warehouse: Warehouse, table: Table, certificate: Certificate
+) -> Iterator[VerifiedLine]:
+    if not certificate.commits:
+        return
+    statement = "no partition outside the range was changed"
+    meant = [one.partition for one in certificate.partitions]
+    try:
+        proof = prove_untouched(
+            warehouse, table, meant, versions=[one.version for one in certificate.commits]
+        )
+    except BackfillError as error:
+        yield VerifiedLine(statement, None, str(error))
+        return
+    listed = ", ".join(proof.outside)
+    yield VerifiedLine(statement, proof.holds, f"changed: {listed}" if listed else "")

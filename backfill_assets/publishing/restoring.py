@@ -1,0 +1,236 @@
+"""Takes partitions back to what an earlier version of their table held, from time travel."""
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from backfill_assets.errors import RollbackError
+from backfill_assets.lake.history import (
+    Commit,
+    count_rows,
+    find_latest_publishes,
+    find_missing_files,
+    read_commits,
+    read_version,
+)
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.window import Window
+from backfill_assets.publishing.evolution import extend_table
+from backfill_assets.publishing.inputs import PinnedInputs
+from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.tables.declarations import Table
+
+_RETENTION = re.compile(r"(?:interval\s+)?(\d+)\s+(day|hour|week)s?", re.IGNORECASE)
+_HOURS = {"hour": 1, "day": 24, "week": 168}
+_DELTA_DEFAULT_RETENTION = dt.timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class RollbackPlan:
+    """Which partitions go back to which version, and what that undoes.
+
+    Attributes:
+        table: the table.
+        partitions: ascending.
+        to_version: the Delta version whose contents come back.
+        from_version: the newest version when the plan was made; what is undone came after
+            `to_version` and not after this.
+        published_by: by partition key, the run that had published what comes back; None where
+            nothing was published then, so that the partition becomes empty.
+        undone: by run ("" for commits of other programs), the versions that are undone, ascending.
+    """
+
+    table: Table
+    partitions: tuple[Partition, ...]
+    to_version: int
+    from_version: int
+    published_by: Mapping[str, str | None]
+    undone: Mapping[str, tuple[int, ...]]
+
+    def pin(self) -> PinnedInputs:
+        """The version that comes back as the pinned input of the table itself."""
+        return PinnedInputs(self.from_version, {self.table.key: self.to_version})
+
+
+def plan_rollback(
+    warehouse: Warehouse,
+    table: Table,
+    partitions: Sequence[Partition],
+    *,
+    to_version: int | None = None,
+    before_run: str | None = None,
+    force: bool = False,
+    now: dt.datetime,
+) -> RollbackPlan:
+    """Looks at the log, and refuses early what can't be done.
+
+    One run is undone without asking: `before_run`, else the last that changed the partitions.
+
+    Args:
+        warehouse: where the table is.
+        table: the table.
+        partitions: which to take back, ascending.
+        to_version: the version to go back to; or else
+        before_run: the run to undo, by its id or the beginning of it.
+        force: undo later commits of other runs too.
+        now: UTC.
+
+    Raises:
+        RollbackError: if neither or both of version and run are given, the run published none of
+            the partitions, the version is out of reach, nothing would change, or commits of other
+            runs would be lost without `force`.
+        TableError: if the table doesn't exist.
+    """
+    if (to_version is None) == (before_run is None):
+        raise RollbackError("say where to go back to: either a version or a run, not both")
+    newest = read_version(warehouse, table)
+    commits = read_commits(warehouse, table)
+    keys = {one.key for one in partitions}
+    meant = None
+    if to_version is None:
+        assert before_run is not None
+        meant, to_version = _find_version_before(table, commits, keys, before_run)
+    later = [one for one in commits if one.version > to_version and _changes(one, keys)]
+    if not 0 <= to_version < newest or not later:
+        raise RollbackError(
+            f"{table.key}: nothing to undo: no commit after version {to_version} changed these "
+            f"partitions (the newest version is {newest})"
+        )
+    meant = meant or _name_run(later[0])
+    undone: dict[str, tuple[int, ...]] = {}
+    for commit in reversed(later):
+        undone[_name_run(commit)] = (*undone.get(_name_run(commit), ()), commit.version)
+    others = {run: versions for run, versions in undone.items() if run != meant}
+    if others and not force:
+        listed = "; ".join(
+            f"{run or 'another program'} (version {', '.join(map(str, versions))})"
+            for run, versions in others.items()
+        )
+        raise RollbackError(
+            f"{table.key}: going back to version {to_version} would also undo {listed}: "
+            "repeat it with --force if that is meant"
+        )
+    _refuse_out_of_reach(warehouse, table, commits, partitions, to_version, now)
+    then = find_latest_publishes(one for one in commits if one.version <= to_version)
+    return RollbackPlan(
+        table=table,
+        partitions=tuple(partitions),
+        to_version=to_version,
+        from_version=newest,
+        published_by={
+            key: then[key].record.run_id if key in then else None  # type: ignore[union-attr]
+            for key in sorted(keys)
+        },
+        undone=undone,
+    )
+
+
+def build_rollback_recipe(warehouse: Warehouse, plan: RollbackPlan) -> Recipe:
+    """Computes the partitions as they were; what they were computed by stays their code version."""
+    counts = count_rows(warehouse, plan.table, version=plan.to_version)
+    commits = read_commits(warehouse, plan.table)
+    then = find_latest_publishes(one for one in commits if one.version <= plan.to_version)
+    records = [then[one.key].record for one in plan.partitions if one.key in then]
+    code_versions = sorted({one.code_version for one in records if one})
+    return Recipe(
+        table=plan.table,
+        compute=_read_as_it_was,
+        inputs=(plan.table,),
+        # A partition that held nothing is an emptied one, exempt from the rules about rows.
+        count_source=lambda window: {
+            one.key: 0 for one in window.partitions if not counts.get(one.key)
+        },
+        code_version=",".join(code_versions),
+    )
+
+
+def _read_as_it_was(window: Window) -> DataFrame:
+    """Columns that the table got since are null."""
+    table = extend_table(window.table, window.extra_fields)
+    rows = (
+        window.spark.read.format("delta")
+        .option("versionAsOf", window.versions[table.key])
+        .load(window.warehouse.uri(table))
+    )
+    return window.keep_partitions(rows).select(
+        *(
+            F.col(one.name)
+            if one.name in rows.columns
+            else F.lit(None).cast(one.type).alias(one.name)
+            for one in table.columns
+        )
+    )
+
+
+def _find_version_before(
+    table: Table, commits: Iterable[Commit], keys: set[str], run: str
+) -> tuple[str, int]:
+    """The run's whole id, and the version before its first commit to the partitions."""
+    versions: dict[str, list[int]] = {}
+    for one in commits:
+        if one.record is not None and one.record.run_id.startswith(run) and _changes(one, keys):
+            versions.setdefault(one.record.run_id, []).append(one.version)
+    if not versions:
+        raise RollbackError(
+            f"{table.key}: no run {run} has published any of these partitions; "
+            f"`backfill-assets history {table.key}` lists those that have"
+        )
+    if len(versions) > 1:
+        raise RollbackError(f"{run} is the beginning of {' and '.join(sorted(versions))}: say more")
+    ((run_id, found),) = versions.items()
+    return run_id, min(found) - 1
+
+
+def _changes(commit: Commit, keys: set[str]) -> bool:
+    if commit.record is None:
+        return commit.changes_data
+    return bool(keys & set(commit.record.rows))
+
+
+def _name_run(commit: Commit) -> str:
+    return commit.record.run_id if commit.record else ""
+
+
+def _refuse_out_of_reach(
+    warehouse: Warehouse,
+    table: Table,
+    commits: Sequence[Commit],
+    partitions: Sequence[Partition],
+    version: int,
+    now: dt.datetime,
+) -> None:
+    committed_at = {one.version: one.committed_at for one in commits}
+    if version not in committed_at:
+        oldest = min(committed_at)
+        raise RollbackError(
+            f"{table.key}: version {version} is no longer in the log, which begins with {oldest}: "
+            "land the source again and backfill instead"
+        )
+    retention = _read_retention(warehouse, table)
+    if committed_at[version] < now - retention:
+        # Delta itself refuses such reads since 4.1, whether the files are there or not.
+        raise RollbackError(
+            f"{table.key}: version {version} is of {committed_at[version]:%Y-%m-%d %H:%M} UTC, "
+            f"older than the {retention.days} days that the table keeps for undo "
+            "(delta.deletedFileRetentionDuration): backfill from the source instead"
+        )
+    missing = find_missing_files(warehouse, table, partitions, version=version)
+    if missing:
+        raise RollbackError(
+            f"{table.key}: version {version} can't be read any more: {len(missing)} of its files "
+            f"are gone, {missing[0]} for one (VACUUM removes what is older than it is told): "
+            "backfill from the source instead"
+        )
+
+
+def _read_retention(warehouse: Warehouse, table: Table) -> dt.timedelta:
+    properties = warehouse.open(table).metadata().configuration
+    match = _RETENTION.fullmatch(properties.get("delta.deletedFileRetentionDuration", "").strip())
+    if match is None:
+        return _DELTA_DEFAULT_RETENTION
+    return dt.timedelta(hours=int(match[1]) * _HOURS[match[2].lower()])
