@@ -4,7 +4,7 @@ from dagster import AssetsDefinition, Definitions, in_process_executor, load_ass
 
 from backfill_assets.asset_checks import build_readable_check
 from backfill_assets.assets import flights
-from backfill_assets.jobs import rollback_partitions
+from backfill_assets.jobs import maintain, maintain_nightly, reconcile, rollback_partitions
 from backfill_assets.resources import build_resources
 from backfill_assets.sensors import (
     continue_after_withheld,
@@ -19,7 +19,8 @@ _assets = [one for one in load_assets_from_modules([flights]) if isinstance(one,
 defs = Definitions(
     assets=_assets,
     asset_checks=[build_readable_check(table, _assets) for table in TABLES],
-    jobs=[materialize_range_job, rollback_partitions],
+    jobs=[materialize_range_job, rollback_partitions, reconcile, maintain],
+    schedules=[maintain_nightly],
     sensors=[continue_after_withheld, recover_dead_runs],
     resources=build_resources(read_settings()),
     # All steps of a run in one process, so that they share one Spark session.

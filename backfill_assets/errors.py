@@ -37,6 +37,10 @@ class CertificateError(BackfillError):
     """There is no certificate of a run."""
 
 
+class HistoryError(BackfillError):
+    """A run is not in the history of a table."""
+
+
 class RollbackError(BackfillError):
     """Partitions can't be taken back to an earlier version, or not without losing more."""
 

@@ -1,10 +1,29 @@
 """Jobs beside the assets: what a person or a schedule runs over partitions that are published."""
 
-from dagster import Failure, OpExecutionContext, job, op
+import datetime as dt
+from collections.abc import Sequence
+
+from dagster import (
+    Config,
+    Failure,
+    OpExecutionContext,
+    ScheduleDefinition,
+    job,
+    op,
+)
+from pydantic import Field
 
 from backfill_assets.errors import BackfillError
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
+from backfill_assets.partitions import build_daily_partitions, find_partitions_def
+from backfill_assets.publishing.maintaining import maintain_table
+from backfill_assets.publishing.reconciling import ReconciledPartition, Reconciler
 from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.status import find_keys_in_range
+from backfill_assets.table_assets import RECIPES
+from backfill_assets.tables.catalog import TABLES, find_table
+
+_LISTED = 50
 
 
 @op
@@ -28,3 +47,129 @@ def restore_partitions(
 def rollback_partitions() -> None:
     """One op, so that its configuration is short."""
     restore_partitions()
+
+
+class ReconcileConfig(Config):
+    """What to compare with its source."""
+
+    tables: list[str] = Field(
+        default_factory=lambda: [table.key for table in TABLES], description="As staging/flights."
+    )
+    first: str = Field(description="First partition key.")
+    last: str = Field(description="Last partition key, included.")
+
+
+@op
+def compare_with_source(
+    context: OpExecutionContext,
+    config: ReconcileConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    """Computes the partitions again from their inputs as they are, and fails if any differs."""
+    try:
+        found = reconcile_tables(
+            spark, lakehouse, config.tables, first=config.first, last=config.last
+        )
+    except BackfillError as error:
+        context.log.error(str(error))
+        raise Failure(description=str(error), allow_retries=False) from None
+    different = [one for one in found if one.mismatch]
+    context.add_output_metadata({"partitions": len(found), "different": len(different)})
+    if different:
+        listed = "".join(
+            f"\n  {one.table} {one.partition}: {one.mismatch}" for one in different[:_LISTED]
+        )
+        raise Failure(
+            description=f"{len(different)} of {len(found)} partitions don't agree with their "
+            f"source:{listed}",
+            allow_retries=False,
+        )
+    return f"{len(found)} partitions agree with their source"
+
+
+@job(description="Compares published partitions with what follows from their source now.")
+def reconcile() -> None:
+    """One op, so that its configuration is short."""
+    compare_with_source()
+
+
+def reconcile_tables(
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+    tables: Sequence[str],
+    *,
+    first: str,
+    last: str,
+) -> list[ReconciledPartition]:
+    """By table as given, then ascending.
+
+    Raises:
+        BackfillError: if a table or a partition is unknown, or a source can't be read.
+    """
+    chosen = [find_table(key) for key in tables]
+    keys = {
+        table.key: find_keys_in_range(find_partitions_def(table), first=first, last=last)
+        for table in chosen
+    }
+    reconciler = Reconciler(
+        spark=spark.spark_session,
+        warehouse=lakehouse.warehouse(),
+        landing_root=lakehouse.landing_root,
+        chunk_partitions=lakehouse.chunk_partitions,
+        chunk_bytes=lakehouse.chunk_bytes,
+    )
+    return [
+        found
+        for table in chosen
+        for found in reconciler.reconcile(
+            RECIPES[table.key], build_daily_partitions(keys[table.key])
+        )
+    ]
+
+
+class MaintainConfig(Config):
+    """What counts as final and as old."""
+
+    final_days: int = Field(
+        default=7, ge=0, description="Partitions that end so many days ago get their files joined."
+    )
+
+
+@op
+def maintain_tables(
+    context: OpExecutionContext,
+    config: MaintainConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    """Joins small files of final partitions, vacuums, and drops old withheld and rejected rows."""
+    today = dt.datetime.now(tz=dt.UTC).date()
+    final_before = (today - dt.timedelta(days=config.final_days)).isoformat()
+    said: list[str] = []
+    for table in TABLES:
+        keys = find_partitions_def(table).get_partition_keys()
+        done = maintain_table(
+            spark.spark_session,
+            lakehouse.warehouse(),
+            table,
+            build_daily_partitions([key for key in keys if key < final_before]),
+            keep_aside_since=today - dt.timedelta(days=lakehouse.withheld_days),
+        )
+        said.append(
+            f"{table.key}: joined {done.files_before} files of {len(done.optimized)} partitions "
+            f"to {done.files_after}; dropped {done.pruned} withheld or rejected rows"
+        )
+        context.log.info(said[-1])
+    return "\n".join(said)
+
+
+@job(description="Joins small files, vacuums, and drops old withheld and rejected rows.")
+def maintain() -> None:
+    """One op, so that its configuration is short."""
+    maintain_tables()
+
+
+maintain_nightly = ScheduleDefinition(
+    name="maintain_nightly", job=maintain, cron_schedule="30 3 * * *", execution_timezone="UTC"
+)

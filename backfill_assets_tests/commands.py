@@ -31,6 +31,12 @@ class Project:
     landing: Path
     settings: tuple[tuple[str, str], ...] = ()
 
+    def copy(self, root: Path) -> "Project":
+        """The same in another folder, with a landing zone of its own."""
+        shutil.copytree(self.root, root)
+        shutil.copytree(self.landing, root / "landing", dirs_exist_ok=True)
+        return Project(root, root / "landing", self.settings)
+
     @property
     def warehouse(self) -> Path:
         """The Delta root."""

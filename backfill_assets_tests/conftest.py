@@ -13,6 +13,8 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.flights import land_flights
 from backfill_assets.settings import read_settings
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
+from backfill_assets_tests.commands import Project
+from backfill_assets_tests.landing_zones import copy_days
 
 # How long an example takes says more about the machine's other work than about the code.
 hypothesis.settings.register_profile("no_deadline", deadline=None)
@@ -33,6 +35,22 @@ def sample_landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("sample_landing")
     land_flights(str(root))
     return root
+
+
+@pytest.fixture(scope="session")
+def january(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """January over all layers, as `make backfill` does it. Tests that write copy it."""
+    root = tmp_path_factory.mktemp("january")
+    landing = copy_days(sample_landing, root / "landing", first="2013-01-01", count=33)
+    project = Project(root, landing)
+    for run in (
+        project.materialize("raw/flights", partitions="2013-01-01...2013-02-02"),
+        project.materialize(
+            "staging/flights", "features/carrier_delays", partitions="2013-01-01...2013-01-31"
+        ),
+    ):
+        assert run.returncode == 0, run.stdout + run.stderr
+    return project
 
 
 @pytest.fixture

@@ -1,13 +1,14 @@
 """Answers from the Delta log through delta-rs: versions, commits, row counts. No JVM, no rows."""
 
 import datetime as dt
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from pyarrow import fs
 
-from backfill_assets.errors import TableError
+from backfill_assets.errors import HistoryError, TableError
 from backfill_assets.lake.commits import CommitRecord
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.slices import Partition
@@ -40,6 +41,12 @@ class Commit:
     def changes_data(self) -> bool:
         """Whether it may have: all but maintenance and changes of the schema."""
         return self.record is not None or self.operation not in _UNCHANGING_OPERATIONS
+
+    def may_change(self, keys: Collection[str]) -> bool:
+        """Whether it may have changed one of the partitions; of other programs' nobody knows."""
+        if self.record is None:
+            return self.changes_data
+        return any(key in self.record.rows for key in keys)
 
 
 def read_version(warehouse: Warehouse, table: Table) -> int:
@@ -89,6 +96,38 @@ def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Commit]:
     return latest
 
 
+def find_version_before(
+    table: Table, commits: Iterable[Commit], keys: Collection[str], run: str
+) -> tuple[str, int]:
+    """The version before a run's first commit to some partitions.
+
+    Args:
+        table: for the message.
+        commits: of the table.
+        keys: the partitions.
+        run: its id, or the beginning of it.
+
+    Returns:
+        The run's whole id, and the version.
+
+    Raises:
+        HistoryError: if no such run, or more than one, published any of them.
+    """
+    versions: dict[str, list[int]] = {}
+    for one in commits:
+        if one.record is not None and one.record.run_id.startswith(run) and one.may_change(keys):
+            versions.setdefault(one.record.run_id, []).append(one.version)
+    if not versions:
+        raise HistoryError(
+            f"{table.key}: no run {run} has published any of these partitions; "
+            f"`backfill-assets history {table.key}` lists those that have"
+        )
+    if len(versions) > 1:
+        raise HistoryError(f"{run} is the beginning of {' and '.join(sorted(versions))}: say more")
+    ((run_id, found),) = versions.items()
+    return run_id, min(found) - 1
+
+
 def find_changed_partitions(
     commits: Iterable[Commit], keys: Iterable[str], *, run_id: str
 ) -> set[str]:
@@ -111,6 +150,15 @@ def find_changed_partitions(
 def count_rows(warehouse: Warehouse, table: Table, *, version: int | None = None) -> dict[str, int]:
     """Rows per partition value (as text) of a version, else the newest; from file statistics."""
     return _sum_files(warehouse, table, "num_records", version=version)
+
+
+def count_files(warehouse: Warehouse, table: Table) -> dict[str, int]:
+    """Data files per partition value (as text) of the newest version."""
+    if not warehouse.exists(table):
+        return {}
+    files = warehouse.open(table).get_add_actions(flatten=True)
+    values = files.column(f"partition.{table.partition_by}").to_pylist()
+    return dict(Counter(map(str, values)))
 
 
 def sum_bytes(warehouse: Warehouse, table: Table, *, version: int) -> dict[str, int]:

@@ -2,15 +2,18 @@
 
 from backfill_assets.tables.declarations import Column, Table, required
 
+WITHHELD_ON, REJECTED_ON = "withheld_on", "rejected_on"
+"""DATE columns: the UTC day of the run."""
+
 
 def build_withheld_table(table: Table) -> Table:
     """`withheld/<layer>_<name>`: rows of partitions that failed their audit, by day of the run."""
     return Table(
         layer="withheld",
         name=f"{table.layer}_{table.name}",
-        partition_by="withheld_on",
+        partition_by=WITHHELD_ON,
         columns=(
-            required("withheld_on", "DATE", "Day of the run that withheld the partition, UTC"),
+            required(WITHHELD_ON, "DATE", "Day of the run that withheld the partition, UTC"),
             required("run_id", "STRING", "That run"),
             required("partition_key", "STRING", "The partition"),
             required("reason", "STRING", "Failed checks with measured values and bounds"),
@@ -28,7 +31,8 @@ def build_quarantine_table(table: Table) -> Table:
         partition_by=table.partition_by,
         columns=(
             partition,
-            required("run_id", "STRING", "The run that rejected the record"),
+            required(REJECTED_ON, "DATE", "Day of the run that rejected the record, UTC"),
+            required("run_id", "STRING", "That run"),
             required("source_file", "STRING", "Landing file, below the landing root"),
             required("reason", "STRING", "Why it can't become a row"),
             Column("line", "STRING", "The record as it came; null for a file that can't be read"),

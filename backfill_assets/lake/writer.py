@@ -230,14 +230,32 @@ def replace_rows(
 
 
 def delete_rows_before(
-    spark: SparkSession, warehouse: Warehouse, table: Table, day: dt.date
+    spark: SparkSession, warehouse: Warehouse, table: Table, column: str, day: dt.date
 ) -> None:
-    """Deletes the rows of a side table whose partition column lies before `day`."""
+    """Deletes the rows of a side table whose `column` lies before `day`."""
     with hold_table_lock(warehouse, table):
         spark.sql(
-            f"DELETE FROM delta.`{warehouse.uri(table)}` "
-            f"WHERE `{table.partition_by}` < DATE'{day.isoformat()}'"
+            f"DELETE FROM delta.`{warehouse.uri(table)}` WHERE `{column}` < DATE'{day.isoformat()}'"
         )
+
+
+def optimize_partitions(
+    spark: SparkSession, warehouse: Warehouse, table: Table, slices: Sequence[Slice]
+) -> None:
+    """Rewrites the small files of partitions as few large ones: a commit that changes no data."""
+    predicate = build_predicate(table.partition_by, slices)
+    with hold_table_lock(warehouse, table):
+        for attempt in _retry_conflicts():
+            with attempt:
+                spark.sql(f"OPTIMIZE delta.`{warehouse.uri(table)}` WHERE {predicate}")
+
+
+def vacuum_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> None:
+    """Removes files that no version within the table's own retention needs.
+
+    Without the lock: it commits no data, and files of a run at work are younger than any retention.
+    """
+    spark.sql(f"VACUUM delta.`{warehouse.uri(table)}`")
 
 
 def _retry_conflicts() -> Retrying:

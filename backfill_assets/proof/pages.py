@@ -27,7 +27,7 @@ def render_certificate(certificate: Certificate) -> str:
         f"| code version | `{one.code_version}` |",
         f"| write mode | {one.write_mode} |",
         *(f"| input `{name}` | {version} |" for name, version in one.input_versions.items()),
-        f"| run configuration | `{json.dumps(one.run_config)}` |",
+        f"| run configuration | `{json.dumps(one.run_config, sort_keys=True)}` |",
         *(
             f"| commit {commit.version}, {commit.committed_at} | `{commit.predicate}` |"
             for commit in one.commits

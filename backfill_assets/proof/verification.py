@@ -12,7 +12,7 @@ from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.proof.certificates import Certificate
 from backfill_assets.proof.untouched import prove_untouched
-from backfill_assets.quality.readback import ReadBack, read_back
+from backfill_assets.quality.readback import read_back
 from backfill_assets.tables.declarations import Table
 
 
@@ -82,7 +82,12 @@ def _verify_contents(
         assert version is not None
         by_version[version].append(partition)
     for version, some in sorted(by_version.items()):
-        seen, why = _try_to_read(warehouse, table, some, version)
+        try:
+            gone = _find_gone(warehouse, table, some, version)
+            left = [one for one in some if one.key not in gone]
+            seen = read_back(warehouse, table, left, version=version)
+        except DeltaError as error:  # the log no longer has the version
+            gone, seen = {one.key: str(error) for one in some}, {}
         for partition in some:
             one = certified[partition.key]
             statement = f"{one.partition} holds {one.rows} rows with checksum {one.checksum}"
@@ -90,7 +95,7 @@ def _verify_contents(
             if there is None:
                 current = one.partition in latest and latest[one.partition].version == version
                 holds = False if current else None
-                yield VerifiedLine(statement, holds, f"version {version} can't be read: {why}")
+                yield VerifiedLine(statement, holds, gone[one.partition])
                 continue
             holds = (there.rows, there.checksum) == (one.rows, one.checksum)
             found = "" if holds else f"{there.rows} rows with checksum {there.checksum}"
@@ -102,17 +107,16 @@ def _verify_contents(
             yield VerifiedLine(statement, holds, found)
 
 
-def _try_to_read(
+def _find_gone(
     warehouse: Warehouse, table: Table, partitions: list[Partition], version: int
-) -> tuple[dict[str, ReadBack], str]:
-    """What the partitions hold, or why nobody can say: the log or the files are gone."""
-    try:
-        missing = find_missing_files(warehouse, table, partitions, version=version)
-    except DeltaError as error:
-        return {}, str(error)
-    if missing:
-        return {}, f"{len(missing)} of its files are gone, {missing[0]} for one"
-    return read_back(warehouse, table, partitions, version=version), ""
+) -> dict[str, str]:
+    """By partition key, which of its files are no longer there."""
+    if not find_missing_files(warehouse, table, partitions, version=version):
+        return {}
+    files = {
+        one.key: find_missing_files(warehouse, table, [one], version=version) for one in partitions
+    }
+    return {key: f"{', '.join(missing)} is gone" for key, missing in files.items() if missing}
 
 
 def _verify_untouched(

@@ -166,7 +166,14 @@ class Publisher:
         found: list[PartitionResult],
         bad: list[PartitionResult],
     ) -> None:
-        keep_rejected_records(audit.frame, window, found, audit.broken_files, run_id=self.run_id)
+        keep_rejected_records(
+            audit.frame,
+            window,
+            found,
+            audit.broken_files,
+            run_id=self.run_id,
+            today=self.today,
+        )
         keep_withheld_rows(
             audit.rows,
             audit.window,

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -14,6 +14,7 @@ from backfill_assets.lake.history import (
     count_rows,
     find_latest_publishes,
     find_missing_files,
+    find_version_before,
     read_commits,
     read_version,
 )
@@ -81,9 +82,9 @@ def plan_rollback(
         now: UTC.
 
     Raises:
-        RollbackError: if neither or both of version and run are given, the run published none of
-            the partitions, the version is out of reach, nothing would change, or commits of other
-            runs would be lost without `force`.
+        RollbackError: if neither or both of version and run are given, the version is out of
+            reach, nothing would change, or commits of other runs would be lost without `force`.
+        HistoryError: if the run published none of the partitions.
         TableError: if the table doesn't exist.
     """
     if (to_version is None) == (before_run is None):
@@ -94,8 +95,8 @@ def plan_rollback(
     meant = None
     if to_version is None:
         assert before_run is not None
-        meant, to_version = _find_version_before(table, commits, keys, before_run)
-    later = [one for one in commits if one.version > to_version and _changes(one, keys)]
+        meant, to_version = find_version_before(table, commits, keys, before_run)
+    later = [one for one in commits if one.version > to_version and one.may_change(keys)]
     if not 0 <= to_version < newest or not later:
         raise RollbackError(
             f"{table.key}: nothing to undo: no commit after version {to_version} changed these "
@@ -165,31 +166,6 @@ def _read_as_it_was(window: Window) -> DataFrame:
             for one in table.columns
         )
     )
-
-
-def _find_version_before(
-    table: Table, commits: Iterable[Commit], keys: set[str], run: str
-) -> tuple[str, int]:
-    """The run's whole id, and the version before its first commit to the partitions."""
-    versions: dict[str, list[int]] = {}
-    for one in commits:
-        if one.record is not None and one.record.run_id.startswith(run) and _changes(one, keys):
-            versions.setdefault(one.record.run_id, []).append(one.version)
-    if not versions:
-        raise RollbackError(
-            f"{table.key}: no run {run} has published any of these partitions; "
-            f"`backfill-assets history {table.key}` lists those that have"
-        )
-    if len(versions) > 1:
-        raise RollbackError(f"{run} is the beginning of {' and '.join(sorted(versions))}: say more")
-    ((run_id, found),) = versions.items()
-    return run_id, min(found) - 1
-
-
-def _changes(commit: Commit, keys: set[str]) -> bool:
-    if commit.record is None:
-        return commit.changes_data
-    return bool(keys & set(commit.record.rows))
 
 
 def _name_run(commit: Commit) -> str:

@@ -7,7 +7,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.lake.history import count_rows
-from backfill_assets.lake.side_tables import build_quarantine_table, build_withheld_table
+from backfill_assets.lake.side_tables import (
+    REJECTED_ON,
+    WITHHELD_ON,
+    build_quarantine_table,
+    build_withheld_table,
+)
 from backfill_assets.lake.slices import Partition, build_predicate
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import append_rows, create_table, delete_rows_before, replace_rows
@@ -51,12 +56,12 @@ def keep_withheld_rows(
         rows.where(build_predicate(window.table.partition_by, (one.slice for one in withheld)))
         .drop(*AUDIT_COLUMNS)
         .join(F.broadcast(reasons), window.table.partition_by, "inner")
-        .withColumns({"withheld_on": F.lit(today), "run_id": F.lit(run_id)}),
+        .withColumns({WITHHELD_ON: F.lit(today), "run_id": F.lit(run_id)}),
         warehouse=window.warehouse,
         table=side_table,
     )
     oldest = today - dt.timedelta(days=retention_days)
-    delete_rows_before(window.spark, window.warehouse, side_table, oldest)
+    delete_rows_before(window.spark, window.warehouse, side_table, WITHHELD_ON, oldest)
 
 
 def keep_rejected_records(
@@ -66,6 +71,7 @@ def keep_rejected_records(
     broken_files: Sequence[tuple[Partition, str]],
     *,
     run_id: str,
+    today: dt.date,
 ) -> None:
     """Replaces the quarantined records of the window's partitions by those of this run.
 
@@ -84,6 +90,7 @@ def keep_rejected_records(
         f"`{partition_by}` {_type_of_partition(window)}, source_file string",
     ).select(
         partition_by,
+        F.lit(today).alias(REJECTED_ON),
         F.lit(run_id).alias("run_id"),
         "source_file",
         F.lit("the file can't be decompressed").alias("reason"),
@@ -93,6 +100,7 @@ def keep_rejected_records(
     if REJECT_REASON in frame.columns:
         rejected = frame.where(F.col(REJECT_REASON).isNotNull()).select(
             partition_by,
+            F.lit(today).alias(REJECTED_ON),
             F.lit(run_id).alias("run_id"),
             "source_file",
             F.col(REJECT_REASON).alias("reason"),

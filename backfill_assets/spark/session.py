@@ -47,6 +47,8 @@ def build_spark_conf(
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": str(cores),
+        # VACUUM lists folders in as many tasks; the default is ten thousand.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
         "spark.driver.memory": "2g",
         # Spark makes this folder though nothing is ever in it; not in the working directory,
         # please.

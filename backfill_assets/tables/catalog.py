@@ -7,6 +7,15 @@ from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_
 TABLES: tuple[Table, ...] = (RAW_FLIGHTS, STAGING_FLIGHTS, CARRIER_DELAYS)
 
 
+def select_tables(keys: str | None) -> tuple[Table, ...]:
+    """The tables of a comma-separated list of keys; all if there is none.
+
+    Raises:
+        TableError: if one doesn't exist.
+    """
+    return tuple(find_table(key.strip()) for key in keys.split(",")) if keys else TABLES
+
+
 def find_table(key: str) -> Table:
     """The table with this key, `layer/name`.
 

@@ -7,7 +7,7 @@ which come with the run's configuration.
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,16 @@ from dagster import (
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 
 from backfill_assets.definitions import defs
-from backfill_assets.lake.history import find_latest_publishes, read_commits
+from backfill_assets.lake.history import (
+    count_rows,
+    find_latest_publishes,
+    read_commits,
+    read_version,
+)
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.partitions import days
+from backfill_assets.partitions import build_daily_partitions, days
 from backfill_assets.quality.judging import Check
+from backfill_assets.quality.readback import read_back
 from backfill_assets.resources import build_resources
 from backfill_assets.sensors import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.settings import Settings
@@ -88,6 +94,7 @@ class Pipeline:
         last: str,
         check_events: int = 0,
         accept: Sequence[Mapping[str, Any]] = (),
+        tags: Mapping[str, str] | None = None,
     ) -> FinishedRun:
         """Materializes a range of partitions of some assets in one run.
 
@@ -97,6 +104,7 @@ class Pipeline:
             last: last partition key.
             check_events: budget of check evaluations.
             accept: configuration of the acceptances, for each of the assets.
+            tags: of the run, beside those of its range.
         """
         config: dict[str, Any] = {"resources": self._describe_resources(check_events)}
         if accept:
@@ -106,11 +114,27 @@ class Pipeline:
             _LOCATION.get_reconstructable_job("__ASSET_JOB"),
             self.instance,
             run_config={**config, "loggers": _QUIET},
-            tags={RANGE_START_TAG: first, RANGE_END_TAG: last},
+            tags={**(tags or {}), RANGE_START_TAG: first, RANGE_END_TAG: last},
             asset_selection=[AssetKey.from_user_string(key) for key in keys],
             raise_on_error=False,
         ) as result:
             return self._describe(result.run_id, success=result.success)
+
+    def run_job(self, job: str, op: str, **config: Any) -> FinishedRun:
+        """Runs a job of one op; its output is the message if it succeeded."""
+        with execute_job(
+            _LOCATION.get_reconstructable_job(job),
+            self.instance,
+            run_config={
+                "resources": self._describe_resources(0),
+                "ops": {op: {"config": config}},
+                "loggers": _QUIET,
+            },
+            raise_on_error=False,
+        ) as result:
+            finished = self._describe(result.run_id, success=result.success)
+            said = result.output_for_node(op) if result.success else finished.message
+            return replace(finished, message=said or "")
 
     def run_readable_check(self, key: str, *, first: str, last: str) -> FinishedRun:
         """Runs `partition_is_readable` of one asset on its own."""
@@ -156,6 +180,13 @@ class Pipeline:
         if day is not None:
             rows = [row for row in rows if row[table.partition_by].isoformat() == day]
         return sorted(rows, key=str)
+
+    def read_contents_checksums(self, table: Table) -> dict[str, str]:
+        """What an independent reader finds in each partition."""
+        partitions = build_daily_partitions(sorted(count_rows(self.warehouse, table)))
+        version = read_version(self.warehouse, table)
+        found = read_back(self.warehouse, table, partitions, version=version)
+        return {key: one.checksum for key, one in found.items()}
 
     def read_checksums(self, table: Table) -> dict[str, str]:
         """What the newest commit of each published partition says of its contents."""

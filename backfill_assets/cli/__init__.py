@@ -1,0 +1,40 @@
+"""The console script `backfill-assets`. Every failure is one line on stderr and a non-zero exit.
+
+Commands import what they need when they run: Dagster and Spark take seconds to import.
+"""
+
+import sys
+
+import typer
+
+from backfill_assets.cli import partitions, proof, setup
+from backfill_assets.errors import BackfillError
+
+app = typer.Typer(
+    name="backfill-assets",
+    help="Safe partition backfills on Dagster, Spark and Delta Lake.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(setup.sample_app, name="sample")
+for _command in (
+    setup.check,
+    partitions.status,
+    partitions.missing,
+    proof.reconcile,
+    proof.history,
+    proof.diff,
+    proof.certificate,
+    partitions.rollback,
+):
+    app.command()(_command)
+
+
+def main() -> None:
+    """Runs the command line."""
+    try:
+        app()
+    except BackfillError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,52 @@
+"""Options that commands share, and how they print."""
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from backfill_assets.errors import SettingsError
+
+if TYPE_CHECKING:
+    from rich.table import Table as Grid
+
+First = Annotated[str, typer.Option("--from", help="First partition key.")]
+Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]
+Select = Annotated[
+    str | None, typer.Option(help="Tables, comma-separated, as raw/flights; all if left out.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+TableKey = Annotated[str, typer.Argument(help="A table, as staging/flights.")]
+
+
+def print_json(result: Any) -> None:
+    """Dataclasses as JSON objects."""
+    many = isinstance(result, Sequence)
+    plain = [dataclasses.asdict(one) for one in result] if many else dataclasses.asdict(result)
+    typer.echo(json.dumps(plain, indent=2))
+
+
+def print_grid(grid: "Grid", *, width: int) -> None:
+    """As wide as the terminal; into a file or a pipe as wide as it needs."""
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else width).print(grid)
+
+
+def default_dagster_home() -> None:
+    """The working directory is the Dagster home where it has a dagster.yaml and none is set."""
+    if home := os.environ.get("DAGSTER_HOME"):
+        if not Path(home).is_dir():
+            raise SettingsError(f"DAGSTER_HOME={home} is no folder: export one that exists")
+        return
+    if not Path("dagster.yaml").exists():
+        raise SettingsError(
+            "DAGSTER_HOME is not set: export the folder that holds dagster.yaml, "
+            "or run this in the project's folder"
+        )
+    os.environ["DAGSTER_HOME"] = str(Path.cwd())

@@ -1,0 +1,123 @@
+"""A year of days over three tables: reading the log stays quick, and five days touch no other."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from backfill_assets.proof.certificates import find_certificates
+from backfill_assets.proof.diffs import diff_table
+from backfill_assets.tables.flights import STAGING_FLIGHTS
+from backfill_assets_tests.conftest import build_days
+from backfill_assets_tests.pipeline.running import (
+    FEATURES,
+    RAW,
+    STAGING,
+    FinishedRun,
+    Pipeline,
+    open_pipeline,
+)
+
+pytestmark = pytest.mark.slow
+
+YEAR = build_days("2013-01-01", 365)
+FIVE_DAYS = build_days("2013-06-10", 5)
+FIRST, LAST = FIVE_DAYS[0].key, FIVE_DAYS[-1].key
+MOST_SECONDS = 1.5
+
+# Runs a command in a process that has imported nothing else, and says whether it needed pyspark.
+RUN_COMMAND = """
+import sys
+from backfill_assets.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+assert "pyspark" not in sys.modules, "pyspark was imported"
+"""
+
+
+@dataclass(frozen=True)
+class Year:
+    """The pipeline, and the run that published all of it."""
+
+    pipeline: Pipeline
+    run: FinishedRun
+
+
+@pytest.fixture(scope="module")
+def year(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
+    with open_pipeline(tmp_path_factory.mktemp("year")) as pipeline:
+        pipeline.zone.land([day.key for day in YEAR])
+        run = pipeline.run(RAW, STAGING, FEATURES, first=YEAR[0].key, last=YEAR[-1].key)
+        assert run.success, run.message
+        yield Year(pipeline, run)
+
+
+def run_python(year: Year, script: str, *arguments: str) -> tuple[float, str]:
+    """Seconds and output of a Python process that knows where the pipeline is."""
+    root = year.pipeline.root
+    began = time.perf_counter()
+    run = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        env={
+            **os.environ,
+            "DAGSTER_HOME": str(root / "dagster_home"),
+            "BACKFILL_LANDING": str(root / "landing"),
+            "BACKFILL_WAREHOUSE": year.pipeline.warehouse.root,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return time.perf_counter() - began, run.stdout
+
+
+def test_reading_the_log_is_quick_and_needs_no_spark(year: Year) -> None:
+    imports, _ = run_python(year, "import backfill_assets.definitions")
+    for command in (
+        ("status", "--from", YEAR[0].key, "--to", YEAR[-1].key, "--json"),
+        ("missing", "--from", YEAR[0].key, "--to", YEAR[-1].key),
+        ("history", STAGING),
+        ("certificate", year.run.id),
+    ):
+        seconds, output = run_python(year, RUN_COMMAND, *command)
+        assert seconds - imports < MOST_SECONDS, command
+        if command[0] == "status":
+            assert len(json.loads(output)) == 365 * 3
+
+
+def test_a_rollback_of_five_days_leaves_the_other_360_untouched(year: Year) -> None:
+    pipeline = year.pipeline
+    for day in FIVE_DAYS:
+        pipeline.zone.change(day.key, lambda flight: {**flight, "arr_delay": 1000})
+    for key in (RAW, STAGING):
+        change = pipeline.run(key, first=FIRST, last=LAST)
+        assert change.success, change.message
+    changed = diff_table(pipeline.warehouse, STAGING_FLIGHTS, FIVE_DAYS, before=change.id)
+    assert [one.changed for one in changed.partitions.values()] == [120] * 5
+    assert changed.untouched.holds
+    back = pipeline.run_job(
+        *("rollback_partitions", "restore_partitions"),
+        **{"table": STAGING, "first": FIRST, "last": LAST, "before_run": change.id},
+    )
+    assert back.success, back.message
+    whole = diff_table(pipeline.warehouse, STAGING_FLIGHTS, YEAR, before=year.run.id)
+    assert sum(one.added for one in whole.partitions.values()) == 365 * 120
+    undone = diff_table(pipeline.warehouse, STAGING_FLIGHTS, YEAR, before="1")
+    assert all(one.equal for one in undone.partitions.values())
+    (certificate,) = find_certificates(pipeline.warehouse, back.id)
+    assert not certificate.touched_outside
+    assert (certificate.untouched_partitions, certificate.untouched_files) == (360, 360)
+    outside = diff_table(pipeline.warehouse, STAGING_FLIGHTS, FIVE_DAYS, before="1").untouched
+    assert outside.holds
+    assert outside.partitions == 360
+    assert Path(pipeline.warehouse.root, "certificates", back.id).is_dir()

@@ -1,0 +1,70 @@
+"""Runs the commands of `docs/walkthrough.md` as they stand there."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backfill_assets_tests.commands import PROJECT, Project
+
+pytestmark = pytest.mark.slow
+
+FIVE_DAYS = [f"2013-01-{day}" for day in range(10, 15)]
+
+
+@pytest.fixture(scope="module")
+def outputs(january: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """What each command block printed, in order."""
+    project = january.copy(tmp_path_factory.mktemp("walkthrough") / "project")
+    page = (PROJECT / "docs" / "walkthrough.md").read_text()
+    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    bin_folder = str(Path(sys.executable).parent)
+    script = "set -e\n" + "echo '=== block'\n".join(
+        block.replace(".venv/bin", bin_folder) for block in blocks
+    )
+    run = subprocess.run(
+        ["bash", "-c", script],
+        env={**project.environment, "COLUMNS": "200"},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    yield run.stdout.split("=== block\n")
+
+
+def test_reconcile_names_the_five_days(outputs: list[str]) -> None:
+    rows = [line for line in outputs[2].splitlines() if "raw/flights" in line]
+    assert len(rows) == 9
+    differing = [re.findall(r"2013-01-\d\d", row)[0] for row in rows if "the rows differ" in row]
+    assert differing == FIVE_DAYS
+
+
+def test_diff_proves_that_only_these_days_changed(outputs: list[str]) -> None:
+    assert "staging/flights: version 1 → 2" in outputs[4]
+    assert "Nothing else changed" in outputs[4]
+    assert "the 26 others kept their 26 files" in outputs[4]
+
+
+def test_the_certificate_holds(outputs: list[str]) -> None:
+    page, _, verified = outputs[5].partition("lines hold.")
+    assert "# raw/flights 2013-01-10 … 2013-01-14" in page
+    assert "# features/carrier_delays 2013-01-10 … 2013-01-14" in page
+    assert "DOES NOT HOLD" not in verified
+
+
+def test_after_the_rollback_nothing_differs_from_january(outputs: list[str]) -> None:
+    assert "hold again what they held at version 1" in outputs[6]
+    text, _, history = outputs[7].partition("\n}\n")
+    difference = json.loads(text + "\n}")
+    for one in difference["partitions"].values():
+        assert (one["added"], one["removed"], one["changed"]) == (0, 0, 0)
+        assert one["rows_before"] == one["rows_after"] > 0
+    assert difference["untouched"]["outside"] == {}
+    assert history.count("rollback") == 1
