@@ -4,7 +4,7 @@ BIN := .venv/bin
 MATERIALIZE := $(BIN)/dagster asset materialize -m backfill_assets.definitions
 export DAGSTER_HOME ?= $(CURDIR)
 
-.PHONY: backfill test check-code check-spark lock
+.PHONY: backfill test drills check-code check-spark lock
 
 backfill: check-spark
 	$(BIN)/backfill-assets sample flights
@@ -13,7 +13,11 @@ backfill: check-spark
 	$(BIN)/backfill-assets status --from 2013-01-01 --to 2013-01-31
 
 test: check-spark check-code
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not slow"
+
+# Runs killed with -9, a real daemon, a year of days, Spark Connect. CI runs them too.
+drills: check-spark
+	$(BIN)/pytest -m slow
 
 check-code: .venv/installed
 	$(BIN)/ruff check .

@@ -8,8 +8,6 @@ import pandas as pd
 import pytest
 from deltalake import DeltaTable
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def source():

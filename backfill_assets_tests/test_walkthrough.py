@@ -11,8 +11,6 @@ import pytest
 
 from backfill_assets_tests.commands import PROJECT, Project
 
-pytestmark = pytest.mark.slow
-
 FIVE_DAYS = [f"2013-01-{day}" for day in range(10, 15)]
 
 

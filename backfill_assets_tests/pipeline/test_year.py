@@ -103,7 +103,8 @@ def test_a_rollback_of_five_days_leaves_the_other_360_untouched(year: Year) -> N
         change = pipeline.run(key, first=FIRST, last=LAST)
         assert change.success, change.message
     changed = diff_table(pipeline.warehouse, STAGING_FLIGHTS, FIVE_DAYS, before=change.id)
-    assert [one.changed for one in changed.partitions.values()] == [120] * 5
+    # Two flights of the last day land a day later, which was not changed.
+    assert [one.changed for one in changed.partitions.values()] == [120, 120, 120, 120, 118]
     assert changed.untouched.holds
     back = pipeline.run_job(
         *("rollback_partitions", "restore_partitions"),
