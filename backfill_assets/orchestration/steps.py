@@ -71,9 +71,20 @@ class Step:
     def run(self, outcome: StepResult) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         """Publishes what is good, chunk by chunk, and yields the events of each.
 
+        However it ends, a certificate says what was done.
+
         Raises:
-            BackfillError: if nothing can be done at all.
+            BackfillError: if nothing can be done at all, or not all.
         """
+        try:
+            yield from self._publish(outcome)
+        finally:
+            if outcome.results:
+                self._certify(outcome)
+
+    def _publish(
+        self, outcome: StepResult
+    ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         context, warehouse, table = self.context, self.lakehouse.warehouse(), self.recipe.table
         partitions = self._find_partitions()
         self._recover()
@@ -128,27 +139,6 @@ class Step:
                     )
             yield from self._build_evaluations(results, noteworthy)
 
-    def certify(self, outcome: StepResult) -> None:
-        """Writes down what the step did, beside the tables."""
-        run = self.context.run
-        facts = RunFacts(
-            run_id=run.run_id,
-            backfill_id=run.tags.get(BACKFILL_ID_TAG),
-            run_config=run.run_config,
-            started_at=self.now,
-            code_version=self.recipe.code_version,
-        )
-        certify(self.lakehouse.warehouse(), self.recipe.table, outcome.results, facts)
-
-    def _locate_certificate(self) -> str:
-        run = self.context.run
-        return locate_certificate(
-            self.lakehouse.warehouse(),
-            self.recipe.table,
-            run_id=run.run_id,
-            backfill_id=run.tags.get(BACKFILL_ID_TAG),
-        )
-
     def describe_withheld(self, outcome: StepResult) -> str:
         """One message: each withheld partition with its reasons, and how to go on."""
         withheld = outcome.withheld
@@ -167,6 +157,26 @@ class Step:
         if commands:
             message += "\nTo go on with what does not depend on them:\n  " + "\n  ".join(commands)
         return message
+
+    def _certify(self, outcome: StepResult) -> None:
+        run = self.context.run
+        facts = RunFacts(
+            run_id=run.run_id,
+            backfill_id=run.tags.get(BACKFILL_ID_TAG),
+            run_config=run.run_config,
+            started_at=self.now,
+            code_version=self.recipe.code_version,
+        )
+        certify(self.lakehouse.warehouse(), self.recipe.table, outcome.results, facts)
+
+    def _locate_certificate(self) -> str:
+        run = self.context.run
+        return locate_certificate(
+            self.lakehouse.warehouse(),
+            self.recipe.table,
+            run_id=run.run_id,
+            backfill_id=run.tags.get(BACKFILL_ID_TAG),
+        )
 
     def _find_partitions(self) -> tuple[Partition, ...]:
         keys = self.context.partition_keys

@@ -93,6 +93,7 @@ class Pipeline:
         first: str,
         last: str,
         check_events: int = 0,
+        chunk_partitions: int = 500,
         accept: Sequence[Mapping[str, Any]] = (),
         tags: Mapping[str, str] | None = None,
     ) -> FinishedRun:
@@ -103,10 +104,13 @@ class Pipeline:
             first: first partition key.
             last: last partition key.
             check_events: budget of check evaluations.
+            chunk_partitions: most partitions that a step works on at once.
             accept: configuration of the acceptances, for each of the assets.
             tags: of the run, beside those of its range.
         """
-        config: dict[str, Any] = {"resources": self._describe_resources(check_events)}
+        config: dict[str, Any] = {
+            "resources": self._describe_resources(check_events, chunk_partitions)
+        }
         if accept:
             accepted = {"config": {"accept": [dict(one) for one in accept]}}
             config["ops"] = {key.replace("/", "__"): accepted for key in keys}
@@ -195,13 +199,16 @@ class Pipeline:
             key: commit.record.checksums[key] for key, commit in publishes.items() if commit.record
         }
 
-    def _settings(self, check_events: int) -> Settings:
+    def _settings(self, check_events: int, chunk_partitions: int = 500) -> Settings:
         return Settings(
-            landing=str(self.zone.root), warehouse=self.warehouse.root, check_events=check_events
+            landing=str(self.zone.root),
+            warehouse=self.warehouse.root,
+            check_events=check_events,
+            chunk_partitions=chunk_partitions,
         )
 
-    def _describe_resources(self, check_events: int) -> dict[str, Any]:
-        lakehouse = build_resources(self._settings(check_events))["lakehouse"]
+    def _describe_resources(self, check_events: int, chunk_partitions: int = 500) -> dict[str, Any]:
+        lakehouse = build_resources(self._settings(check_events, chunk_partitions))["lakehouse"]
         config = lakehouse.model_dump(exclude={"storage"})
         return {"lakehouse": {"config": config}}
 

@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
+from backfill_assets.errors import LandingError
 from backfill_assets.partitions import build_daily_partitions
 from backfill_assets.proof.certificates import Certificate, find_certificates, locate_certificate
 from backfill_assets.proof.pages import render_certificate, render_verification
 from backfill_assets.proof.verification import VerifiedLine, verify_certificate
+from backfill_assets.publishing.publish import Publisher
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.pipeline.running import (
     RAW,
@@ -124,3 +128,22 @@ def test_a_file_that_is_gone_is_a_broken_line_only_while_it_is_the_newest(
     assert later.success, later.message
     (untold,) = (line for line in verify(pipeline, certificate) if not line.holds)
     assert untold.holds is None
+
+
+def test_a_run_that_breaks_off_leaves_one_of_what_it_had_done(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = Publisher.publish_chunk
+
+    def fail_for_the_last(self, partitions, pinned):
+        if partitions[0].key == LAST:
+            raise LandingError("the landing zone is gone")
+        return publish(self, partitions, pinned)
+
+    monkeypatch.setattr(Publisher, "publish_chunk", fail_for_the_last)
+    run = pipeline.run(RAW, first=FIRST, last=LAST, chunk_partitions=1)
+    assert run.message == "the landing zone is gone"
+    (one,) = find_certificates(pipeline.warehouse, run.id)
+    assert [part.partition for part in one.partitions] == [FIRST, BAD]
+    assert one.published == [FIRST, BAD]
+    assert len(one.commits) == 2
