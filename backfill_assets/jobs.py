@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
+from pathlib import Path
 
 from dagster import (
     Config,
@@ -13,9 +14,10 @@ from dagster import (
 )
 from pydantic import Field
 
-from backfill_assets.errors import BackfillError
+from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
 from backfill_assets.partitions import build_daily_partitions, find_partitions_def
+from backfill_assets.proof.golden import compare_with_golden
 from backfill_assets.publishing.maintaining import maintain_table
 from backfill_assets.publishing.reconciling import ReconciledPartition, Reconciler
 from backfill_assets.resources import LakehouseResource, SparkResource
@@ -57,6 +59,12 @@ class ReconcileConfig(Config):
     )
     first: str = Field(description="First partition key.")
     last: str = Field(description="Last partition key, included.")
+    golden: str | None = Field(
+        default=None, description="Compare one table with this Delta table, Parquet or CSV instead."
+    )
+    keys: list[str] = Field(
+        default_factory=list, description="Columns that identify a row of it; else the natural key."
+    )
 
 
 @op
@@ -68,24 +76,52 @@ def compare_with_source(
 ) -> str:
     """Computes the partitions again from their inputs as they are, and fails if any differs."""
     try:
-        found = reconcile_tables(
-            spark, lakehouse, config.tables, first=config.first, last=config.last
-        )
+        if config.golden is None:
+            found = reconcile_tables(
+                spark, lakehouse, config.tables, first=config.first, last=config.last
+            )
+            mismatches = {f"{one.table} {one.partition}": one.mismatch for one in found}
+        else:
+            mismatches = _compare_with_golden(lakehouse, config, config.golden)
     except BackfillError as error:
         context.log.error(str(error))
         raise Failure(description=str(error), allow_retries=False) from None
-    different = [one for one in found if one.mismatch]
-    context.add_output_metadata({"partitions": len(found), "different": len(different)})
+    different = {where: what for where, what in mismatches.items() if what}
+    other = config.golden or "their source"
+    context.add_output_metadata({"partitions": len(mismatches), "different": len(different)})
     if different:
         listed = "".join(
-            f"\n  {one.table} {one.partition}: {one.mismatch}" for one in different[:_LISTED]
+            f"\n  {where}: {what}" for where, what in list(different.items())[:_LISTED]
         )
         raise Failure(
-            description=f"{len(different)} of {len(found)} partitions don't agree with their "
-            f"source:{listed}",
+            description=f"{len(different)} of {len(mismatches)} partitions don't agree with "
+            f"{other}:{listed}",
             allow_retries=False,
         )
-    return f"{len(found)} partitions agree with their source"
+    return f"{len(mismatches)} partitions agree with {other}"
+
+
+def _compare_with_golden(
+    lakehouse: LakehouseResource, config: ReconcileConfig, golden: str
+) -> dict[str, str]:
+    """By partition, how many rows don't agree, in words; empty where all do."""
+    if len(config.tables) != 1:
+        raise SettingsError("a golden is compared with one table: name it in `tables`")
+    table = find_table(config.tables[0])
+    keys = find_keys_in_range(find_partitions_def(table), first=config.first, last=config.last)
+    report = compare_with_golden(
+        lakehouse.warehouse(),
+        table,
+        build_daily_partitions(keys),
+        Path(golden),
+        keys=config.keys or table.natural_key,
+    )
+    return {
+        f"{table.key} {key}": ""
+        if one.equal
+        else f"{one.removed} rows missing, {one.added} extra, {one.changed} differing"
+        for key, one in report.partitions.items()
+    }
 
 
 @job(description="Compares published partitions with what follows from their source now.")

@@ -28,7 +28,7 @@ def print_json(result: Any) -> None:
     """Dataclasses as JSON objects."""
     many = isinstance(result, Sequence)
     plain = [dataclasses.asdict(one) for one in result] if many else dataclasses.asdict(result)
-    typer.echo(json.dumps(plain, indent=2))
+    typer.echo(json.dumps(plain, indent=2, default=str))  # dates as ISO 8601
 
 
 def print_grid(grid: "Grid", *, width: int) -> None:

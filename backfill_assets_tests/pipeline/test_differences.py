@@ -1,5 +1,7 @@
 """A difference of every kind is found, in its partition and in no other, by each way to look."""
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +9,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from backfill_assets.cli import app
+from backfill_assets.errors import BackfillError
 from backfill_assets.lake.history import read_version
 from backfill_assets.proof.diffs import TableDiff, diff_table
 from backfill_assets.proof.golden import compare_with_golden
@@ -161,6 +166,67 @@ def test_the_job_fails_with_the_partitions_that_differ(pipeline: Pipeline) -> No
     assert not run.success
     assert run.message.startswith("1 of 12 partitions don't agree with their source:")
     assert "raw/flights 2013-01-05: the rows differ" in run.message
+
+
+def test_the_job_compares_with_a_golden_too(seeded: Seeded) -> None:
+    run = seeded.pipeline.run_job(
+        *("reconcile", "compare_with_source"),
+        **{"tables": ["staging/flights"], "first": "2013-01-01", "last": "2013-01-10"},
+        golden=str(seeded.golden),
+    )
+    assert not run.success
+    assert run.message.startswith("7 of 10 partitions don't agree with ")
+    assert f"staging/flights {MISSING}: 1 rows missing, 0 extra, 0 differing" in run.message
+
+
+def run_command(
+    seeded: Seeded, monkeypatch: pytest.MonkeyPatch, *arguments: str
+) -> tuple[int, str]:
+    """Exit code and output of a command on the seeded tables."""
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", seeded.pipeline.warehouse.root)
+    monkeypatch.setenv("BACKFILL_LANDING", str(seeded.pipeline.zone.root))
+    result = CliRunner().invoke(app, [*arguments, "--from", DAYS[0].key, "--to", DAYS[-1].key])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout
+
+
+def test_commands_print_json_and_end_with_1_on_a_mismatch(
+    seeded: Seeded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    golden = ("reconcile", "--select", "staging/flights", "--golden", str(seeded.golden))
+    code, output = run_command(seeded, monkeypatch, *golden, "--json")
+    assert (code, json.loads(output)["mismatches"]) == (1, 7)
+    code, output = run_command(seeded, monkeypatch, *golden, "--keys", "flight_date,flight")
+    assert code == 1
+    assert "rows don't agree, by flight_date, flight" in output
+    since = ("diff", "staging/flights", "--before", str(seeded.clean))
+    code, output = run_command(seeded, monkeypatch, *since, "--json")
+    assert (code, json.loads(output)["partitions"][MISSING]["removed"]) == (0, 1)
+    code, output = run_command(seeded, monkeypatch, *since)
+    assert code == 0
+    assert "Nothing else changed" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("diff", "staging/flight", "--before", "1"), "no table staging/flight: there are raw/"),
+        (("diff", "staging/flights", "--before", "x"), "no run x has published any of these"),
+        (("diff", "staging/flights", "--before", "0", "--after", "99"), "no versions 0 and 99"),
+        (("reconcile", "--golden", "a.csv"), "compared with one table: name it with --select"),
+        (("reconcile", "--keys", "a"), "--keys says how to compare with --golden"),
+        (
+            ("reconcile", "--select", "staging/flights", "--golden", "no-such.csv"),
+            "no-such.csv",
+        ),
+    ],
+)
+def test_bad_arguments_are_one_sentence(
+    seeded: Seeded, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(BackfillError, match=re.escape(message)):
+        run_command(seeded, monkeypatch, *arguments)
 
 
 def diff(seeded: Seeded) -> TableDiff:
