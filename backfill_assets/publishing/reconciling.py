@@ -23,6 +23,7 @@ from backfill_assets.publishing.inputs import (
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.quality.comparison import compare_contents
 from backfill_assets.quality.contents import read_contents
+from backfill_assets.quality.findings import count_accounted
 from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
 from backfill_assets.quality.readback import ReadBack, read_back
 from backfill_assets.tables.rules import Reconciled
@@ -172,11 +173,7 @@ def _find_mismatch(
         return "not published" if measured.rows else ""
     for rule in recipe.table.rules:
         if isinstance(rule, Reconciled) and source_records is not None:
-            accounted = (
-                measured.rows + measured.duplicates_dropped + measured.rejects
-                if rule.total_of is None
-                else measured.totals.get(rule.total_of, 0)
-            )
+            accounted = count_accounted(rule, measured)
             if accounted != source_records:
                 return f"{accounted} of {source_records} source records are accounted for"
     if there.rows != measured.rows:

@@ -91,15 +91,20 @@ def judge_reconciled(rule: Reconciled, subject: Subject) -> Iterator[Finding]:
     if source_records is None:
         yield Finding("reconciled", None, "nothing to reconcile with", Outcome.PASSED)
         return
-    if rule.total_of is None:
-        what = "rows + duplicates dropped + rejects"
-        accounted = measured.rows + measured.duplicates_dropped + measured.rejects
-    else:
+    what = "rows + duplicates dropped + rejects"
+    if rule.total_of is not None:
         what = f"sum of {rule.total_of}"
-        accounted = measured.totals.get(rule.total_of, 0)
+    accounted = count_accounted(rule, measured)
     difference = accounted - source_records
     bound = f"0 = {what} ({accounted}) - records of the source ({source_records})"
     yield Finding("reconciled", difference, bound, _outcome(failed=difference != 0))
+
+
+def count_accounted(rule: Reconciled, measured: "PartitionMeasures") -> int:
+    """Records of the source that the partition accounts for."""
+    if rule.total_of is None:
+        return measured.rows + measured.duplicates_dropped + measured.rejects
+    return measured.totals.get(rule.total_of, 0)
 
 
 def judge_rejects(rule: Rejects, subject: Subject) -> Iterator[Finding]:
