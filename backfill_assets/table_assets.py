@@ -32,9 +32,9 @@ from backfill_assets.code_versions import compute_code_version
 from backfill_assets.errors import BackfillError
 from backfill_assets.orchestration.acceptances import PublishConfig
 from backfill_assets.orchestration.events import (
-    PUBLISH_CHECKS,
     build_readable_summary,
     build_summaries,
+    list_publish_checks,
 )
 from backfill_assets.orchestration.readiness import REQUIRES_OWN
 from backfill_assets.orchestration.steps import Step, StepResult
@@ -106,6 +106,7 @@ def table_asset(
         )
         RECIPES[table.key] = recipe
         asset_key = AssetKey([table.layer, table.name])
+        checks = list_publish_checks(table)
 
         @asset(
             key=asset_key,
@@ -127,7 +128,7 @@ def table_asset(
                     description=_QUESTIONS[check],
                     partitions_def=partitions_def,
                 )
-                for check in PUBLISH_CHECKS
+                for check in checks
             ],
             metadata={
                 "dagster/column_schema": _describe_columns(table),
@@ -153,7 +154,7 @@ def table_asset(
                 context.log.error(str(error))
                 # The same input gives the same error: a retry would only hide it for longer.
                 raise Failure(description=str(error), allow_retries=False) from None
-            summaries = build_summaries(outcome.results, PUBLISH_CHECKS)
+            summaries = build_summaries(outcome.results, checks)
             if outcome.withheld:
                 yield from summaries
                 yield build_readable_summary(asset_key, outcome.results)

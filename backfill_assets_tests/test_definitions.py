@@ -39,6 +39,22 @@ def test_each_asset_is_grouped_owned_versioned_and_backfilled_in_one_run(table):
     assert tuple(column.name for column in columns) == table.column_names
 
 
+def test_each_table_has_the_checks_that_ask_something():
+    found = {
+        table.key: {
+            key.name.removeprefix("partition_is_")
+            for key in GRAPH.get_check_keys_for_assets({AssetKey([table.layer, table.name])})
+        }
+        for table in TABLES
+    }
+    always = {"complete", "valid", "readable"}
+    assert found == {
+        "raw/flights": always,
+        "staging/flights": always | {"stable"},
+        "features/carrier_delays": always,
+    }
+
+
 def test_all_layers_share_their_partitions_so_that_a_backfill_is_one_run():
     definitions = {GRAPH.get(key).partitions_def for key in GRAPH.get_all_asset_keys()}
     assert len(definitions) == 1

@@ -25,9 +25,14 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.quality.judging import Check, Outcome
 from backfill_assets.quality.verdicts import find_outcome
+from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.rules import Drift
 
-PUBLISH_CHECKS = (Check.COMPLETE, Check.VALID, Check.STABLE)
-"""The checks that decide whether a partition is published."""
+
+def list_publish_checks(table: Table) -> tuple[Check, ...]:
+    """The checks that decide whether a partition is published; none that asks nothing."""
+    drifts = any(isinstance(rule, Drift) for rule in table.rules)
+    return (Check.COMPLETE, Check.VALID, *([Check.STABLE] if drifts else []))
 
 
 def build_materialization(
