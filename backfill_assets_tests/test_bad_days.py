@@ -147,7 +147,7 @@ def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
         }
         answer = dagster.query(LAUNCH, {"params": backfill})["launchPartitionBackfill"]
         assert answer["__typename"] == "LaunchBackfillSuccess", answer
-        wait_for(lambda: find_not_published(project) == NOT_PUBLISHED, seconds=400)
+        wait_for(lambda: find_not_published(project) == NOT_PUBLISHED, seconds=520)
     finally:
         dagster.stop()
     assert_nothing_withheld_can_be_read(project)
