@@ -4,6 +4,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 
 from pyarrow import fs
@@ -156,9 +157,7 @@ def count_files(warehouse: Warehouse, table: Table) -> dict[str, int]:
     """Data files per partition value (as text) of the newest version."""
     if not warehouse.exists(table):
         return {}
-    files = warehouse.open(table).get_add_actions(flatten=True)
-    values = files.column(f"partition.{table.partition_by}").to_pylist()
-    return dict(Counter(map(str, values)))
+    return dict(Counter(value for value, _ in list_files(warehouse, table, "path")))
 
 
 def sum_bytes(warehouse: Warehouse, table: Table, *, version: int) -> dict[str, int]:
@@ -166,17 +165,31 @@ def sum_bytes(warehouse: Warehouse, table: Table, *, version: int) -> dict[str, 
     return _sum_files(warehouse, table, "size_bytes", version=version)
 
 
+def list_files(
+    warehouse: Warehouse, table: Table, column: str, *, version: int | None = None
+) -> list[tuple[str, Any]]:
+    """Partition value (as text) and one figure of each data file of a version, else the newest.
+
+    Args:
+        warehouse: where the table is.
+        table: which must exist.
+        column: of delta-rs's `get_add_actions`: `path`, `num_records`, `size_bytes`.
+        version: of the table.
+    """
+    files = warehouse.open(table, version=version).get_add_actions(flatten=True)
+    values = files.column(f"partition.{table.partition_by}").to_pylist()
+    return list(zip(map(str, values), files.column(column).to_pylist(), strict=True))
+
+
 def find_missing_files(
     warehouse: Warehouse, table: Table, partitions: Iterable[Partition], *, version: int
 ) -> list[str]:
     """Data files of the partitions at a version that are no longer there, below the table."""
     keys = {one.key for one in partitions}
-    files = warehouse.open(table, version=version).get_add_actions(flatten=True)
-    values = files.column(f"partition.{table.partition_by}").to_pylist()
     paths = [
         unquote(path)
-        for path, value in zip(files.column("path").to_pylist(), values, strict=True)
-        if str(value) in keys
+        for value, path in list_files(warehouse, table, "path", version=version)
+        if value in keys
     ]
     filesystem, base = open_filesystem(warehouse.uri(table))
     found = filesystem.get_file_info([f"{base}/{path}" for path in paths])
@@ -190,9 +203,7 @@ def _sum_files(
 ) -> dict[str, int]:
     if not warehouse.exists(table):
         return {}
-    files = warehouse.open(table, version=version).get_add_actions(flatten=True)
-    values = files.column(f"partition.{table.partition_by}").to_pylist()
     sums: dict[str, int] = {}
-    for value, figure in zip(values, files.column(column).to_pylist(), strict=True):
-        sums[str(value)] = sums.get(str(value), 0) + figure
+    for value, figure in list_files(warehouse, table, column, version=version):
+        sums[value] = sums.get(value, 0) + figure
     return sums

@@ -9,7 +9,11 @@ from pydantic import Field
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.commits import WriteMode
 from backfill_assets.orchestration.downstream import find_dependent_partitions, request_backfill
-from backfill_assets.orchestration.events import build_evaluations, build_materialization
+from backfill_assets.orchestration.events import (
+    build_evaluations,
+    build_materialization,
+    list_publish_checks,
+)
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import get_partitions_def
@@ -27,10 +31,11 @@ from backfill_assets.publishing.restoring import (
     plan_rollback,
 )
 from backfill_assets.publishing.results import PartitionResult, describe_failures
-from backfill_assets.quality.judging import Acceptance, Check
+from backfill_assets.quality.judging import Acceptance
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.status import find_keys_in_range
 from backfill_assets.tables.catalog import find_table
+from backfill_assets.tables.declarations import Table
 
 ROLLS_BACK_TAG = "backfill_assets/after_rollback"
 """Tag of a backfill: the rollback's run that it follows."""
@@ -92,7 +97,7 @@ def roll_back(
         run_id=context.run.run_id,
         today=now.date(),
         withheld_days=lakehouse.withheld_days,
-        acceptances=_accept_all() if config.force else (),
+        acceptances=_accept_all(table) if config.force else (),
         write_mode=WriteMode.ROLLBACK,
     )
     results = publisher.publish_as_pinned(plan.partitions, plan.pin())
@@ -118,8 +123,8 @@ def roll_back(
     )
 
 
-def _accept_all() -> tuple[Acceptance, ...]:
-    checks = (Check.COMPLETE, Check.VALID, Check.STABLE)
+def _accept_all(table: Table) -> tuple[Acceptance, ...]:
+    checks = list_publish_checks(table)
     return tuple(Acceptance(check.value, "rolled back with --force") for check in checks)
 
 
@@ -142,7 +147,7 @@ def _record(
                 code_version=code_version,
                 certificate=certificate,
                 restored=f"version {plan.to_version}, "
-                + (f"published by run {by}" if by else "when nothing was published"),
+                + (f"published by run {by.run_id}" if by else "when nothing was published"),
             )
             context.log_event(event)
     targets = find_latest_materializations(context.instance, asset_key, list(plan.published_by))

@@ -62,12 +62,13 @@ def compare_with_golden(
         keys=keys,
     )
     changes = compare_contents(golden, contents)
+    mismatches = sum(one.removed + one.added + one.changed for one in changes.values())
     return GoldenReport(
         table=table.key,
         golden=str(path),
         keys=tuple(keys),
         not_compared=tuple(golden.missing),
         partitions=changes,
-        examples=find_example_keys(golden, contents),
-        mismatches=sum(one.removed + one.added + one.changed for one in changes.values()),
+        examples=find_example_keys(golden, contents) if mismatches else {},
+        mismatches=mismatches,
     )

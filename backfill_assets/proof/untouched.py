@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.filesystems import open_filesystem
+from backfill_assets.lake.history import list_files
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
 
@@ -58,9 +59,8 @@ def prove_untouched(
             outside.setdefault(value, []).append(version)
     if not ascending:
         return UntouchedProof(())
-    files = warehouse.open(table, version=ascending[-1]).get_add_actions(flatten=True)
-    values = [str(one) for one in files.column(f"partition.{table.partition_by}").to_pylist()]
-    others = [one for one in values if one not in meant]
+    files = list_files(warehouse, table, "path", version=ascending[-1])
+    others = [value for value, _ in files if value not in meant]
     return UntouchedProof(
         ascending,
         {value: tuple(changed) for value, changed in outside.items()},

@@ -21,7 +21,7 @@ from backfill_assets.publishing.inputs import (
     split_chunks,
 )
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.quality.comparison import compare_contents
+from backfill_assets.quality.comparison import count_duplicates
 from backfill_assets.quality.contents import read_contents
 from backfill_assets.quality.findings import count_accounted
 from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
@@ -144,9 +144,11 @@ class Reconciler:
             return {}
         version = read_version(self.warehouse, table)
         seen = read_back(self.warehouse, table, some, version=version)
+        if not table.natural_key:
+            return {key: (there, 0) for key, there in seen.items()}
         contents = read_contents(self.warehouse, table, some, version=version)
-        changes = compare_contents(contents, contents)
-        return {key: (there, changes[key].duplicates) for key, there in seen.items()}
+        duplicates = dict(zip(seen, count_duplicates(contents).tolist(), strict=True))
+        return {key: (there, duplicates[key]) for key, there in seen.items()}
 
 
 def _measure(recipe: Recipe, window: Window) -> dict[str, PartitionMeasures]:

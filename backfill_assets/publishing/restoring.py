@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.errors import RollbackError
+from backfill_assets.lake.commits import CommitRecord
 from backfill_assets.lake.history import (
     Commit,
     count_rows,
@@ -41,8 +42,8 @@ class RollbackPlan:
         to_version: the Delta version whose contents come back.
         from_version: the newest version when the plan was made; what is undone came after
             `to_version` and not after this.
-        published_by: by partition key, the run that had published what comes back; None where
-            nothing was published then, so that the partition becomes empty.
+        published_by: by partition key, the record of the commit that had published what comes back;
+            None where nothing was published then, so that the partition becomes empty.
         undone: by run ("" for commits of other programs), the versions that are undone, ascending.
     """
 
@@ -50,7 +51,7 @@ class RollbackPlan:
     partitions: tuple[Partition, ...]
     to_version: int
     from_version: int
-    published_by: Mapping[str, str | None]
+    published_by: Mapping[str, CommitRecord | None]
     undone: Mapping[str, tuple[int, ...]]
 
     def pin(self) -> PinnedInputs:
@@ -123,10 +124,7 @@ def plan_rollback(
         partitions=tuple(partitions),
         to_version=to_version,
         from_version=newest,
-        published_by={
-            key: then[key].record.run_id if key in then else None  # type: ignore[union-attr]
-            for key in sorted(keys)
-        },
+        published_by={key: then[key].record if key in then else None for key in sorted(keys)},
         undone=undone,
     )
 
@@ -134,10 +132,7 @@ def plan_rollback(
 def build_rollback_recipe(warehouse: Warehouse, plan: RollbackPlan) -> Recipe:
     """Computes the partitions as they were; what they were computed by stays their code version."""
     counts = count_rows(warehouse, plan.table, version=plan.to_version)
-    commits = read_commits(warehouse, plan.table)
-    then = find_latest_publishes(one for one in commits if one.version <= plan.to_version)
-    records = [then[one.key].record for one in plan.partitions if one.key in then]
-    code_versions = sorted({one.code_version for one in records if one})
+    code_versions = sorted({one.code_version for one in plan.published_by.values() if one})
     return Recipe(
         table=plan.table,
         compute=_read_as_it_was,

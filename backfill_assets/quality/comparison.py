@@ -114,7 +114,7 @@ def compare_contents(before: Contents, after: Contents) -> dict[str, RowChanges]
         "removed": _sum_by_group(found.owners, found.lost - changed, count),
         "added": _sum_by_group(found.owners, found.gained - changed, count),
         "changed": _sum_by_group(found.owners, changed, count),
-        "duplicates": _count_duplicates(after),
+        "duplicates": count_duplicates(after),
     }
     sums["same"] = before.row_counts - sums["removed"] - sums["changed"]
     return {
@@ -170,6 +170,16 @@ def find_differing(before: Contents, after: Contents) -> Differing:
     )
 
 
+def count_duplicates(contents: Contents) -> Longs:
+    """Rows beyond the first of their key, per partition, ascending; 0 without a key."""
+    duplicates = np.zeros(len(contents.partitions), np.int64)
+    for block in range(_BLOCKS if contents.keys else 0):
+        at = _select_block(contents, block)
+        _, first, counts = np.unique(contents.identities[at], return_index=True, return_counts=True)
+        np.add.at(duplicates, contents.owners[at[first]], counts - 1)
+    return duplicates
+
+
 def _find_differing_in_block(before: Contents, after: Contents, block: int) -> Differing:
     older, newer = _select_block(before, block), _select_block(after, block)
     _, row, which = np.unique(
@@ -196,16 +206,6 @@ def _select_block(contents: Contents, block: int) -> Longs:
     width = 2**64 // _BLOCKS
     first, last = np.uint64(block * width), np.uint64(block * width + width - 1)
     return np.flatnonzero((contents.identities >= first) & (contents.identities <= last))
-
-
-def _count_duplicates(contents: Contents) -> Longs:
-    """Rows per partition beyond the first of their key."""
-    duplicates = np.zeros(len(contents.partitions), np.int64)
-    for block in range(_BLOCKS if contents.keys else 0):
-        at = _select_block(contents, block)
-        _, first, counts = np.unique(contents.identities[at], return_index=True, return_counts=True)
-        np.add.at(duplicates, contents.owners[at[first]], counts - 1)
-    return duplicates
 
 
 def _sum_by_group(groups: NDArray[Any], values: Longs, count: int) -> Longs:
