@@ -17,9 +17,9 @@ from dagster import (
 )
 
 from backfill_assets.lake.history import find_latest_publishes, read_commits, read_version
+from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.orchestration.events import describe_target
 from backfill_assets.orchestration.materializations import find_latest_materializations
-from backfill_assets.partitions import build_daily_partitions
 from backfill_assets.quality.judging import Check
 from backfill_assets.quality.readback import read_back
 from backfill_assets.resources import LakehouseResource
@@ -48,7 +48,7 @@ def build_readable_check(table: Table, assets: Sequence[AssetsDefinition]) -> As
             )
         warehouse = lakehouse.warehouse()
         publishes = find_latest_publishes(read_commits(warehouse, table))
-        partitions = [one for one in build_daily_partitions(keys) if one.key in publishes]
+        partitions = [one for one in build_partitions(table, keys) if one.key in publishes]
         version = read_version(warehouse, table)
         seen = read_back(warehouse, table, partitions, version=version)
         targets = find_latest_materializations(context.instance, asset_key, list(seen))

@@ -1,9 +1,14 @@
 """Assembles the code location; nothing else is in here."""
 
-from dagster import AssetsDefinition, Definitions, in_process_executor, load_assets_from_modules
+from dagster import (
+    AssetsDefinition,
+    Definitions,
+    in_process_executor,
+    load_assets_from_package_module,
+)
 
+from backfill_assets import assets
 from backfill_assets.asset_checks import build_readable_check
-from backfill_assets.assets import flights
 from backfill_assets.jobs import maintain, maintain_nightly, reconcile, rollback_partitions
 from backfill_assets.resources import build_resources
 from backfill_assets.sensors import (
@@ -14,7 +19,9 @@ from backfill_assets.sensors import (
 from backfill_assets.settings import read_settings
 from backfill_assets.tables.catalog import TABLES
 
-_assets = [one for one in load_assets_from_modules([flights]) if isinstance(one, AssetsDefinition)]
+_assets = [
+    one for one in load_assets_from_package_module(assets) if isinstance(one, AssetsDefinition)
+]
 
 defs = Definitions(
     assets=_assets,

@@ -15,8 +15,9 @@ from dagster import (
 from pydantic import Field
 
 from backfill_assets.errors import BackfillError, SettingsError
+from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
-from backfill_assets.partitions import build_daily_partitions, find_partitions_def
+from backfill_assets.partitions import find_partitions_def
 from backfill_assets.proof.golden import compare_with_golden
 from backfill_assets.publishing.maintaining import maintain_table
 from backfill_assets.publishing.reconciling import ReconciledPartition, Reconciler
@@ -24,6 +25,8 @@ from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.status import find_keys_in_range
 from backfill_assets.table_assets import RECIPES
 from backfill_assets.tables.catalog import TABLES, find_table
+from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.grains import Buckets
 
 _LISTED = 50
 
@@ -112,7 +115,7 @@ def _compare_with_golden(
     report = compare_with_golden(
         lakehouse.warehouse(),
         table,
-        build_daily_partitions(keys),
+        build_partitions(table, keys),
         Path(golden),
         keys=config.keys or table.natural_key,
     )
@@ -159,7 +162,7 @@ def reconcile_tables(
         found
         for table in chosen
         for found in reconciler.reconcile(
-            RECIPES[table.key], build_daily_partitions(keys[table.key])
+            RECIPES[table.key], build_partitions(table, keys[table.key])
         )
     ]
 
@@ -181,7 +184,7 @@ def maintain_tables(
 ) -> str:
     """Joins small files of final partitions, vacuums, and drops old withheld and rejected rows."""
     today = dt.datetime.now(tz=dt.UTC).date()
-    final_before = (today - dt.timedelta(days=config.final_days)).isoformat()
+    final_before = today - dt.timedelta(days=config.final_days)
     said: list[str] = []
     for table in TABLES:
         keys = find_partitions_def(table).get_partition_keys()
@@ -189,7 +192,7 @@ def maintain_tables(
             spark.spark_session,
             lakehouse.warehouse(),
             table,
-            build_daily_partitions([key for key in keys if key < final_before]),
+            build_partitions(table, _find_final(table, keys, final_before)),
             keep_aside_since=today - dt.timedelta(days=lakehouse.withheld_days),
         )
         said.append(
@@ -198,6 +201,11 @@ def maintain_tables(
         )
         context.log.info(said[-1])
     return "\n".join(said)
+
+
+def _find_final(table: Table, keys: Sequence[str], before: dt.date) -> list[str]:
+    """Keys of days and hours before a day; of integers all."""
+    return [key for key in keys if isinstance(table.grain, Buckets) or key < before.isoformat()]
 
 
 @job(description="Joins small files, vacuums, and drops old withheld and rejected rows.")

@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from backfill_assets.errors import SettingsError
 from backfill_assets.lake.uris import absolute_uri
+from backfill_assets.tables.grains import Buckets
 
 
 class Settings(BaseSettings):
@@ -19,6 +20,8 @@ class Settings(BaseSettings):
         warehouse: root of the Delta tables, a path or URI that Spark and delta-rs both read.
         begin: first day of the daily partitions.
         end: the day after the last daily partition; empty means up to today.
+        order_key_step: order keys in a partition of the orders pipeline.
+        order_key_space: order keys from 0 on that its partitions cover.
         retention_days: days for which old table versions, and with them undo, are kept.
         withheld_days: days for which the rows of withheld partitions are kept.
         chunk_partitions: most partitions that a step works on at once.
@@ -35,9 +38,11 @@ class Settings(BaseSettings):
     warehouse: str = "data/warehouse"
     begin: dt.date = dt.date(2013, 1, 1)
     end: Annotated[dt.date | None, NoDecode] = dt.date(2014, 1, 2)
+    order_key_step: int = Field(default=100_000, ge=1)
+    order_key_space: int = Field(default=10_000_000, ge=1)
     retention_days: int = Field(default=90, ge=1)
     withheld_days: int = Field(default=30, ge=1)
-    chunk_partitions: int = Field(default=500, ge=1)
+    chunk_partitions: int = Field(default=1000, ge=1)
     chunk_bytes: int = Field(default=2**30, ge=1)
     check_events: int = Field(default=400, ge=0)
     jars: Path | None = None
@@ -60,6 +65,11 @@ class Settings(BaseSettings):
     def _begin_is_before_end(self) -> "Settings":
         if self.end is not None and self.begin >= self.end:
             raise ValueError(f"begin {self.begin} must be before end {self.end}")
+        return self
+
+    @model_validator(mode="after")
+    def _order_keys_make_buckets(self) -> "Settings":
+        Buckets(step=self.order_key_step, space=self.order_key_space)
         return self
 
 

@@ -18,8 +18,8 @@ from dagster import (
     AssetMaterialization,
     AssetsDefinition,
     BackfillPolicy,
-    DailyPartitionsDefinition,
     Failure,
+    IdentityPartitionMapping,
     MaterializeResult,
     PartitionMapping,
     TableColumn,
@@ -36,12 +36,15 @@ from backfill_assets.orchestration.events import (
     build_summaries,
     list_publish_checks,
 )
-from backfill_assets.orchestration.readiness import REQUIRES_OWN
+from backfill_assets.orchestration.readiness import REQUIRED
+from backfill_assets.orchestration.readiness import Required as Required
 from backfill_assets.orchestration.steps import Step, StepResult
+from backfill_assets.partitions import find_partitions_def
 from backfill_assets.publishing.recipes import Compute, CountSource, Recipe
 from backfill_assets.quality.judging import Check
 from backfill_assets.resources import LakehouseResource, SparkResource
-from backfill_assets.tables.declarations import Column, Table
+from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.landings import JsonLanding, ParquetLanding
 
 # A range run logs one materialization for each partition, with that partition's figures and data
 # version. The event that Dagster would add for every partition of the output (the same for all) is
@@ -57,6 +60,8 @@ _QUESTIONS = {
     Check.STABLE: "Does it look like before? Population stability index over fixed bins.",
 }
 
+SAME_KEY = IdentityPartitionMapping()
+
 
 @dataclass(frozen=True)
 class Upstream:
@@ -64,35 +69,32 @@ class Upstream:
 
     Attributes:
         table: the table.
-        mapping: the partitions that a partition needs of it.
-        only_own_required: whether a partition may go as soon as the upstream partition of the same
-            key is published; without the others of the mapping it is provisional.
+        mapping: the partitions that a partition needs of it; else the one of the same key.
+        required: which of these must be published before it may go; without the others it is
+            provisional.
     """
 
     table: Table
-    mapping: PartitionMapping
-    only_own_required: bool = False
+    mapping: PartitionMapping = SAME_KEY
+    required: Required = Required.ALL
 
 
 def table_asset(
     table: Table,
     *,
-    partitions_def: DailyPartitionsDefinition,
     inputs: Sequence[Upstream] = (),
-    landing: str | None = None,
-    landing_fields: Sequence[Column] = (),
+    landing: JsonLanding | ParquetLanding | None = None,
     count_source: CountSource | None = None,
 ) -> Callable[[Compute], AssetsDefinition]:
     """Decorates a function that computes partitions of `table` from a window of pinned inputs.
 
     Args:
-        table: what the asset publishes; gives the asset its key, group, columns and rules.
-        partitions_def: the partitions, one for each value of the table's partition column.
+        table: what the asset publishes; gives the asset its key, group, partitions, columns, rules.
         inputs: the tables that the function reads.
-        landing: the dataset of the landing zone that the function reads.
-        landing_fields: what a landed record may hold.
+        landing: what the function reads of the landing zone.
         count_source: records of the layer above that each partition must account for.
     """
+    partitions_def = find_partitions_def(table)
 
     def decorate(compute: Compute) -> AssetsDefinition:
         recipe = Recipe(
@@ -100,7 +102,6 @@ def table_asset(
             compute=compute,
             inputs=tuple(one.table for one in inputs),
             landing=landing,
-            landing_fields=tuple(landing_fields),
             count_source=count_source,
             code_version=compute_code_version(compute, table),
         )
@@ -133,7 +134,7 @@ def table_asset(
             metadata={
                 "dagster/column_schema": _describe_columns(table),
                 "dagster/table_name": table.key.replace("/", "."),
-                REQUIRES_OWN: [one.table.key for one in inputs if one.only_own_required],
+                REQUIRED: {one.table.key: one.required.value for one in inputs},
             },
         )
         def publish_range(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backfill_assets.lake.history import count_rows, read_version
+from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.partitions import build_daily_partitions
 from backfill_assets.quality.readback import read_back
 from backfill_assets.tables.catalog import TABLES
 
@@ -77,7 +77,7 @@ class Project:
         for table in TABLES:
             counts = count_rows(warehouse, table)
             if counts:
-                partitions = build_daily_partitions(sorted(counts))
+                partitions = build_partitions(table, sorted(counts))
                 version = read_version(warehouse, table)
                 found = read_back(warehouse, table, partitions, version=version)
                 checksums |= {(table.key, key): one.checksum for key, one in found.items()}

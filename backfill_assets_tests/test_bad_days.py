@@ -159,7 +159,7 @@ def test_the_command_line_ends_with_the_commands_that_go_on(landing: Path, tmp_p
     assert runs[0].returncode != 0
     for said in (
         "raw/flights: withheld 2 of 31 partitions (the other 29 are published)",
-        f"{TRUNCATED}: partition_is_complete: files_decompress",
+        f"{TRUNCATED}: partition_is_complete: files_are_readable",
         f"{REJECTED}: partition_is_valid: rejects = 0.05",
     ):
         assert said in runs[0].stderr

@@ -16,11 +16,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from backfill_assets.assets import flights
+from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition, build_predicate
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import create_table
-from backfill_assets.partitions import build_daily_partitions
 from backfill_assets.publishing.inputs import pin_inputs
 from backfill_assets.publishing.publish import Publisher
 from backfill_assets.publishing.recipes import Recipe
@@ -28,6 +28,7 @@ from backfill_assets.quality.audit_columns import REJECT_REASON
 from backfill_assets.settings import read_settings
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 from backfill_assets.table_assets import RECIPES
+from backfill_assets.tables.flights import RAW_FLIGHTS
 
 _LAYERS = ("raw/flights", "staging/flights", "features/carrier_delays")
 
@@ -42,7 +43,7 @@ def main() -> None:
     spark = _start_session()
     first = dt.date(2013, 1, 1)
     keys = [(first + dt.timedelta(days=n)).isoformat() for n in range(arguments.days)]
-    partitions = build_daily_partitions(keys)
+    partitions = build_partitions(RAW_FLIGHTS, keys)
     seconds: dict[str, dict[str, list[float]]] = {
         layer: {"plain": [], "audited": []} for layer in _LAYERS
     }

@@ -4,8 +4,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.lake.window import Window
-from backfill_assets.partitions import FIRST_DAY, days, landing_window, trailing_week
-from backfill_assets.table_assets import Upstream, table_asset
+from backfill_assets.partitions import FIRST_DAY, landing_window, trailing_week
+from backfill_assets.table_assets import Required, Upstream, table_asset
 from backfill_assets.tables.flights import (
     CARRIER_DELAYS,
     FLIGHT_FIELDS,
@@ -13,6 +13,7 @@ from backfill_assets.tables.flights import (
     STAGING_FLIGHTS,
     WINDOW_DAYS,
 )
+from backfill_assets.tables.landings import JsonLanding
 from backfill_assets.transforms.carrier_delays import build_carrier_delays
 from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_assets.transforms.staging_flights import build_staging_flights
@@ -20,9 +21,7 @@ from backfill_assets.transforms.staging_flights import build_staging_flights
 
 @table_asset(
     RAW_FLIGHTS,
-    partitions_def=days,
-    landing="flights",
-    landing_fields=FLIGHT_FIELDS,
+    landing=JsonLanding("flights", FLIGHT_FIELDS),
     count_source=Window.count_landing,
 )
 def raw_flights(window: Window) -> DataFrame:
@@ -48,8 +47,7 @@ def _read_reported(window: Window) -> DataFrame:
 
 @table_asset(
     STAGING_FLIGHTS,
-    partitions_def=days,
-    inputs=[Upstream(RAW_FLIGHTS, landing_window, only_own_required=True)],
+    inputs=[Upstream(RAW_FLIGHTS, landing_window, required=Required.OWN)],
     count_source=lambda window: window.count_by(_read_reported(window), "flight_date"),
 )
 def staging_flights(window: Window) -> DataFrame:
@@ -63,9 +61,8 @@ def staging_flights(window: Window) -> DataFrame:
 
 @table_asset(
     CARRIER_DELAYS,
-    partitions_def=days,
     inputs=[Upstream(STAGING_FLIGHTS, trailing_week)],
-    count_source=lambda window: window.count_input(STAGING_FLIGHTS, days_before=WINDOW_DAYS - 1),
+    count_source=lambda window: window.count_input(STAGING_FLIGHTS, before=WINDOW_DAYS - 1),
 )
 def carrier_delays(window: Window) -> DataFrame:
     """One row per carrier and origin that had a flight in the week ending with the partition's day.

@@ -136,7 +136,7 @@ def certificate(
         else:
             typer.echo("\n".join(map(render_certificate, found)))
         return
-    from backfill_assets.partitions import build_daily_partitions
+    from backfill_assets.lake.partitions import build_partitions
     from backfill_assets.proof.verification import verify_certificate
     from backfill_assets.tables.catalog import find_table
 
@@ -147,7 +147,7 @@ def certificate(
                 warehouse,
                 find_table(one.asset_key),
                 one,
-                build_daily_partitions(one.published),
+                build_partitions(find_table(one.asset_key), one.published),
             ),
         )
         for one in found
@@ -192,11 +192,12 @@ def _open_warehouse() -> "Warehouse":
 
 
 def _find_partitions(table: "Table", first: str, last: str) -> "tuple[Partition, ...]":
-    from backfill_assets.partitions import build_daily_partitions, find_partitions_def
+    from backfill_assets.lake.partitions import build_partitions
+    from backfill_assets.partitions import find_partitions_def
     from backfill_assets.status import find_keys_in_range
 
     keys = find_keys_in_range(find_partitions_def(table), first=first, last=last)
-    return build_daily_partitions(keys)
+    return build_partitions(table, keys)
 
 
 def _print_reconciled(found: "list[ReconciledPartition]") -> None:

@@ -1,5 +1,7 @@
 """What comes before the first run: data to try things out, and whether Spark can start."""
 
+from typing import Annotated
+
 import typer
 
 from backfill_assets.settings import read_settings
@@ -16,6 +18,37 @@ def sample_flights() -> None:
     report = land_flights(root)
     typer.echo(
         f"landed {report.records:,} records on {report.days} days below {root} "
+        f"({report.files_written} files written, the others had the same bytes)"
+    )
+
+
+@sample_app.command("weather")
+def sample_weather() -> None:
+    """Land the weather of 2013 as gzipped JSON lines, by hour (UTC)."""
+    from backfill_assets.samples.weather import land_weather
+
+    root = read_settings().landing
+    report = land_weather(root)
+    typer.echo(
+        f"landed {report.records:,} records in {report.hours:,} hours below {root} "
+        f"({report.files_written:,} files written, the others had the same bytes)"
+    )
+
+
+@sample_app.command("orders")
+def sample_orders(
+    scale: Annotated[
+        float, typer.Option(help="TPC-H scale factor, 1 is 1.5 million orders.")
+    ] = 0.1,
+) -> None:
+    """Land generated orders and their lines as Parquet files."""
+    from backfill_assets.samples.orders import land_orders
+
+    root = read_settings().landing
+    report = land_orders(root, scale=scale)
+    typer.echo(
+        f"landed {report.orders:,} orders up to key {report.largest_key:,} with "
+        f"{report.lines:,} lines below {root} "
         f"({report.files_written} files written, the others had the same bytes)"
     )
 

@@ -12,6 +12,7 @@ from pyarrow import fs
 from backfill_assets.errors import HistoryError, TableError
 from backfill_assets.lake.commits import CommitRecord
 from backfill_assets.lake.filesystems import open_filesystem
+from backfill_assets.lake.partitions import find_folder, find_partitions_in_folder
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
@@ -149,26 +150,47 @@ def find_changed_partitions(
 
 
 def count_rows(warehouse: Warehouse, table: Table, *, version: int | None = None) -> dict[str, int]:
-    """Rows per partition value (as text) of a version, else the newest; from file statistics."""
+    """Rows per partition key of a version, else the newest.
+
+    From file statistics; where partitions are finer than folders, from what the commits counted.
+    """
+    if table.folder_by is None:
+        counts = count_folder_rows(warehouse, table, version=version)
+        return {
+            find_partitions_in_folder(table, folder)[0].key: rows for folder, rows in counts.items()
+        }
+    commits = read_commits(warehouse, table)
+    then = (one for one in commits if version is None or one.version <= version)
+    return {
+        key: commit.record.rows[key]
+        for key, commit in find_latest_publishes(then).items()
+        if commit.record
+    }
+
+
+def count_folder_rows(
+    warehouse: Warehouse, table: Table, *, version: int | None = None
+) -> dict[str, int]:
+    """Rows per folder (its value as text) of a version, else the newest; from file statistics."""
     return _sum_files(warehouse, table, "num_records", version=version)
 
 
-def count_files(warehouse: Warehouse, table: Table) -> dict[str, int]:
-    """Data files per partition value (as text) of the newest version."""
+def count_folder_files(warehouse: Warehouse, table: Table) -> dict[str, int]:
+    """Data files per folder (its value as text) of the newest version."""
     if not warehouse.exists(table):
         return {}
-    return dict(Counter(value for value, _ in list_files(warehouse, table, "path")))
+    return dict(Counter(folder for folder, _ in list_files(warehouse, table, "path")))
 
 
-def sum_bytes(warehouse: Warehouse, table: Table, *, version: int) -> dict[str, int]:
-    """Bytes of data files per partition value (as text) at a version."""
+def sum_folder_bytes(warehouse: Warehouse, table: Table, *, version: int) -> dict[str, int]:
+    """Bytes of data files per folder (its value as text) at a version."""
     return _sum_files(warehouse, table, "size_bytes", version=version)
 
 
 def list_files(
     warehouse: Warehouse, table: Table, column: str, *, version: int | None = None
 ) -> list[tuple[str, Any]]:
-    """Partition value (as text) and one figure of each data file of a version, else the newest.
+    """Folder (its value as text) and one figure of each data file of a version, else the newest.
 
     Args:
         warehouse: where the table is.
@@ -177,19 +199,19 @@ def list_files(
         version: of the table.
     """
     files = warehouse.open(table, version=version).get_add_actions(flatten=True)
-    values = files.column(f"partition.{table.partition_by}").to_pylist()
+    values = files.column(f"partition.{table.folder_column}").to_pylist()
     return list(zip(map(str, values), files.column(column).to_pylist(), strict=True))
 
 
 def find_missing_files(
     warehouse: Warehouse, table: Table, partitions: Iterable[Partition], *, version: int
 ) -> list[str]:
-    """Data files of the partitions at a version that are no longer there, below the table."""
-    keys = {one.key for one in partitions}
+    """Data files of the partitions' folders at a version that are no longer there, by path."""
+    folders = {find_folder(table, one) for one in partitions}
     paths = [
         unquote(path)
-        for value, path in list_files(warehouse, table, "path", version=version)
-        if value in keys
+        for folder, path in list_files(warehouse, table, "path", version=version)
+        if folder in folders
     ]
     filesystem, base = open_filesystem(warehouse.uri(table))
     found = filesystem.get_file_info([f"{base}/{path}" for path in paths])

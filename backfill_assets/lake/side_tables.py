@@ -24,13 +24,16 @@ def build_withheld_table(table: Table) -> Table:
 
 def build_quarantine_table(table: Table) -> Table:
     """`quarantine/<layer>_<name>`: rejected records of each partition's last run."""
-    (partition,) = (one for one in table.columns if one.name == table.partition_by)
+    placed_by = dict.fromkeys((table.partition_by, table.folder_column))
+    placing = tuple(one for one in table.columns if one.name in placed_by)
     return Table(
         layer="quarantine",
         name=f"{table.layer}_{table.name}",
         partition_by=table.partition_by,
+        grain=table.grain,
+        folder_by=table.folder_by,
         columns=(
-            partition,
+            *placing,
             required(REJECTED_ON, "DATE", "Day of the run that rejected the record, UTC"),
             required("run_id", "STRING", "That run"),
             required("source_file", "STRING", "Landing file, below the landing root"),

@@ -6,9 +6,10 @@ Pure arithmetic: dates, UTC timestamps or integers; no Spark, no Delta, no Dagst
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
 
-SliceBound: TypeAlias = dt.date | dt.datetime | int
+from backfill_assets.tables.grains import SliceBound
+
+_NOTHING = dt.timedelta()
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,16 @@ def merge_slices(slices: Iterable[Slice]) -> tuple[Slice, ...]:
     return tuple(merged)
 
 
-def widen_slices(slices: Iterable[Slice], *, before: dt.timedelta) -> tuple[Slice, ...]:
-    """The slices of a time column, each reaching back by `before`, merged."""
-    return merge_slices(Slice(one.start - before, one.end) for one in slices)  # type: ignore[operator]
+def widen_slices(
+    slices: Iterable[Slice], *, before: dt.timedelta, after: dt.timedelta = _NOTHING
+) -> tuple[Slice, ...]:
+    """The slices of a time column, each reaching back by `before` and on by `after`, merged.
+
+    Without either, of any column.
+    """
+    if not before and not after:
+        return merge_slices(slices)
+    return merge_slices(Slice(one.start - before, one.end + after) for one in slices)  # type: ignore[operator]
 
 
 def build_predicate(column: str, slices: Iterable[Slice]) -> str:

@@ -10,11 +10,16 @@ from pyspark.sql import functions as F
 
 from backfill_assets.errors import LandingError
 from backfill_assets.lake.history import count_rows
-from backfill_assets.lake.landing import LandingListing
+from backfill_assets.lake.json_landing import JsonListing
+from backfill_assets.lake.landing import Listing
+from backfill_assets.lake.numbering import build_number
+from backfill_assets.lake.parquet_landing import ParquetListing
+from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate, widen_slices
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.grains import Hourly
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Window:
     table: Table
     partitions: tuple[Partition, ...]
     versions: Mapping[str, int]
-    listing: LandingListing | None = None
+    listing: Listing | None = None
     extra_fields: tuple[str, ...] = ()
 
     @property
@@ -44,67 +49,138 @@ class Window:
         """What the partitions cover."""
         return tuple(partition.slice for partition in self.partitions)
 
-    def read(self, table: Table, *, column: str, days_before: int = 0) -> DataFrame:
+    def read(
+        self, table: Table, *, column: str, days_before: int = 0, days_after: int = 0
+    ) -> DataFrame:
         """Rows of an input table whose `column` lies in the window.
 
         Args:
             table: one of the inputs that the asset declares.
-            column: a DATE column; the partition column or one with tight file statistics, so that
-                other files are skipped.
+            column: of the type of the partition column; the input's folder column, or one with
+                tight file statistics, so that other files are skipped.
             days_before: how far the window reaches back before each partition.
+            days_after: how far it reaches on behind each.
         """
-        slices = widen_slices(self.slices, before=dt.timedelta(days=days_before))
+        slices = widen_slices(
+            self.slices,
+            before=dt.timedelta(days=days_before),
+            after=dt.timedelta(days=days_after),
+        )
         rows = read_table(self.spark, self.warehouse, table, version=self.versions[table.key])
         return rows.where(build_predicate(column, slices))
 
     def read_landing(self) -> DataFrame:
-        """Lines of the listed files: `value` STRING, `landing_date` DATE, `source_file` STRING.
+        """Lines of the listed files, and where they are from. Blank lines are no records, left out.
 
-        Blank lines are no records and left out.
+        Returns:
+            `value` STRING, `landing_date` DATE, `source_file` STRING; for hourly partitions also
+            `landing_hour` TIMESTAMP.
         """
-        if self.listing is None:
-            raise LandingError(f"{self.table.key} declares no landing zone to read from")
+        if not isinstance(self.listing, JsonListing):
+            raise LandingError(f"{self.table.key} declares no JSON landing to read from")
+        hourly = isinstance(self.table.grain, Hourly)
         if not self.listing.files:
             schema = "value string, landing_date date, source_file string"
-            return self.spark.createDataFrame([], schema)
-        # The layout is fixed, so the last four segments are year=YYYY/month=MM/day=DD/NAME.
-        below_dataset = F.substring_index("_metadata.file_path", "/", -4)
-        year, month, day = (
-            F.substring(below_dataset, at, width) for at, width in ((6, 4), (17, 2), (24, 2))
+            return self.spark.createDataFrame([], schema + ", landing_hour timestamp" * hourly)
+        # The layout is fixed: the last segments are year=YYYY/month=MM/day=DD[/hour=HH]/NAME.
+        below_dataset = F.substring_index("_metadata.file_path", "/", -5 if hourly else -4)
+        year, month, day, hour = (
+            F.substring(below_dataset, at, width)
+            for at, width in ((6, 4), (17, 2), (24, 2), (32, 2))
         )
-        dataset = F.lit(self.listing.landing.dataset)
-        return (
-            self.spark.read.text([_escape(file.uri) for file in self.listing.files])
-            .select(
-                "value",
-                F.to_date(F.concat_ws("-", year, month, day)).alias("landing_date"),
-                F.concat_ws("/", dataset, _decode(below_dataset)).alias("source_file"),
+        dataset = F.lit(self.listing.dataset)
+        columns = {
+            "landing_date": F.to_date(F.concat_ws("-", year, month, day)),
+            "source_file": F.concat_ws("/", dataset, _decode(below_dataset)),
+        }
+        if hourly:
+            columns["landing_hour"] = F.to_timestamp(
+                F.concat_ws("-", year, month, day, hour), "yyyy-MM-dd-HH"
             )
+        return (
+            self.spark.read.text([_escape(file.uri) for _, file in self.listing.files])
+            .select("value", *(column.alias(name) for name, column in columns.items()))
             .where(F.col("value").rlike(r"\S"))
         )
 
+    def read_parquet(self, name: str) -> DataFrame:
+        """Landed records of one kind whose key lies in the window.
+
+        Returns:
+            All columns as they landed, and `source_file` STRING.
+        """
+        if not isinstance(self.listing, ParquetListing):
+            raise LandingError(f"{self.table.key} declares no Parquet landing to read from")
+        # Where no file holds a key of the window, any file still tells the columns.
+        every = [one.file.uri for one in self.listing.files if one.name == name]
+        if not every:
+            raise LandingError(
+                f"nothing has landed in {self.listing.dataset}/{name}: land it, then run again"
+            )
+        uris = self.listing.find_uris(name) or every[:1]
+        key = dict(self.listing.folders.keys)[name]
+        below_dataset = F.substring_index("_metadata.file_path", "/", -2)
+        return (
+            self.spark.read.parquet(*(_escape(uri) for uri in uris))
+            .where(build_predicate(key, self.slices))
+            .withColumn(
+                "source_file",
+                F.concat_ws("/", F.lit(self.listing.dataset), _decode(below_dataset)),
+            )
+        )
+
+    def list_partitions(self) -> DataFrame:
+        """The partition column with the first value of each partition, one row each."""
+        by = self.table.partition_by
+        (column,) = (one for one in self.table.columns if one.name == by)
+        return self.spark.createDataFrame(
+            [(one.slice.start,) for one in self.partitions], f"`{by}` {column.type}"
+        )
+
     def count_landing(self) -> dict[str, int]:
-        """Lines that landed, by partition key; counted apart from whatever parses them."""
-        return self.count_by(self.read_landing(), "landing_date")
+        """Records that landed, by partition key; counted apart from whatever parses them."""
+        if isinstance(self.listing, ParquetListing):
+            counts = [
+                self.count_by(self.read_parquet(name), key)
+                for name, key in self.listing.folders.keys
+            ]
+            return {one.key: sum(count[one.key] for count in counts) for one in self.partitions}
+        hourly = isinstance(self.table.grain, Hourly)
+        return self.count_by(self.read_landing(), "landing_hour" if hourly else "landing_date")
 
     def count_by(self, rows: DataFrame, column: str) -> dict[str, int]:
-        """Rows by partition key, for a column that holds the partitions' values; 0 where none."""
-        counted = {row[0]: row[1] for row in rows.groupBy(column).count().collect()}
-        return {one.key: counted.get(one.slice.start, 0) for one in self.partitions}
+        """Rows by partition key, for a column with values as the partition column's; 0 where none.
 
-    def count_input(self, table: Table, *, days_before: int = 0) -> dict[str, int]:
-        """Rows that an input partitioned by day holds in each partition's window, from the log."""
-        counts = count_rows(self.warehouse, table, version=self.versions[table.key])
-        by_day = {dt.date.fromisoformat(day): rows for day, rows in counts.items()}
-        reach = [dt.timedelta(days=offset) for offset in range(days_before + 1)]
+        For a raw key of a bucket, any integer will do.
+        """
+        grain = self.table.grain
+        numbers = rows.groupBy(build_number(grain, column).alias("number")).count().collect()
+        counted = {row[0]: row[1] for row in numbers}
         return {
-            one.key: sum(by_day.get(one.slice.start - back, 0) for back in reach)  # type: ignore[operator]
+            one.key: counted.get(grain.find_number(one.slice.start), 0) for one in self.partitions
+        }
+
+    def count_input(self, table: Table, *, before: int = 0) -> dict[str, int]:
+        """Rows that an input of the same grain holds in each partition's window, from the log.
+
+        Args:
+            table: the input.
+            before: how many partitions the window reaches back.
+        """
+        grain = self.table.grain
+        counts = count_rows(self.warehouse, table, version=self.versions[table.key])
+        by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
+        return {
+            one.key: sum(
+                by_number.get(grain.find_number(one.slice.start) - back, 0)
+                for back in range(before + 1)
+            )
             for one in self.partitions
         }
 
     def keep_partitions(self, rows: DataFrame) -> DataFrame:
         """The rows that belong to the partitions, where a transform also makes others."""
-        return rows.where(build_predicate(self.table.partition_by, self.slices))
+        return rows.where(build_table_predicate(self.table, self.slices))
 
 
 def _escape(uri: str) -> str:

@@ -18,11 +18,13 @@ from backfill_assets.lake.history import (
     read_commits,
 )
 from backfill_assets.lake.locks import hold_table_lock
-from backfill_assets.lake.slices import Partition, Slice, build_predicate
+from backfill_assets.lake.partitions import build_folder_predicate, build_table_predicate
+from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Column, Table, build_ddl
 
+_GRAIN_PROPERTY = "backfill_assets.grain"
 _CONFLICT_ATTEMPTS = 8
 # Delta's conflict errors, by error class (Spark Connect) or exception name (Spark in the process).
 _CONFLICT_MARKS = (
@@ -82,8 +84,12 @@ def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
 
     Old versions stay readable for `warehouse.retention_days`: Delta's default of a week for data
     files and a month for the log would put undo out of reach.
+
+    Raises:
+        TableError: if it exists with partitions of another grain.
     """
     if warehouse.exists(table):
+        _refuse_other_grain(warehouse, table)
         return
     days = warehouse.retention_days
     with hold_table_lock(warehouse, table):
@@ -92,11 +98,22 @@ def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
                 spark.sql(
                     f"CREATE TABLE IF NOT EXISTS delta.`{warehouse.uri(table)}` "
                     f"({build_ddl(table.columns)}) USING DELTA "
-                    f"PARTITIONED BY (`{table.partition_by}`) TBLPROPERTIES ("
+                    f"PARTITIONED BY (`{table.folder_column}`) TBLPROPERTIES ("
                     f"'delta.logRetentionDuration' = 'interval {days} days', "
                     f"'delta.deletedFileRetentionDuration' = 'interval {days} days', "
-                    f"'delta.enableInCommitTimestamps' = 'true')"
+                    f"'delta.enableInCommitTimestamps' = 'true', "
+                    f"'{_GRAIN_PROPERTY}' = '{table.grain}')"
                 )
+
+
+def _refuse_other_grain(warehouse: Warehouse, table: Table) -> None:
+    """Partitions of another size would be replaced in part, or with their neighbours."""
+    stored = warehouse.open(table).metadata().configuration.get(_GRAIN_PROPERTY)
+    if stored is not None and stored != str(table.grain):
+        raise TableError(
+            f"{table.key} at {warehouse.uri(table)} is partitioned by {stored}, not by "
+            f"{table.grain}: set it back, or use another warehouse; nothing was written"
+        )
 
 
 def overwrite_partitions(
@@ -138,7 +155,7 @@ def overwrite_partitions(
     keys = [partition.key for partition in partitions]
     if set(content.rows) != set(keys) or set(content.checksums) != set(keys):
         raise ValueError(f"{table.key}: content must describe exactly the partitions {keys}")
-    predicate = build_predicate(table.partition_by, (one.slice for one in partitions))
+    predicate = build_table_predicate(table, (one.slice for one in partitions))
     record = CommitRecord(
         commit_id=str(uuid.uuid4()),
         run_id=provenance.run_id,
@@ -224,7 +241,7 @@ def replace_rows(
                     frame.select(*table.column_names)
                     .write.format("delta")
                     .mode("overwrite")
-                    .option("replaceWhere", build_predicate(table.partition_by, slices))
+                    .option("replaceWhere", build_table_predicate(table, slices))
                     .save(warehouse.uri(table))
                 )
 
@@ -243,7 +260,7 @@ def optimize_partitions(
     spark: SparkSession, warehouse: Warehouse, table: Table, slices: Sequence[Slice]
 ) -> None:
     """Rewrites the small files of partitions as few large ones: a commit that changes no data."""
-    predicate = build_predicate(table.partition_by, slices)
+    predicate = build_folder_predicate(table, slices)
     with hold_table_lock(warehouse, table):
         for attempt in _retry_conflicts():
             with attempt:

@@ -6,13 +6,27 @@ even where an older version of it can still be read.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from dagster import AssetKey, DagsterInstance, PartitionMapping, PartitionsDefinition
 from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 
-REQUIRES_OWN = "backfill_assets/requires_own_partition"
-"""Metadata of an asset: upstream tables of which only the partition of the same key is required."""
+REQUIRED = "backfill_assets/required"
+"""Metadata of an asset: by upstream table, which of its partitions are required (`Required`)."""
+
+
+_LISTED = 7
+
+
+class Required(StrEnum):
+    """Which of the upstream partitions that a partition needs must be published before it goes."""
+
+    ALL = "all"
+    OWN = "own"
+    """The one of the same key."""
+    ANY = "any"
+    """One of them, whichever."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +47,7 @@ def find_readiness(
 ) -> Readiness:
     """Looks at the upstream partitions of `keys`, through the asset's partition mappings."""
     node = graph.get(asset_key)
-    own_suffices = set(node.metadata.get(REQUIRES_OWN, ()))
+    required = node.metadata.get(REQUIRED, {})
     blocked: dict[str, list[str]] = {}
     provisional: dict[str, list[str]] = {}
     for upstream_key, mapping in node.partition_mappings.items():
@@ -41,16 +55,23 @@ def find_readiness(
         upstream = upstream_key.to_user_string()
         states = _find_states(instance, graph, upstream_key, set().union(*needed.values()))
         for key, upstream_keys in needed.items():
+            must = required.get(upstream, Required.ALL)
+            none = all(one in states for one in upstream_keys)
             for one in upstream_keys:
                 if one not in states:
                     continue
-                optional = upstream in own_suffices and one != key
-                reasons = provisional if optional else blocked
+                lacks = must == Required.ALL or (none if must == Required.ANY else one == key)
+                reasons = blocked if lacks else provisional
                 reasons.setdefault(key, []).append(f"{upstream} {one} is {states[one]}")
     return Readiness(
-        {key: ", ".join(reasons) for key, reasons in blocked.items()},
-        {key: ", ".join(reasons) for key, reasons in provisional.items()},
+        {key: _describe(reasons) for key, reasons in blocked.items()},
+        {key: _describe(reasons) for key, reasons in provisional.items()},
     )
+
+
+def _describe(reasons: list[str]) -> str:
+    more = f" and {len(reasons) - _LISTED} more" if len(reasons) > _LISTED else ""
+    return ", ".join(reasons[:_LISTED]) + more
 
 
 def find_upstream_keys(

@@ -21,10 +21,10 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 
 from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.history import find_latest_publishes, read_commits, read_version
+from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.events import build_recovered_materialization
 from backfill_assets.orchestration.materializations import find_latest_materializations
-from backfill_assets.partitions import build_daily_partitions
 from backfill_assets.quality.judging import Check
 from backfill_assets.quality.readback import read_back
 from backfill_assets.tables.declarations import Table
@@ -101,7 +101,7 @@ def record_lost_commits(
         lost.append(key)
     known = _find_recorded_versions(instance, asset_key, lost)
     lost = [key for key in lost if known.get(key, -1) < publishes[key].version]
-    partitions = build_daily_partitions(lost)
+    partitions = build_partitions(table, lost)
     seen = read_back(warehouse, table, partitions, version=read_version(warehouse, table))
     recorded: list[str] = []
     unreadable: list[str] = []

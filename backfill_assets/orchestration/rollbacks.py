@@ -8,6 +8,7 @@ from pydantic import Field
 
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.commits import WriteMode
+from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.orchestration.downstream import find_dependent_partitions, request_backfill
 from backfill_assets.orchestration.events import (
     build_evaluations,
@@ -22,7 +23,7 @@ from backfill_assets.orchestration.recovery import (
     fail_dead_runs,
     record_lost_commits,
 )
-from backfill_assets.partitions import build_daily_partitions, find_partitions_def
+from backfill_assets.partitions import find_partitions_def
 from backfill_assets.publishing.certifying import RunFacts, certify
 from backfill_assets.publishing.publish import Publisher
 from backfill_assets.publishing.restoring import (
@@ -82,7 +83,7 @@ def roll_back(
     plan = plan_rollback(
         warehouse,
         table,
-        build_daily_partitions(keys),
+        build_partitions(table, keys),
         to_version=config.to_version,
         before_run=config.before_run,
         force=config.force,

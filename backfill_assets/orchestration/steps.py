@@ -8,6 +8,7 @@ from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterializ
 from dagster._core.storage.tags import BACKFILL_ID_TAG
 
 from backfill_assets.errors import PartitionRangeError
+from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
@@ -20,7 +21,6 @@ from backfill_assets.orchestration.recovery import (
     find_failed_before,
     record_lost_commits,
 )
-from backfill_assets.partitions import build_daily_partitions
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.publishing.certifying import RunFacts, certify
 from backfill_assets.publishing.inputs import measure_input_bytes, pin_inputs, split_chunks
@@ -120,7 +120,7 @@ class Step:
         certificate = self._locate_certificate()
         for chunk in split_chunks(
             ready,
-            measure_input_bytes(warehouse, self.recipe, pinned),
+            measure_input_bytes(warehouse, self.recipe, pinned, ready),
             max_partitions=self.lakehouse.chunk_partitions,
             max_bytes=self.lakehouse.chunk_bytes,
         ):
@@ -186,7 +186,7 @@ class Step:
                 f"no partition lies in {first}...{last}: a range is FIRST...LAST, ascending; "
                 "nothing was written"
             )
-        return build_daily_partitions(keys)
+        return build_partitions(self.recipe.table, keys)
 
     def _recover(self) -> None:
         instance, warehouse = self.context.instance, self.lakehouse.warehouse()
@@ -228,12 +228,13 @@ class Step:
             f"({results[0].key}...{results[-1].key}, {rows:,} rows)"
             + (f" as version {', '.join(versions)}" if versions else "")
         )
-        for result in results:
-            if result.verdict.emptied and result.version is not None:
-                self.context.log.warning(
-                    f"{self.recipe.table.key} {result.key}: its source has no records; "
-                    "it is published empty"
-                )
+        emptied = [one.key for one in published if one.verdict.emptied]
+        if emptied:
+            more = f" and {len(emptied) - _LISTED} more" if len(emptied) > _LISTED else ""
+            self.context.log.warning(
+                f"{self.recipe.table.key}: {', '.join(emptied[:_LISTED])}{more}: the source has no "
+                "records; published empty"
+            )
 
     def _build_commands_to_go_on(self) -> list[str]:
         """Commands for the run's assets that come next, where their upstream is published."""

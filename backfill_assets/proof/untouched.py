@@ -1,13 +1,25 @@
-"""Which partitions a commit touched, from the actions in the Delta log: no rows are read."""
+"""Which partitions a commit touched, from the actions in the Delta log.
+
+Rows are read only where a folder holds more than one partition: of its other partitions.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from deltalake.exceptions import DeltaError
+
 from backfill_assets.errors import TableError
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.history import list_files
+from backfill_assets.lake.partitions import (
+    build_partitions,
+    find_folder,
+    find_partitions_in_folder,
+)
+from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.quality.readback import UNREADABLE, read_back
 from backfill_assets.tables.declarations import Table
 
 
@@ -17,16 +29,19 @@ class UntouchedProof:
 
     Attributes:
         versions: the commits looked at, ascending.
-        outside: by other partition value (as text), the versions that changed its data; empty is
-            the proof.
-        partitions: other partitions that the last of the versions holds.
+        outside: by other folder (its value as text) or partition key, the versions that changed its
+            data; empty is the proof.
+        partitions: other folders that the last of the versions holds; of a table with a folder for
+            each partition these are the other partitions.
         files: their data files.
+        compared: other partitions in the same folders, whose contents were compared.
     """
 
     versions: tuple[int, ...]
     outside: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     partitions: int = 0
     files: int = 0
+    compared: int = 0
 
     @property
     def holds(self) -> bool:
@@ -39,38 +54,73 @@ def prove_untouched(
 ) -> UntouchedProof:
     """Looks at every file that the commits added or removed.
 
-    Data files never change, so a partition is what it was if no commit added or removed a file of
-    it. What only rewrites data (`dataChange` is false: compaction) is no change.
+    Data files never change, so a folder holds what it held if no commit added or removed a file of
+    it. What only rewrites data (`dataChange` is false: compaction) is no change. Where partitions
+    share a folder, a commit rewrites files of its neighbours: their rows and checksums are read
+    back before and after it.
 
     Args:
         warehouse: where the table is.
-        table: whose folders are its partitions.
+        table: the table.
         keys: the partitions that were to change.
         versions: the commits.
 
     Raises:
-        TableError: if the log no longer has one of the commits.
+        TableError: if the log no longer has one of the commits, or a file that it takes is gone.
     """
-    meant = set(keys)
+    partitions = build_partitions(table, keys)
+    folders = {find_folder(table, one) for one in partitions}
+    neighbours = [
+        one
+        for folder in sorted(folders)
+        for one in find_partitions_in_folder(table, folder)
+        if one not in set(partitions)
+    ]
     ascending = tuple(sorted(versions))
     outside: dict[str, list[int]] = {}
     for version in ascending:
-        for value in sorted(_find_touched(warehouse, table, version) - meant):
-            outside.setdefault(value, []).append(version)
+        touched = _find_touched(warehouse, table, version)
+        near = [one for one in neighbours if find_folder(table, one) in touched]
+        changed = _find_changed(warehouse, table, near, version) if near else set()
+        for name in sorted(changed | (touched - folders)):
+            outside.setdefault(name, []).append(version)
     if not ascending:
         return UntouchedProof(())
     files = list_files(warehouse, table, "path", version=ascending[-1])
-    others = [value for value, _ in files if value not in meant]
+    others = [folder for folder, _ in files if folder not in folders]
     return UntouchedProof(
         ascending,
-        {value: tuple(changed) for value, changed in outside.items()},
+        {name: tuple(changed) for name, changed in outside.items()},
         partitions=len(set(others)),
         files=len(others),
+        compared=len(neighbours),
     )
 
 
+def _find_changed(
+    warehouse: Warehouse, table: Table, partitions: list[Partition], version: int
+) -> set[str]:
+    """Keys of partitions whose rows or checksum differ from those of the version before."""
+    if version == 0:
+        return set()
+    try:
+        before, after = (
+            read_back(warehouse, table, partitions, version=one) for one in (version - 1, version)
+        )
+    except DeltaError as error:
+        raise TableError(
+            f"{table.key}: version {version} can't be compared with the one before ({error})"
+        ) from error
+    if UNREADABLE in (*before.values(), *after.values()):
+        raise TableError(
+            f"{table.key}: files of version {version}, or of the one before, are gone, so it can't "
+            "be told whether partitions in the same folders changed"
+        )
+    return {key for key, there in after.items() if there != before[key]}
+
+
 def _find_touched(warehouse: Warehouse, table: Table, version: int) -> set[str]:
-    """Partition values of which the commit added or removed data."""
+    """Folders of which the commit added or removed data."""
     filesystem, base = open_filesystem(warehouse.uri(table))
     try:
         with filesystem.open_input_file(f"{base}/_delta_log/{version:020}.json") as commit:
@@ -81,7 +131,7 @@ def _find_touched(warehouse: Warehouse, table: Table, version: int) -> set[str]:
         ) from None
     actions = (json.loads(line) for line in lines if line)
     return {
-        str(action["partitionValues"][table.partition_by])
+        str(action["partitionValues"][table.folder_column])
         for entry in actions
         for action in (entry.get("add") or entry.get("remove"),)
         if action and action.get("dataChange", True)

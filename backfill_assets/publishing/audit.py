@@ -3,13 +3,11 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.lake.history import Commit, find_latest_publishes
-from backfill_assets.lake.landing import find_broken_files
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.window import Window
@@ -18,7 +16,7 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.quality.audit_columns import REJECT_REASON
 from backfill_assets.quality.judging import Acceptance, Verdict, judge_partitions
 from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
-from backfill_assets.quality.profiles import PartitionProfile, find_peer_group
+from backfill_assets.quality.profiles import PartitionProfile
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,8 @@ def audit_window(
         compare_with_own: whether a partition is compared with its own published version; what is
             to be undone is nothing to compare with.
     """
-    frame = _persist(recipe, window)
+    # Persisted, so that what is published is what was measured.
+    frame = recipe.build_frame(window).persist()
     broken_files: tuple[tuple[Partition, str], ...] = ()
     try:
         try:
@@ -78,7 +77,7 @@ def audit_window(
             if not broken_files:
                 raise
             frame.unpersist()
-            frame = _persist(recipe, window)
+            frame = recipe.build_frame(window).persist()
             measures = measure_partitions(frame, recipe.table, window.partitions)
         source_records = recipe.count_source(window) if recipe.count_source else {}
         own = () if compare_with_own else measures
@@ -89,7 +88,7 @@ def audit_window(
             add_fields(window, new_fields)
             window = replace(window, extra_fields=(*window.extra_fields, *new_fields))
             frame.unpersist()
-            frame = _persist(recipe, window)
+            frame = recipe.build_frame(window).persist()
             # The verdicts stand: all that changed is that the new fields are kept.
             measures = measure_partitions(frame, recipe.table, window.partitions)
         yield Audit(window, frame, measures, verdicts, broken_files)
@@ -97,32 +96,16 @@ def audit_window(
         frame.unpersist()
 
 
-def _persist(recipe: Recipe, window: Window) -> DataFrame:
-    # By partition value, so that each partition is one file; persisted, so that what is published
-    # is what was measured.
-    return recipe.compute(window).repartition(recipe.table.partition_by).persist()
-
-
 def _split_off_broken_files(
     window: Window, error: str
 ) -> tuple[Window, tuple[tuple[Partition, str], ...]]:
-    """The window without the partitions that have a broken file, and those files by name.
-
-    Where every file decompresses here, Spark's error may still name one that it can't read.
-    """
+    """The window without the partitions that have a broken file, and those files by name."""
     if window.listing is None:
         return window, ()
-    by_start = {one.slice.start: one for one in window.partitions}
-    files = find_broken_files(window.listing) or [
-        file for file in window.listing.files if file.uri in unquote(error)
-    ]
-    broken = tuple(
-        (by_start[file.day], window.listing.landing.relative_name(file.uri)) for file in files
-    )
+    broken = tuple(window.listing.find_broken(error))
     lost = {partition for partition, _ in broken}
     left = tuple(one for one in window.partitions if one not in lost)
-    listing = window.listing.restrict([one.slice.start for one in left])  # type: ignore[misc]
-    return replace(window, partitions=left, listing=listing), broken
+    return replace(window, partitions=left, listing=window.listing.restrict(left)), broken
 
 
 def _read_profiles(
@@ -143,13 +126,16 @@ def _judge(
     published: Mapping[str, PartitionProfile],
     acceptances: Sequence[Acceptance],
 ) -> dict[str, Verdict]:
+    grain = recipe.table.grain
     return judge_partitions(
         recipe.table,
         measures,
         source_records=source_records,
         published=published,
-        peer_groups={key: find_peer_group(key) for key in (*measures, *published)},
-        source_fields=[field.name for field in recipe.landing_fields],
+        peer_groups={
+            key: grain.find_peer_group(grain.find_start(key)) for key in (*measures, *published)
+        },
+        source_fields=recipe.source_fields,
         evolved_fields=window.extra_fields,
         acceptances=acceptances,
     )

@@ -8,12 +8,17 @@ from backfill_assets.lake.history import (
     find_latest_publishes,
     read_commits,
     read_version,
-    sum_bytes,
+    sum_folder_bytes,
 )
-from backfill_assets.lake.landing import Landing, LandingListing
+from backfill_assets.lake.json_landing import JsonFolders
+from backfill_assets.lake.landing import Listing
+from backfill_assets.lake.parquet_landing import ParquetFolders
+from backfill_assets.lake.partitions import find_folder
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.tables.grains import Buckets
+from backfill_assets.tables.landings import JsonLanding, ParquetLanding
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class PinnedInputs:
 
     base_version: int
     versions: Mapping[str, int]
-    listing: LandingListing | None = None
+    listing: Listing | None = None
 
     def describe(self) -> dict[str, int | str]:
         """What goes into commits and events: versions, and a fingerprint of the landing files."""
@@ -37,15 +42,14 @@ class PinnedInputs:
             return dict(self.versions)
         return {
             **self.versions,
-            f"landing/{self.listing.landing.dataset}": self.listing.fingerprint(),
+            f"landing/{self.listing.dataset}": self.listing.fingerprint(),
         }
 
     def restrict(self, partitions: Sequence[Partition]) -> "PinnedInputs":
         """The same, with only the landing files of `partitions`."""
         if self.listing is None:
             return self
-        days = {one.slice.start for one in partitions}
-        return replace(self, listing=self.listing.restrict(days))  # type: ignore[arg-type]
+        return replace(self, listing=self.listing.restrict(partitions))
 
 
 def pin_inputs(
@@ -62,27 +66,42 @@ def pin_inputs(
     """
     exists = warehouse.exists(recipe.table)
     base_version = read_version(warehouse, recipe.table) if exists else -1
-    listing = None
-    if recipe.landing is not None:
-        days = [one.slice.start for one in partitions]
-        listing = Landing(landing_root, recipe.landing).list_files(days)  # type: ignore[arg-type]
     return PinnedInputs(
         base_version=base_version,
         versions={table.key: read_version(warehouse, table) for table in recipe.inputs},
-        listing=listing,
+        listing=list_landing(recipe, landing_root, partitions),
     )
 
 
-def find_never_landed(warehouse: Warehouse, recipe: Recipe, pinned: PinnedInputs) -> set[str]:
-    """Keys of days without files, now or ever: they have not come, or the path is wrong.
+def list_landing(
+    recipe: Recipe, landing_root: str, partitions: Sequence[Partition]
+) -> Listing | None:
+    """The files that the partitions are computed from; None for a table that reads none.
 
-    A day that was consumed before and has no files now is another thing: its data was taken back.
+    Raises:
+        LandingError: if the landing zone can't be listed.
     """
-    if pinned.listing is None or not pinned.listing.days_without_files:
+    match recipe.landing:
+        case JsonLanding(dataset=dataset):
+            return JsonFolders(landing_root, dataset).list_files(partitions)
+        case ParquetLanding(dataset=dataset, keys=keys):
+            grain = recipe.table.grain
+            assert isinstance(grain, Buckets), f"{recipe.table.key} must be in buckets of its keys"
+            return ParquetFolders(landing_root, dataset, keys, grain).list_files(partitions)
+        case None:
+            return None
+
+
+def find_never_landed(warehouse: Warehouse, recipe: Recipe, pinned: PinnedInputs) -> set[str]:
+    """Keys of partitions without files, now or ever: they have not come, or the path is wrong.
+
+    One that was consumed before and has no files now is another thing: its data was taken back.
+    """
+    if pinned.listing is None or not pinned.listing.missing:
         return set()
     consumed = set(count_rows(warehouse, recipe.table))
     consumed.update(find_latest_publishes(read_commits(warehouse, recipe.table)))
-    return {day.isoformat() for day in pinned.listing.days_without_files} - consumed
+    return {one.key for one in pinned.listing.missing} - consumed
 
 
 def split_chunks(
@@ -114,13 +133,13 @@ def split_chunks(
 
 
 def measure_input_bytes(
-    warehouse: Warehouse, recipe: Recipe, pinned: PinnedInputs
+    warehouse: Warehouse, recipe: Recipe, pinned: PinnedInputs, partitions: Sequence[Partition]
 ) -> dict[str, int]:
-    """Bytes of input by partition key: landing files of the day, or files of input partitions."""
-    sizes: dict[str, int] = {}
-    for file in pinned.listing.files if pinned.listing else ():
-        sizes[file.day.isoformat()] = sizes.get(file.day.isoformat(), 0) + file.size
+    """Bytes of input by partition key: what landed, and the input tables' folders of that name."""
+    sizes = dict(pinned.listing.measure_bytes()) if pinned.listing else {}
     for table in recipe.inputs:
-        for key, size in sum_bytes(warehouse, table, version=pinned.versions[table.key]).items():
-            sizes[key] = sizes.get(key, 0) + size
+        folders = sum_folder_bytes(warehouse, table, version=pinned.versions[table.key])
+        for one in partitions:
+            size = folders.get(find_folder(recipe.table, one), 0)
+            sizes[one.key] = sizes.get(one.key, 0) + size
     return sizes

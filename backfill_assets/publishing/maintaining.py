@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.history import count_files, count_rows
+from backfill_assets.lake.history import count_folder_files, count_folder_rows
+from backfill_assets.lake.partitions import find_folder
 from backfill_assets.lake.side_tables import (
     REJECTED_ON,
     WITHHELD_ON,
@@ -57,18 +58,19 @@ def maintain_table(
         final: partitions of which no more late data is due; others are left alone.
         keep_aside_since: withheld and rejected rows of runs before this UTC day are dropped.
     """
-    files = count_files(warehouse, table)
-    scattered = [one for one in final if files.get(one.key, 0) > 1]
+    files = count_folder_files(warehouse, table)
+    scattered = [one for one in final if files.get(find_folder(table, one), 0) > 1]
+    folders = {find_folder(table, one) for one in scattered}
     if scattered:
         optimize_partitions(spark, warehouse, table, [one.slice for one in scattered])
     if files:
         vacuum_table(spark, warehouse, table)
-    after = count_files(warehouse, table)
+    after = count_folder_files(warehouse, table)
     return MaintainedTable(
         table=table.key,
         optimized=tuple(one.key for one in scattered),
-        files_before=sum(files[one.key] for one in scattered),
-        files_after=sum(after.get(one.key, 0) for one in scattered),
+        files_before=sum(files[one] for one in folders),
+        files_after=sum(after.get(one, 0) for one in folders),
         pruned=sum(
             _prune(spark, warehouse, side_table, column, keep_aside_since)
             for side_table, column in (
@@ -84,7 +86,7 @@ def _prune(
 ) -> int:
     if not warehouse.exists(side_table):
         return 0
-    before = sum(count_rows(warehouse, side_table).values())
+    before = sum(count_folder_rows(warehouse, side_table).values())
     delete_rows_before(spark, warehouse, side_table, column, since)
     vacuum_table(spark, warehouse, side_table)
-    return before - sum(count_rows(warehouse, side_table).values())
+    return before - sum(count_folder_rows(warehouse, side_table).values())

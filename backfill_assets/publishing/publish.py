@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.history import read_commits
+from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.reader import read_table
-from backfill_assets.lake.slices import Partition, build_predicate
+from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import (
@@ -119,7 +120,7 @@ class Publisher:
         table = self.recipe.table
         never_landed = find_never_landed(self.warehouse, self.recipe, pinned)
         results = [
-            withhold(key, "landing_files_exist", "nothing has ever landed on this day")
+            withhold(key, "landing_files_exist", "nothing has ever landed")
             for key in sorted(never_landed)
         ]
         landed = tuple(one for one in partitions if one.key not in never_landed)
@@ -150,7 +151,7 @@ class Publisher:
             ]
             for partition, name in audit.broken_files:
                 results.append(
-                    withhold(partition.key, "files_decompress", f"{name} can't be decompressed")
+                    withhold(partition.key, "files_are_readable", f"{name} can't be read")
                 )
             bad = [one for one in found if one.verdict.withheld]
             if self.write_mode is not WriteMode.ROLLBACK:
@@ -203,7 +204,7 @@ class Publisher:
         rows = audit.rows
         if len(partitions) < len(audit.measures):
             slices = (one.slice for one in partitions)
-            rows = rows.where(build_predicate(self.recipe.table.partition_by, slices))
+            rows = rows.where(build_table_predicate(self.recipe.table, slices))
         return overwrite_partitions(
             rows,
             warehouse=self.warehouse,
@@ -251,7 +252,7 @@ class Publisher:
         table = extend_table(self.recipe.table, window.extra_fields)
         left = partitions
         while left:
-            predicate = build_predicate(table.partition_by, (one.slice for one in left))
+            predicate = build_table_predicate(table, (one.slice for one in left))
             rows = read_table(self.spark, self.warehouse, table, version=version - 1)
             rows = rows.where(predicate)
             measures = measure_partitions(rows, self.recipe.table, left)

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from backfill_assets.lake.window import Window
-from backfill_assets.tables.declarations import Column, Table
+from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.landings import JsonLanding, ParquetLanding
 
 Compute: TypeAlias = Callable[[Window], DataFrame]
 CountSource: TypeAlias = Callable[[Window], Mapping[str, int]]
@@ -21,8 +23,7 @@ class Recipe:
         table: what is published.
         compute: the rows of a window's partitions; it may add audit columns.
         inputs: the tables that `compute` reads.
-        landing: the dataset of the landing zone that `compute` reads.
-        landing_fields: what a landed record may hold.
+        landing: what `compute` reads of the landing zone.
         count_source: records of the layer above that each partition must account for.
         code_version: hash of all that decides what `compute` returns.
     """
@@ -30,7 +31,20 @@ class Recipe:
     table: Table
     compute: Compute
     inputs: tuple[Table, ...] = ()
-    landing: str | None = None
-    landing_fields: tuple[Column, ...] = ()
+    landing: JsonLanding | ParquetLanding | None = None
     count_source: CountSource | None = None
     code_version: str = ""
+
+    def build_frame(self, window: Window) -> DataFrame:
+        """The computed rows, each folder's together, so that each becomes one file."""
+        rows, table = self.compute(window), self.table
+        if table.folder_by is not None:
+            # Of the engine's making, so that a row is always in the folder of its partition.
+            rows = rows.withColumn(table.folder_by, F.to_date(table.partition_by))
+        return rows.repartition(table.folder_column)
+
+    @property
+    def source_fields(self) -> tuple[str, ...]:
+        """Fields that the landed records should have; empty where none are parsed."""
+        declared = self.landing.fields if isinstance(self.landing, JsonLanding) else ()
+        return tuple(one.name for one in declared)

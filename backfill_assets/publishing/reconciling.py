@@ -7,7 +7,6 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.errors import LandingError
 from backfill_assets.lake.history import find_latest_publishes, read_commits, read_version
-from backfill_assets.lake.landing import find_broken_files
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.warehouse import Warehouse
@@ -91,7 +90,7 @@ class Reconciler:
         pinned = pin_inputs(
             self.warehouse, recipe, landing_root=self.landing_root, partitions=partitions
         )
-        sizes = measure_input_bytes(self.warehouse, recipe, pinned)
+        sizes = measure_input_bytes(self.warehouse, recipe, pinned, partitions)
         for chunk in split_chunks(
             partitions, sizes, max_partitions=self.chunk_partitions, max_bytes=self.chunk_bytes
         ):
@@ -152,15 +151,15 @@ class Reconciler:
 
 
 def _measure(recipe: Recipe, window: Window) -> dict[str, PartitionMeasures]:
-    frame = recipe.compute(window).repartition(recipe.table.partition_by).persist()
+    frame = recipe.build_frame(window).persist()
     try:
         return measure_partitions(frame, recipe.table, window.partitions)
     except SPARK_ERRORS as error:
-        broken = find_broken_files(window.listing) if window.listing else []
+        broken = window.listing.find_broken(str(error)) if window.listing else []
         if not broken:
             raise
-        names = ", ".join(window.listing.landing.relative_name(one.uri) for one in broken)  # type: ignore[union-attr]
-        raise LandingError(f"{names} can't be decompressed: land it again") from error
+        names = ", ".join(sorted({name for _, name in broken}))
+        raise LandingError(f"{names} can't be read: land it again") from error
     finally:
         frame.unpersist()
 

@@ -6,18 +6,23 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.lake.history import count_rows
+from backfill_assets.lake.history import count_folder_rows
+from backfill_assets.lake.numbering import build_number
+from backfill_assets.lake.partitions import build_table_predicate, find_folder
 from backfill_assets.lake.side_tables import (
     REJECTED_ON,
     WITHHELD_ON,
     build_quarantine_table,
     build_withheld_table,
 )
-from backfill_assets.lake.slices import Partition, build_predicate
+from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import append_rows, create_table, delete_rows_before, replace_rows
 from backfill_assets.publishing.results import PartitionResult, describe_failures
 from backfill_assets.quality.audit_columns import AUDIT_COLUMNS, REJECT_REASON, REJECTED_LINE
+from backfill_assets.tables.declarations import Table
+
+_NUMBER = "_partition_number"
 
 
 def keep_withheld_rows(
@@ -45,17 +50,25 @@ def keep_withheld_rows(
     withheld = [by_key[result.key] for result in results if result.measures.rows]
     if not withheld:
         return
-    starts = {by_key[result.key].slice.start: result for result in results}
+    grain = window.table.grain
     reasons = window.spark.createDataFrame(
-        [(start, one.key, describe_failures(one.verdict)) for start, one in starts.items()],
-        f"`{window.table.partition_by}` {_type_of_partition(window)}, "
-        "partition_key string, reason string",
+        [
+            (
+                grain.find_number(by_key[one.key].slice.start),
+                one.key,
+                describe_failures(one.verdict),
+            )
+            for one in results
+        ],
+        f"{_NUMBER} bigint, partition_key string, reason string",
     )
     create_table(window.spark, window.warehouse, side_table)
     append_rows(
-        rows.where(build_predicate(window.table.partition_by, (one.slice for one in withheld)))
+        rows.where(build_table_predicate(window.table, (one.slice for one in withheld)))
         .drop(*AUDIT_COLUMNS)
-        .join(F.broadcast(reasons), window.table.partition_by, "inner")
+        .withColumn(_NUMBER, build_number(grain, window.table.partition_by))
+        .join(F.broadcast(reasons), _NUMBER, "inner")
+        .drop(_NUMBER)
         .withColumns({WITHHELD_ON: F.lit(today), "run_id": F.lit(run_id)}),
         warehouse=window.warehouse,
         table=side_table,
@@ -78,10 +91,14 @@ def keep_rejected_records(
     Nothing is written where there are none and were none.
     """
     side_table = build_quarantine_table(window.table)
-    before = count_rows(window.warehouse, side_table)
+    before = count_folder_rows(window.warehouse, side_table)
     rejecting = {one.key for one in results if one.measures.rejects}
     rejecting |= {partition.key for partition, _ in broken_files}
-    touched = [one for one in window.partitions if one.key in rejecting or before.get(one.key)]
+    touched = [
+        one
+        for one in window.partitions
+        if one.key in rejecting or before.get(find_folder(side_table, one))
+    ]
     if not touched:
         return
     partition_by = window.table.partition_by
@@ -93,7 +110,7 @@ def keep_rejected_records(
         F.lit(today).alias(REJECTED_ON),
         F.lit(run_id).alias("run_id"),
         "source_file",
-        F.lit("the file can't be decompressed").alias("reason"),
+        F.lit("the file can't be read").alias("reason"),
         F.lit(None).cast("string").alias("line"),
     )
     records = unreadable
@@ -110,11 +127,17 @@ def keep_rejected_records(
     slices = [one.slice for one in touched]
     create_table(window.spark, window.warehouse, side_table)
     replace_rows(
-        records.where(build_predicate(partition_by, slices)),
+        _add_folder(records, side_table).where(build_table_predicate(side_table, slices)),
         warehouse=window.warehouse,
         table=side_table,
         slices=slices,
     )
+
+
+def _add_folder(records: DataFrame, table: Table) -> DataFrame:
+    if table.folder_by is None:
+        return records
+    return records.withColumn(table.folder_by, F.to_date(table.partition_by))
 
 
 def _type_of_partition(window: Window) -> str:

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from backfill_assets.errors import TableError
+from backfill_assets.lake.numbering import build_number
 from backfill_assets.lake.slices import Partition
 from backfill_assets.quality.audit_columns import (
     DUPLICATES,
@@ -21,6 +22,8 @@ from backfill_assets.quality.checksums import build_checksum_parts, build_row_ha
 from backfill_assets.quality.profiles import PartitionProfile
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Values
+
+_NUMBER = "_partition_number"
 
 
 @dataclass(frozen=True)
@@ -75,48 +78,47 @@ def measure_partitions(
     Returns:
         Measures per partition key, for each of `partitions`.
     """
-    keys = {partition.slice.start: partition.key for partition in partitions}
-    aggregates = _build_aggregates(frame, table)
-    rows = frame.groupBy(table.partition_by).agg(*aggregates).collect()
-    outside = {row[table.partition_by] for row in rows} - set(keys)
+    numbers = {table.grain.find_number(one.slice.start): one.key for one in partitions}
+    frame = frame.withColumn(_NUMBER, build_number(table.grain, table.partition_by))
+    rows = frame.groupBy(_NUMBER).agg(*_build_aggregates(frame, table)).collect()
+    outside = {row[_NUMBER] for row in rows} - set(numbers)
     if outside:
         raise TableError(
-            f"{table.key}: computed rows of partitions that were not asked for: "
-            f"{', '.join(sorted(map(str, outside)))}"
+            f"{table.key}: computed rows of partitions that were not asked for, such as number "
+            f"{min(outside)} of its {table.grain}"
         )
-    duplicates, fields_seen = _count_key_duplicates(frame, table), _find_fields_seen(frame, table)
+    duplicates, fields_seen = _count_key_duplicates(frame, table), _find_fields_seen(frame)
     found = {
-        keys[value]: _read_measures(
+        numbers[number]: _read_measures(
             row,
-            key_duplicates=duplicates.get(value, 0),
-            fields_seen=fields_seen.get(value, frozenset()) if fields_seen is not None else None,
+            key_duplicates=duplicates.get(number, 0),
+            fields_seen=fields_seen.get(number, frozenset()) if fields_seen is not None else None,
         )
         for row in rows
-        for value in [row[table.partition_by]]
+        for number in [row[_NUMBER]]
     }
     return {one.key: found.get(one.key, PartitionMeasures()) for one in partitions}
 
 
-def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[Any, int]:
-    """Rows beyond the first of their natural key, by partition value; absent where none."""
+def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[int, int]:
+    """Rows beyond the first of their natural key, by partition number; absent where none."""
     if not table.natural_key:
         return {}
-    by = (table.partition_by, F.xxhash64(*table.natural_key))
-    repeated = _keep_good(frame).groupBy(*by).count()
-    counted = repeated.where("count > 1").groupBy(table.partition_by).agg(F.sum(F.col("count") - 1))
+    repeated = _keep_good(frame).groupBy(_NUMBER, F.xxhash64(*table.natural_key)).count()
+    counted = repeated.where("count > 1").groupBy(_NUMBER).agg(F.sum(F.col("count") - 1))
     return {row[0]: row[1] for row in counted.collect()}
 
 
-def _find_fields_seen(frame: DataFrame, table: Table) -> dict[Any, frozenset[str]] | None:
-    """Fields of any good record, by partition value; None if none was parsed."""
+def _find_fields_seen(frame: DataFrame) -> dict[int, frozenset[str]] | None:
+    """Fields of any good record, by partition number; None if none was parsed."""
     if FIELDS_SEEN not in frame.columns:
         return None
-    combinations = _keep_good(frame).select(table.partition_by, FIELDS_SEEN).distinct()
+    combinations = _keep_good(frame).select(_NUMBER, FIELDS_SEEN).distinct()
     names = F.explode(F.split(FIELDS_SEEN, FIELD_SEPARATOR)).alias("name")
     seen = (
-        combinations.select(table.partition_by, names)
+        combinations.select(_NUMBER, names)
         .where("name <> ''")
-        .groupBy(table.partition_by)
+        .groupBy(_NUMBER)
         .agg(F.collect_set("name"))
     )
     return {row[0]: frozenset(row[1]) for row in seen.collect()}

@@ -1,7 +1,6 @@
 """The part of a partition's measures that later partitions are compared with."""
 
-import datetime as dt
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,11 +32,3 @@ class PartitionProfile:
         """The inverse of `to_json`."""
         histograms = {name: tuple(counts) for name, counts in values["h"].items()}
         return cls(values["r"], dict(values["n"]), histograms)
-
-
-def find_peer_group(key: str) -> Hashable:
-    """What makes partitions comparable for row counts: the weekday of a day's or hour's key."""
-    try:
-        return dt.datetime.fromisoformat(key).weekday()
-    except ValueError:
-        return None

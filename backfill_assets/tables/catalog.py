@@ -1,10 +1,30 @@
-"""All tables of the project, in the order in which data flows."""
+"""All tables of the project: those that the modules of this package declare."""
 
+import importlib
+import pkgutil
+
+import backfill_assets.tables as declared
 from backfill_assets.errors import TableError
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
 
-TABLES: tuple[Table, ...] = (RAW_FLIGHTS, STAGING_FLIGHTS, CARRIER_DELAYS)
+LAYERS = ("raw", "staging", "features")
+"""In the order in which data flows."""
+
+
+def _find_tables() -> tuple[Table, ...]:
+    modules = sorted(one.name for one in pkgutil.iter_modules(declared.__path__))
+    found = dict.fromkeys(
+        value
+        for name in modules
+        if f"{declared.__name__}.{name}" != __name__
+        for value in vars(importlib.import_module(f"{declared.__name__}.{name}")).values()
+        if isinstance(value, Table)
+    )
+    return tuple(sorted(found, key=lambda table: LAYERS.index(table.layer)))
+
+
+TABLES: tuple[Table, ...] = _find_tables()
+"""By layer, then by module."""
 
 
 def select_tables(keys: str | None) -> tuple[Table, ...]:

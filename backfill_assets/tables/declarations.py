@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from backfill_assets.tables.grains import DAYS, Grain, Hourly
 from backfill_assets.tables.rules import Rule
 
 
@@ -29,8 +30,11 @@ class Table:
     Attributes:
         layer: `raw`, `staging` or `features`.
         name: table name within the layer.
-        partition_by: the column whose values decide the partition; one folder a value.
+        partition_by: the column whose values decide the partition.
         columns: in the order in which they are stored.
+        grain: which of these values make one partition.
+        folder_by: a DATE column, the day of `partition_by`, with a folder a day; whatever computes
+            the rows need not set it. None for a folder for each value of `partition_by`.
         natural_key: columns that together identify a row; empty where rows may repeat.
         rules: what a partition must meet to be published.
         empty: whether a partition whose source became empty is published empty, or withheld.
@@ -40,6 +44,8 @@ class Table:
     name: str
     partition_by: str
     columns: tuple[Column, ...]
+    grain: Grain = DAYS
+    folder_by: str | None = None
     natural_key: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     empty: Literal["publish", "withhold"] = "publish"
@@ -49,9 +55,27 @@ class Table:
         names = tuple(column.name for column in self.columns)
         object.__setattr__(self, "column_names", names)
         required_names = {column.name for column in self.columns if not column.nullable}
-        for name in (self.partition_by, *self.natural_key):
+        for name in (self.partition_by, self.folder_column, *self.natural_key):
             if name not in required_names:
                 raise ValueError(f"{self.key}: `{name}` must be a declared, required column")
+        types = {column.name: column.type for column in self.columns}
+        if types[self.partition_by] not in self.grain.column_types:
+            raise ValueError(
+                f"{self.key}: `{self.partition_by}` must be {self.grain.column_types[0]}, "
+                f"to be partitioned by {self.grain}"
+            )
+        by_the_hour = isinstance(self.grain, Hourly)
+        if by_the_hour != (self.folder_by is not None) or (
+            by_the_hour and types[self.folder_column] != "DATE"
+        ):
+            raise ValueError(
+                f"{self.key}: `folder_by` is the DATE column of an hourly table, and of no other"
+            )
+
+    @property
+    def folder_column(self) -> str:
+        """The column of which each value is a folder."""
+        return self.folder_by or self.partition_by
 
     @property
     def key(self) -> str:

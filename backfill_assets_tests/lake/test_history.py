@@ -18,7 +18,7 @@ from backfill_assets.lake.history import (
     find_latest_publishes,
     read_commits,
     read_version,
-    sum_bytes,
+    sum_folder_bytes,
 )
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets_tests.lake.readings import READINGS
@@ -60,7 +60,7 @@ def test_bytes_are_summed_per_partition(warehouse: Warehouse) -> None:
         day: sum(path.stat().st_size for path in Path(warehouse.uri(READINGS)).glob(f"day={day}/*"))
         for day in ("2013-01-01", "2013-01-02")
     }
-    assert sum_bytes(warehouse, READINGS, version=2) == sizes
+    assert sum_folder_bytes(warehouse, READINGS, version=2) == sizes
 
 
 def test_commits_come_newest_first_and_foreign_ones_without_record(warehouse: Warehouse) -> None:

@@ -4,12 +4,15 @@ import datetime as dt
 import gzip
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from backfill_assets.errors import LandingError
-from backfill_assets.lake.landing import Landing, LandingListing, find_broken_files
+from backfill_assets.lake.json_landing import JsonFolders, JsonListing
+from backfill_assets.lake.slices import Partition
+from backfill_assets_tests.conftest import build_days
 
 NEW_YEAR = dt.date(2013, 1, 1)
 DAYS = [NEW_YEAR + dt.timedelta(days=n) for n in range(3)]
@@ -22,12 +25,16 @@ def land(root: Path, day: dt.date, name: str, content: bytes = b'{"id":1}\n') ->
     return path
 
 
-def list_events(root: Path, days: list[dt.date] = DAYS) -> LandingListing:
-    return Landing(str(root), "events").list_files(days)
+def list_events(root: Path, days: Sequence[dt.date] = DAYS) -> JsonListing:
+    return JsonFolders(str(root), "events").list_files(build(days))
 
 
-def list_names(listing: LandingListing) -> list[tuple[dt.date, str]]:
-    return [(file.day, Path(file.uri).name) for file in listing.files]
+def build(days: Sequence[dt.date]) -> list[Partition]:
+    return [one for day in days for one in build_days(day.isoformat())]
+
+
+def list_names(listing: JsonListing) -> list[tuple[dt.date, str]]:
+    return [(dt.date.fromisoformat(day.key), Path(file.uri).name) for day, file in listing.files]
 
 
 def test_files_are_listed_by_the_day_of_their_folder(tmp_path: Path) -> None:
@@ -43,7 +50,7 @@ def test_files_are_listed_by_the_day_of_their_folder(tmp_path: Path) -> None:
 
 def test_listed_uris_sizes_and_times_are_those_of_the_files(tmp_path: Path) -> None:
     path = land(tmp_path, NEW_YEAR, "a.json", b"12345")
-    (file,) = list_events(tmp_path).files
+    ((_, file),) = list_events(tmp_path).files
     assert (file.uri, file.size) == (str(path), 5)
     assert file.modified_ns == path.stat().st_mtime_ns
 
@@ -67,20 +74,20 @@ def test_hidden_unfinished_and_other_files_are_not_data(tmp_path: Path, name: st
     assert list_names(list_events(tmp_path)) == [(NEW_YEAR, "data.json")]
 
 
-def test_days_without_files_are_named(tmp_path: Path) -> None:
+def test_partitions_without_files_are_named(tmp_path: Path) -> None:
     land(tmp_path, DAYS[1], "a.json")
     land(tmp_path, DAYS[2], "_SUCCESS")
-    assert list_events(tmp_path).days_without_files == (DAYS[0], DAYS[2])
+    assert list_events(tmp_path).missing == tuple(build([DAYS[0], DAYS[2]]))
 
 
 def test_landing_zone_that_does_not_exist_is_empty(tmp_path: Path) -> None:
     listing = list_events(tmp_path / "nowhere")
-    assert (listing.files, listing.days_without_files) == ((), tuple(DAYS))
+    assert (listing.files, listing.missing) == ((), tuple(build(DAYS)))
 
 
 def test_unknown_file_system_is_refused() -> None:
     with pytest.raises(LandingError, match="can't open the landing zone ftp://host/x"):
-        Landing("ftp://host/x", "events").list_files(DAYS)
+        JsonFolders("ftp://host/x", "events").list_files(build(DAYS))
 
 
 def test_fingerprint_changes_when_a_file_is_rewritten(tmp_path: Path) -> None:
@@ -110,9 +117,9 @@ def test_part_of_a_listing_knows_only_its_days(tmp_path: Path) -> None:
     for day in DAYS[:2]:
         land(tmp_path, day, "a.json")
     listing = list_events(tmp_path)
-    part = listing.restrict([DAYS[1], DAYS[2]])
+    part = listing.restrict(build(DAYS[1:]))
     assert part == list_events(tmp_path, DAYS[1:])
-    assert part.days_without_files == (DAYS[2],)
+    assert part.missing == tuple(build(DAYS[2:]))
     land(tmp_path, DAYS[0], "late.json")
     part.check_unchanged()
 
@@ -128,7 +135,7 @@ def test_changed_files_fail_the_check_with_their_day(tmp_path: Path, change: str
         case "added":
             land(tmp_path, DAYS[1], "late.json")
         case "removed":
-            Path(listing.files[1].uri).unlink()
+            Path(listing.files[1][1].uri).unlink()
     with pytest.raises(LandingError, match="files of 2013-01-02 changed") as caught:
         listing.check_unchanged()
     assert "\n" not in str(caught.value)
@@ -141,8 +148,8 @@ def test_only_broken_gzip_files_are_found(tmp_path: Path) -> None:
     land(tmp_path, DAYS[1], "truncated.json.gz", content[:-5])
     land(tmp_path, DAYS[1], "flipped.json.gz", content[:20] + b"\xff\xff" + content[22:])
     land(tmp_path, DAYS[2], "unpacked.json.gz", b'{"id":1}\n')
-    broken = find_broken_files(list_events(tmp_path))
-    assert [(file.day, Path(file.uri).name) for file in broken] == [
+    broken = list_events(tmp_path).find_broken("no file is named")
+    assert [(dt.date.fromisoformat(day.key), Path(name).name) for day, name in broken] == [
         (DAYS[1], "flipped.json.gz"),
         (DAYS[1], "truncated.json.gz"),
         (DAYS[2], "unpacked.json.gz"),

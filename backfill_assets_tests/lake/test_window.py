@@ -1,6 +1,5 @@
 """A step reads its window of the inputs as they were when it began, and nothing else."""
 
-import datetime as dt
 import gzip
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from backfill_assets.errors import LandingError
-from backfill_assets.lake.landing import Landing
+from backfill_assets.lake.json_landing import JsonFolders
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
@@ -34,16 +33,15 @@ def build_window(
     partitions: tuple[Partition, ...],
     *,
     version: int = 0,
-    landing: Landing | None = None,
+    landing: JsonFolders | None = None,
 ) -> Window:
-    days: list[dt.date] = [one.slice.start for one in partitions]  # type: ignore[misc]
     return Window(
         spark=spark,
         warehouse=warehouse,
         table=READINGS,
         partitions=partitions,
         versions={READINGS.key: version},
-        listing=landing.list_files(days) if landing else None,
+        listing=landing.list_files(partitions) if landing else None,
     )
 
 
@@ -55,11 +53,11 @@ def version(spark: SparkSession, warehouse: Warehouse) -> int:
 
 
 @pytest.fixture
-def landing(tmp_path: Path) -> Landing:
-    return Landing(str(tmp_path / "landing"), "events")
+def landing(tmp_path: Path) -> JsonFolders:
+    return JsonFolders(str(tmp_path / "landing"), "events")
 
 
-def land(landing: Landing, day: str, name: str, content: bytes) -> None:
+def land(landing: JsonFolders, day: str, name: str, content: bytes) -> None:
     year, month, of_month = day.split("-")
     folder = Path(
         landing.root, landing.dataset, f"year={year}", f"month={month}", f"day={of_month}"
@@ -106,7 +104,7 @@ def test_keep_drops_rows_of_other_partitions(spark: SparkSession, warehouse: War
 
 
 def test_landed_lines_come_with_day_and_file(
-    spark: SparkSession, warehouse: Warehouse, landing: Landing
+    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
 ) -> None:
     land(landing, "2013-01-01", "a.json", b'{"id":1}\n\n  \n{"id":2}')
     land(landing, "2013-01-02", "b.json.gz", gzip.compress(b'{"id":3}\n'))
@@ -120,7 +118,7 @@ def test_landed_lines_come_with_day_and_file(
 
 
 def test_files_that_landed_after_the_listing_are_not_read(
-    spark: SparkSession, warehouse: Warehouse, landing: Landing
+    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
 ) -> None:
     land(landing, "2013-01-01", "a.json", b'{"id":1}\n')
     window = build_window(spark, warehouse, WEEK, landing=landing)
@@ -129,14 +127,14 @@ def test_files_that_landed_after_the_listing_are_not_read(
 
 
 def test_landing_without_files_is_an_empty_frame(
-    spark: SparkSession, warehouse: Warehouse, landing: Landing
+    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
 ) -> None:
     lines = build_window(spark, warehouse, WEEK, landing=landing).read_landing()
     assertDataFrameEqual(lines, spark.createDataFrame([], LANDING_SCHEMA))
 
 
 def test_truncated_file_fails_instead_of_losing_lines(
-    spark: SparkSession, warehouse: Warehouse, landing: Landing
+    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
 ) -> None:
     land(landing, "2013-01-01", "a.json.gz", gzip.compress(b'{"id":1}\n' * 9000, mtime=0)[:-9])
     window = build_window(spark, warehouse, WEEK, landing=landing)
@@ -147,12 +145,12 @@ def test_truncated_file_fails_instead_of_losing_lines(
 def test_table_without_landing_zone_has_none_to_read(
     spark: SparkSession, warehouse: Warehouse
 ) -> None:
-    with pytest.raises(LandingError, match="declares no landing zone"):
+    with pytest.raises(LandingError, match="declares no JSON landing"):
         build_window(spark, warehouse, WEEK).read_landing()
 
 
 def test_landed_lines_are_counted_by_partition(
-    spark: SparkSession, warehouse: Warehouse, landing: Landing
+    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
 ) -> None:
     land(landing, "2013-01-01", "a.json", b'{"id":1}\nnot JSON\n\n')
     land(landing, "2013-01-01", "b.json.gz", gzip.compress(b'{"id":3}\n'))
@@ -167,7 +165,7 @@ def test_input_rows_are_counted_over_each_partitions_own_window(
     window = build_window(spark, warehouse, (*WEEK[:2], WEEK[6]), version=version)
     overwrite_readings(spark, warehouse, WEEK, [])
     assert window.count_input(READINGS) == {"2013-01-01": 2, "2013-01-02": 2, "2013-01-07": 2}
-    assert window.count_input(READINGS, days_before=2) == {
+    assert window.count_input(READINGS, before=2) == {
         "2013-01-01": 2,
         "2013-01-02": 4,
         "2013-01-07": 6,
@@ -182,7 +180,7 @@ def test_file_names_are_names_and_no_patterns(
     names = ["a*.json", "ab.json", "a[1].json", "a{1,2}.json", "a b+c.json", "a?.json"]
     for name in names:
         (folder / name).write_text(f'"{name}"\n\t\n')
-    landing = Landing(str(tmp_path / "zone"), "flights")
+    landing = JsonFolders(str(tmp_path / "zone"), "flights")
     window = build_window(spark, warehouse, WEEK[:1], landing=landing)
     rows = window.read_landing().collect()
     prefix = "flights/year=2013/month=01/day=01/"

@@ -15,6 +15,7 @@ from backfill_assets.publishing.publish import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.tables.flights import FLIGHT_FIELDS, RAW_FLIGHTS
+from backfill_assets.tables.landings import JsonLanding
 from backfill_assets.transforms.raw_flights import build_raw_flights
 
 
@@ -27,8 +28,7 @@ def _build_raw(window: Window) -> DataFrame:
 RAW_RECIPE = Recipe(
     table=RAW_FLIGHTS,
     compute=_build_raw,
-    landing="flights",
-    landing_fields=FLIGHT_FIELDS,
+    landing=JsonLanding("flights", FLIGHT_FIELDS),
     count_source=Window.count_landing,
 )
 

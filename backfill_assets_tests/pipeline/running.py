@@ -33,13 +33,15 @@ from backfill_assets.lake.history import (
     read_commits,
     read_version,
 )
+from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.partitions import build_daily_partitions, days
+from backfill_assets.partitions import find_partitions_def
 from backfill_assets.quality.judging import Check
 from backfill_assets.quality.readback import read_back
 from backfill_assets.resources import build_resources
 from backfill_assets.sensors import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.settings import Settings
+from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets_tests.commands import PROJECT
@@ -160,8 +162,9 @@ class Pipeline:
     def find_days(self, key: str, status: str) -> list[str]:
         """Partitions that the instance shows as MATERIALIZED or FAILED."""
         asset_key = AssetKey.from_user_string(key)
-        keys = days.get_partition_keys()
-        found = self.instance.get_status_by_partition(asset_key, keys, days) or {}
+        partitions_def = find_partitions_def(find_table(key))
+        keys = partitions_def.get_partition_keys()
+        found = self.instance.get_status_by_partition(asset_key, keys, partitions_def) or {}
         return [day for day, one in found.items() if one is not None and one.value == status]
 
     def read_evaluations(self, run: FinishedRun) -> list[AssetCheckEvaluation]:
@@ -187,7 +190,7 @@ class Pipeline:
 
     def read_contents_checksums(self, table: Table) -> dict[str, str]:
         """What an independent reader finds in each partition."""
-        partitions = build_daily_partitions(sorted(count_rows(self.warehouse, table)))
+        partitions = build_partitions(table, sorted(count_rows(self.warehouse, table)))
         version = read_version(self.warehouse, table)
         found = read_back(self.warehouse, table, partitions, version=version)
         return {key: one.checksum for key, one in found.items()}

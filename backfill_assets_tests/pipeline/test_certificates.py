@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.errors import LandingError
-from backfill_assets.partitions import build_daily_partitions
+from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.proof.certificates import Certificate, find_certificates, locate_certificate
 from backfill_assets.proof.pages import render_certificate, render_verification
 from backfill_assets.proof.verification import VerifiedLine, verify_certificate
@@ -34,7 +34,7 @@ def run_with_a_bad_day(pipeline: Pipeline) -> FinishedRun:
 
 
 def verify(pipeline: Pipeline, certificate: Certificate) -> list[VerifiedLine]:
-    partitions = build_daily_partitions(certificate.published)
+    partitions = build_partitions(RAW_FLIGHTS, certificate.published)
     return verify_certificate(pipeline.warehouse, RAW_FLIGHTS, certificate, partitions)
 
 

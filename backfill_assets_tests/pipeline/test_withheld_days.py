@@ -109,8 +109,8 @@ def test_raw_message_lists_each_bad_day_and_ends_with_the_commands_that_go_on(
     headline, truncated, broken, go_on, *commands = story.raw_run.message.split("\n")
     assert headline == ("raw/flights: withheld 2 of 14 partitions (the other 12 are published):")
     assert truncated.strip() == (
-        "2013-01-05: partition_is_complete: files_decompress "
-        "(flights/year=2013/month=01/day=05/flights.json.gz can't be decompressed)"
+        "2013-01-05: partition_is_complete: files_are_readable "
+        "(flights/year=2013/month=01/day=05/flights.json.gz can't be read)"
     )
     assert broken.strip() == (
         "2013-01-13: partition_is_valid: rejects = 0.04 (at most 0.01 of the records)"
@@ -170,7 +170,7 @@ def test_rejects_are_quarantined_with_reason_file_and_line(story: Story) -> None
         (
             TRUNCATED,
             "flights/year=2013/month=01/day=05/flights.json.gz",
-            "the file can't be decompressed",
+            "the file can't be read",
             None,
         ),
         (BROKEN_LINES, broken, no_object, "{"),

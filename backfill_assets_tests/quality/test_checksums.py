@@ -15,6 +15,7 @@ from backfill_assets.quality.checksums import (
     format_checksum,
 )
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required
+from backfill_assets.tables.grains import Buckets
 from backfill_assets_tests.quality.xxh64 import hash_bytes
 
 TYPES = {
@@ -34,6 +35,7 @@ MEASUREMENTS = Table(
     layer="raw",
     name="measurements",
     partition_by="id",
+    grain=Buckets(1, 1000),
     columns=(
         required("id", "INT", "Row number"),
         *(Column(name, type_, name) for name, type_ in TYPES.items()),
@@ -238,6 +240,7 @@ def test_sums_wrap_at_64_bits() -> None:
 @pytest.mark.usefixtures("spark")
 def test_type_without_canonical_form_is_refused() -> None:
     amount = Column("amount", "DECIMAL(10,2)", "Amount")
-    table = Table("raw", "payments", "id", (required("id", "INT", "Number"), amount))
+    columns = (required("id", "INT", "Number"), amount)
+    table = Table("raw", "payments", "id", columns, grain=Buckets(1, 1000))
     with pytest.raises(TypeError, match=r"DECIMAL\(10,2\) of column amount"):
         build_row_hash(table)

@@ -28,6 +28,7 @@ from backfill_assets.quality.checksums import build_checksum_parts, build_row_ha
 from backfill_assets.quality.measures import measure_partitions
 from backfill_assets.quality.readback import UNREADABLE, ReadBack, read_back
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required
+from backfill_assets.tables.grains import HOURS, Buckets
 from backfill_assets_tests.conftest import build_days
 
 WEEK = build_days("2013-01-01", 7)
@@ -67,6 +68,8 @@ POOLS: dict[str, tuple[str, list[Any]]] = {
     ),
     "code": ("STRING", ["JFK", "LGA", "jfk", "4 byte 8 byte 12byte 32byte 36byte"]),
 }
+NUMBERS = Buckets(1, 10_000)
+DAY = dt.date(2013, 1, 1)
 EVERYTHING = Table(
     layer="raw",
     name="everything",
@@ -82,6 +85,7 @@ EVENTS = Table(
     name="events",
     partition_by="part",
     columns=(required("part", "INT", "Part"), Column("code", "STRING", "Code")),
+    grain=NUMBERS,
 )
 PROVENANCE = Provenance(run_id="run-1", code_version="code-1", input_versions={})
 
@@ -209,10 +213,26 @@ def test_each_value_has_the_hash_that_spark_gives_it(
 def test_hours_and_numbers_are_partitions_too(
     spark: SparkSession, warehouse: Warehouse, type_: str, starts: list[Any], width: Any
 ) -> None:
-    columns = (required("Part", type_, "Part"), Column("code", "STRING", "Code"))
-    table = Table("raw", "other", "Part", columns)
+    by_the_hour = type_ == "TIMESTAMP"
+    columns = (
+        required("Part", type_, "Part"),
+        Column("code", "STRING", "Code"),
+        required("day", "DATE", "Day"),
+    )
+    table = Table(
+        "raw",
+        "other",
+        "Part",
+        columns if by_the_hour else columns[:2],
+        grain=HOURS if by_the_hour else NUMBERS,
+        folder_by="day" if by_the_hour else None,
+    )
     partitions = [Partition(str(start), Slice(start, start + width)) for start in starts]
-    rows = [{"Part": start, "code": code} for start in starts for code in (str(start), None, "x")]
+    rows = [
+        {"Part": start, "code": code, "day": DAY}
+        for start in starts
+        for code in (str(start), None, "x")
+    ]
     version = publish(spark, warehouse, table, partitions, rows)
     found = read_back(warehouse, table, partitions[::-1], version=version)
     assert list(found) == [one.key for one in partitions[::-1]]
@@ -303,7 +323,7 @@ def test_columns_missing_in_old_files_are_null_and_undeclared_ones_ignored(
     version = events.open(EVENTS).version()
     assert read_back(events, EVENTS, parts, version=version) == before
     columns = (*EVENTS.columns, Column("extra", "DOUBLE", "Extra"))
-    wider = Table(EVENTS.layer, EVENTS.name, EVENTS.partition_by, columns)
+    wider = Table(EVENTS.layer, EVENTS.name, EVENTS.partition_by, columns, grain=NUMBERS)
     frame = read_table(spark, events, wider, version=version)
     found = read_back(events, wider, parts, version=version)
     assert found == measure_with_spark(frame, wider, parts) != before
@@ -322,7 +342,8 @@ def test_no_partitions_are_nothing_to_read(warehouse: Warehouse) -> None:
 
 def test_type_without_canonical_form_is_refused(warehouse: Warehouse) -> None:
     amount = Column("amount", "DECIMAL(10,2)", "Amount")
-    table = Table("raw", "payments", "part", (required("part", "INT", "Part"), amount))
+    columns = (required("part", "INT", "Part"), amount)
+    table = Table("raw", "payments", "part", columns, grain=NUMBERS)
     with pytest.raises(TypeError, match=r"DECIMAL\(10,2\) of column amount"):
         read_back(warehouse, table, build_parts(0), version=0)
 

@@ -14,6 +14,7 @@ from backfill_assets.quality.comparison import RowChanges
 from backfill_assets.quality.contents import Contents, read_contents
 from backfill_assets.quality.rows import find_arrow_type
 from backfill_assets.tables.declarations import Column, Table, required
+from backfill_assets.tables.grains import Buckets
 from backfill_assets.tables.rules import Drift
 from backfill_assets_tests.conftest import build_days
 
@@ -42,6 +43,7 @@ EVENTS = Table(
     name="events",
     partition_by="part",
     columns=(required("part", "INT", "Part"), Column("code", "STRING", "Code")),
+    grain=Buckets(1, 10_000),
 )
 EVENTS_BY_CODE = replace(
     EVENTS, columns=(EVENTS.columns[0], required("code", "STRING", "Code")), natural_key=("code",)

@@ -25,7 +25,7 @@ def test_partition_and_key_columns_must_be_declared_and_required(
     partition_by: str, natural_key: tuple[str, ...]
 ) -> None:
     with pytest.raises(ValueError, match=r"raw/readings: .* must be a declared, required column"):
-        Table("raw", "readings", partition_by, (DAY, VALUE), natural_key)
+        Table("raw", "readings", partition_by, (DAY, VALUE), natural_key=natural_key)
 
 
 def test_ddl_without_constraints_has_names_and_types_only() -> None:

@@ -1,0 +1,48 @@
+"""Orders, in buckets of their key: raw/orders → staging/orders → features/customer_orders."""
+
+from pyspark.sql import DataFrame
+
+from backfill_assets.lake.window import Window
+from backfill_assets.table_assets import Upstream, table_asset
+from backfill_assets.tables.landings import ParquetLanding
+from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
+from backfill_assets.transforms.customer_orders import build_customer_orders
+from backfill_assets.transforms.raw_orders import build_raw_orders
+from backfill_assets.transforms.staging_orders import build_staging_orders
+
+_LANDING = ParquetLanding("orders", keys=(("orders", "o_orderkey"), ("lineitem", "l_orderkey")))
+
+
+@table_asset(RAW_ORDERS, landing=_LANDING, count_source=Window.count_landing)
+def raw_orders(window: Window) -> DataFrame:
+    """One row per landed record, an order or one of its lines; a partition is a bucket of keys.
+
+    Everything that landed, typed; nothing is dropped, joined or deduplicated.
+    """
+    return build_raw_orders(window.read_parquet("orders"), window.read_parquet("lineitem"))
+
+
+@table_asset(
+    STAGING_ORDERS,
+    inputs=[Upstream(RAW_ORDERS)],
+    count_source=lambda window: window.count_input(RAW_ORDERS),
+)
+def staging_orders(window: Window) -> DataFrame:
+    """One row per order with its lines summed up; a partition is a bucket of keys.
+
+    A record that landed twice counts once. A line without its order holds the bucket back.
+    """
+    return build_staging_orders(window.read(RAW_ORDERS, column="order_bucket"))
+
+
+@table_asset(
+    CUSTOMER_ORDERS,
+    inputs=[Upstream(STAGING_ORDERS)],
+    count_source=lambda window: window.count_input(STAGING_ORDERS),
+)
+def customer_orders(window: Window) -> DataFrame:
+    """One row per customer and bucket of keys in which the customer ordered.
+
+    Counts, sums, days of the first and the last order, and shares of lines late or sent back.
+    """
+    return build_customer_orders(window.read(STAGING_ORDERS, column="order_bucket"))

@@ -1,0 +1,24 @@
+"""The number of a row's partition, as `tables.grains` counts them, in Spark."""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from backfill_assets.tables.grains import Buckets, Daily, Grain, Hourly
+
+
+def build_number(grain: Grain, column: str) -> Column:
+    """BIGINT: the number of the partition that holds the value of `column`.
+
+    Args:
+        grain: of the partitions.
+        column: DATE, TIMESTAMP or BIGINT, as the grain takes.
+    """
+    value = F.col(column)
+    match grain:
+        case Daily():
+            return F.unix_date(value).cast("bigint")
+        case Hourly():
+            return F.floor(F.unix_seconds(value) / F.lit(3600))
+        case Buckets(step=step):
+            # Integers all the way: a double has no room for large keys.
+            return F.call_function("div", value - F.pmod(value, F.lit(step)), F.lit(step))

@@ -1,0 +1,232 @@
+"""Parquet files in the landing zone, whose footers say which integer keys they hold."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from backfill_assets.errors import LandingError
+from backfill_assets.lake.landing import (
+    LandingFile,
+    compute_fingerprint,
+    is_data_file,
+    open_landing_zone,
+    refuse_changes,
+    relative_name,
+)
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.uris import join_uri
+from backfill_assets.tables.grains import Buckets
+
+_SUFFIXES = (".parquet",)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A part of a file: the smallest and the largest key in it, and its bytes."""
+
+    smallest: int
+    largest: int
+    bytes: int
+
+    def overlaps(self, partition: Partition) -> bool:
+        """Whether it may hold a key of the partition."""
+        start, end = partition.slice.start, partition.slice.end
+        return self.smallest < end and start <= self.largest  # type: ignore[operator]
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """A file, the kind of records in it, and its parts."""
+
+    name: str
+    file: LandingFile
+    row_groups: tuple[RowGroup, ...]
+
+    def overlaps(self, partition: Partition) -> bool:
+        """Whether it may hold a key of the partition."""
+        return any(one.overlaps(partition) for one in self.row_groups)
+
+
+@dataclass(frozen=True)
+class ParquetFolders:
+    """The folders `<root>/<dataset>/<name>/` with Parquet files.
+
+    Attributes:
+        root: of the landing zone.
+        dataset: a folder below it.
+        keys: name of each kind of file, and its key column.
+        grain: of the table that is computed from them.
+    """
+
+    root: str
+    dataset: str
+    keys: tuple[tuple[str, str], ...]
+    grain: Buckets
+
+    def list_files(self, partitions: Iterable[Partition]) -> "ParquetListing":
+        """Lists all files, and reads their footers.
+
+        Raises:
+            LandingError: if a footer can't be read or lacks what it takes, or if a key lies outside
+                of the key space: no partition would ever hold it.
+        """
+        files = [
+            self._read_footer(name, key, file)
+            for name, key in self.keys
+            for file in self.list_names(name)
+        ]
+        for one in files:
+            for group in one.row_groups:
+                if group.smallest < 0 or group.largest >= self.grain.space:
+                    raise LandingError(
+                        f"{relative_name(one.file.uri, self.root)} holds keys from "
+                        f"{group.smallest} to {group.largest}, outside of the key space 0 to "
+                        f"{self.grain.space - 1}, so no partition would hold them: nothing was "
+                        "written; set a larger key space, then run again"
+                    )
+        wanted = sorted(set(partitions), key=lambda one: one.slice.start)  # type: ignore[arg-type,return-value]
+        return ParquetListing(self, tuple(wanted), tuple(files))
+
+    def list_names(self, name: str) -> list[LandingFile]:
+        """The files of one kind, by name."""
+        filesystem, base = open_landing_zone(join_uri(self.root, self.dataset, name))
+        found = filesystem.get_file_info(
+            fs.FileSelector(base, recursive=False, allow_not_found=True)
+        )
+        return sorted(
+            LandingFile(
+                join_uri(self.root, self.dataset, name, info.path[len(base) + 1 :]),
+                size=info.size,
+                modified_ns=info.mtime_ns or 0,
+            )
+            for info in found
+            if is_data_file(info, _SUFFIXES)
+        )
+
+    def _read_footer(self, name: str, key: str, file: LandingFile) -> ParquetFile:
+        where = relative_name(file.uri, self.root)
+        filesystem, path = open_landing_zone(file.uri)
+        try:
+            footer = pq.read_metadata(path, filesystem=filesystem)
+        except (OSError, pa.ArrowException) as error:
+            raise LandingError(f"{where} can't be read as Parquet: land it again") from error
+        if key not in footer.schema.names:
+            raise LandingError(f"{where} has no column {key}: land it as it was declared")
+        at = footer.schema.names.index(key)
+        groups: list[RowGroup] = []
+        for number in range(footer.num_row_groups):
+            group = footer.row_group(number)
+            statistics = group.column(at).statistics
+            if group.num_rows and (statistics is None or not statistics.has_min_max):
+                raise LandingError(
+                    f"{where} lacks the statistics that say which {key} it holds: "
+                    "write it with statistics"
+                )
+            if group.num_rows:
+                groups.append(RowGroup(statistics.min, statistics.max, group.total_byte_size))
+        return ParquetFile(name, file, tuple(groups))
+
+
+@dataclass(frozen=True)
+class ParquetListing:
+    """A `Listing` of Parquet files; `files` are all that are there, in the order of their names."""
+
+    folders: ParquetFolders
+    partitions: tuple[Partition, ...]
+    files: tuple[ParquetFile, ...]
+
+    @property
+    def dataset(self) -> str:
+        """Its folder below the root."""
+        return self.folders.dataset
+
+    @property
+    def missing(self) -> tuple[Partition, ...]:
+        """Listed partitions above the largest key: a sequence has not come so far."""
+        largest = self.largest_key
+        return tuple(
+            one
+            for one in self.partitions
+            if largest is None or one.slice.start > largest  # type: ignore[operator]
+        )
+
+    @cached_property
+    def largest_key(self) -> int | None:
+        """Of all files; None if there are none."""
+        return max((group.largest for one in self.files for group in one.row_groups), default=None)
+
+    def find_uris(self, name: str) -> list[str]:
+        """Files of one kind that may hold keys of the partitions."""
+        return [one.file.uri for one in self._overlapping if one.name == name]
+
+    def restrict(self, partitions: Collection[Partition]) -> "ParquetListing":
+        """The part of the listing that is about `partitions`."""
+        kept = set(partitions)
+        return replace(self, partitions=tuple(one for one in self.partitions if one in kept))
+
+    def fingerprint(self) -> str:
+        """Of the files that may hold keys of the partitions."""
+        return compute_fingerprint((one.file for one in self._overlapping), self.folders.root)
+
+    def measure_bytes(self) -> Mapping[str, int]:
+        """By partition key: each part of a file, shared evenly among all buckets that it spans."""
+        step = self.folders.grain.step
+        sizes = dict.fromkeys((one.key for one in self.partitions), 0)
+        for group in (group for one in self.files for group in one.row_groups):
+            share = group.bytes // (group.largest // step - group.smallest // step + 1)
+            for partition in self.partitions:
+                if group.overlaps(partition):
+                    sizes[partition.key] += share
+        return sizes
+
+    def check_unchanged(self) -> None:
+        """Lists again and compares, for after the files have been read.
+
+        Raises:
+            LandingError: if a file with keys of the partitions was rewritten or vanished, or if any
+                appeared.
+        """
+        now = {file for name, _ in self.folders.keys for file in self.folders.list_names(name)}
+        known = {one.file for one in self.files}
+        gone = {
+            one.key
+            for one in self.partitions
+            for file in self.files
+            if file.file not in now and file.overlaps(one)
+        }
+        refuse_changes(gone or {one.key for one in self.partitions if now - known})
+
+    def find_broken(self, error: str) -> list[tuple[Partition, str]]:
+        """The partitions that a file which can't be read may hold keys of."""
+        broken = [one for one in self._overlapping if _is_broken(one.file)]
+        if not broken:
+            broken = [one for one in self._overlapping if one.file.uri in error]
+        return [
+            (partition, relative_name(one.file.uri, self.folders.root))
+            for one in broken
+            for partition in self.partitions
+            if one.overlaps(partition)
+        ]
+
+    @cached_property
+    def _overlapping(self) -> tuple[ParquetFile, ...]:
+        return tuple(
+            one
+            for one in self.files
+            if any(one.overlaps(partition) for partition in self.partitions)
+        )
+
+
+def _is_broken(file: LandingFile) -> bool:
+    filesystem, path = open_landing_zone(file.uri)
+    try:
+        with filesystem.open_input_file(path) as source:
+            for _ in pq.ParquetFile(source).iter_batches():
+                pass
+    except (OSError, pa.ArrowException):
+        return True
+    return False

@@ -1,0 +1,86 @@
+"""Partitions of a table: from keys to slices, to folders, and to the predicate that selects them.
+
+A table's grain says what a partition is; its folders may be coarser, as of hours in daily folders.
+"""
+
+import datetime as dt
+from collections.abc import Iterable
+
+from backfill_assets.lake.slices import Partition, Slice, build_predicate, merge_slices
+from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.grains import Grain, SliceBound
+
+
+def build_partitions(table: Table, keys: Iterable[str]) -> tuple[Partition, ...]:
+    """Keys as partitions of the table, ascending."""
+    starts = sorted(table.grain.find_start(key) for key in keys)  # type: ignore[type-var]
+    return tuple(build_partition(table.grain, start) for start in starts)
+
+
+def build_partition(grain: Grain, start: SliceBound) -> Partition:
+    """The partition that begins with `start`."""
+    return Partition(grain.find_key(start), Slice(start, grain.find_end(start)))
+
+
+def find_folder(table: Table, partition: Partition) -> str:
+    """The folder's value as the log has it, which holds the partition."""
+    start = partition.slice.start
+    if table.folder_by is not None:
+        assert isinstance(start, dt.datetime)
+        return start.date().isoformat()
+    return str(start)
+
+
+def find_partitions_in_folder(table: Table, folder: str) -> tuple[Partition, ...]:
+    """The partitions whose rows are in a folder, ascending."""
+    if table.folder_by is None:
+        return (build_partition(table.grain, table.grain.find_start(folder)),)
+    start = dt.datetime.combine(dt.date.fromisoformat(folder), dt.time(), dt.UTC)
+    hours = (start + dt.timedelta(hours=hour) for hour in range(24))
+    return tuple(build_partition(table.grain, hour) for hour in hours)
+
+
+def build_table_predicate(table: Table, slices: Iterable[Slice]) -> str:
+    """SQL that is true for exactly the table's rows in `slices`, and lets Delta skip other folders.
+
+    Whole days of an hourly table are selected by their folders alone: Delta then replaces them
+    without reading a row.
+
+    Raises:
+        ValueError: if there is no slice.
+    """
+    merged = merge_slices(slices)
+    if table.folder_by is None:
+        return build_predicate(table.partition_by, merged)
+    days = [_cover_days(one) for one in merged]
+    whole = all(
+        (one.start, one.end) == (_find_midnight(day.start), _find_midnight(day.end))
+        for one, day in zip(merged, days, strict=True)
+    )
+    by_folder = build_predicate(table.folder_by, days)
+    if whole:
+        return by_folder
+    return f"({by_folder}) AND ({build_predicate(table.partition_by, merged)})"
+
+
+def build_folder_predicate(table: Table, slices: Iterable[Slice]) -> str:
+    """SQL over the folder column alone that is true for every folder with rows in `slices`.
+
+    Raises:
+        ValueError: if there is no slice.
+    """
+    if table.folder_by is None:
+        return build_predicate(table.partition_by, slices)
+    return build_predicate(table.folder_by, map(_cover_days, slices))
+
+
+def _cover_days(hours: Slice) -> Slice:
+    assert isinstance(hours.start, dt.datetime)
+    assert isinstance(hours.end, dt.datetime)
+    last = (hours.end - dt.timedelta(microseconds=1)).date()
+    return Slice(hours.start.date(), last + dt.timedelta(days=1))
+
+
+def _find_midnight(day: SliceBound) -> dt.datetime:
+    assert isinstance(day, dt.date)
+    return dt.datetime.combine(day, dt.time(), dt.UTC)

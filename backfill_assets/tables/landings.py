@@ -1,0 +1,38 @@
+"""What lands, and how: declarations of the landing zone. Pure data."""
+
+from dataclasses import dataclass
+
+from backfill_assets.tables.declarations import Column
+
+
+@dataclass(frozen=True)
+class JsonLanding:
+    """JSON lines in a folder for each partition, by the day or hour on which the records landed.
+
+    At `<root>/<dataset>/year=YYYY/month=MM/day=DD[/hour=HH]/*.json[.gz]`.
+
+    Attributes:
+        dataset: its folder below the root.
+        fields: what a record may hold.
+    """
+
+    dataset: str
+    fields: tuple[Column, ...] = ()
+
+
+@dataclass(frozen=True)
+class ParquetLanding:
+    """Parquet files with an integer key, in whatever files the source cut them.
+
+    At `<root>/<dataset>/<name>/*.parquet`; their footers say which keys a file holds.
+
+    Attributes:
+        dataset: its folder below the root.
+        keys: name of each kind of file, and its key column, which decides the bucket.
+    """
+
+    dataset: str
+    keys: tuple[tuple[str, str], ...]
+
+
+Landing = JsonLanding | ParquetLanding

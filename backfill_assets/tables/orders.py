@@ -1,0 +1,121 @@
+"""The orders pipeline: what lands of orders and their lines, whole orders, and customers' features.
+
+Partitions are buckets of the order key, a number that the source only counts up.
+"""
+
+from backfill_assets.settings import read_settings
+from backfill_assets.tables.declarations import Column, Table, required
+from backfill_assets.tables.grains import Buckets
+from backfill_assets.tables.rules import Drift, Nulls, Reconciled, RowCount, Values
+
+_settings = read_settings()
+
+ORDER_BUCKETS = Buckets(step=_settings.order_key_step, space=_settings.order_key_space)
+"""Of all tables of the pipeline, so that one run backfills them all."""
+
+ORDER, LINE = "order", "line"
+"""Values of `raw/orders.record`."""
+
+TOTAL_EDGES = (5_000_000, 10_000_000, 15_000_000, 20_000_000, 30_000_000)
+"""Cents: sixths of TPC-H's orders, roughly."""
+
+_BUCKET = required("order_bucket", "BIGINT", "First order key of the bucket that the order is in")
+_ORDER_FIELDS = (
+    Column("customer_key", "BIGINT", "Customer; null for a line"),
+    Column("order_status", "STRING", "F filled, O open, P in part; null for a line"),
+    Column("total_cents", "BIGINT", "Price of the order with discounts and taxes; null for a line"),
+    Column("order_date", "DATE", "Day of the order; null for a line"),
+    Column("order_priority", "STRING", "From 1-URGENT to 5-LOW; null for a line"),
+)
+_LINE_FIELDS = (
+    Column("line_number", "INT", "Position in the order, from 1; null for an order"),
+    Column("part_key", "BIGINT", "Part; null for an order"),
+    Column("supplier_key", "BIGINT", "Supplier; null for an order"),
+    Column("quantity", "DOUBLE", "Units; null for an order"),
+    Column("price_cents", "BIGINT", "Price before discount and tax; null for an order"),
+    Column("discount_percent", "INT", "0 to 100; null for an order"),
+    Column("tax_percent", "INT", "0 to 100; null for an order"),
+    Column("return_flag", "STRING", "R returned, A accepted, N neither; null for an order"),
+    Column("ship_date", "DATE", "Day of shipment; null for an order"),
+    Column("commit_date", "DATE", "Day by which it was promised; null for an order"),
+    Column("receipt_date", "DATE", "Day on which it arrived; null for an order"),
+)
+
+RAW_ORDERS = Table(
+    layer="raw",
+    name="orders",
+    partition_by="order_bucket",
+    grain=ORDER_BUCKETS,
+    columns=(
+        _BUCKET,
+        required("order_key", "BIGINT", "The order, also of a line"),
+        required("record", "STRING", f"`{ORDER}` or `{LINE}`"),
+        *_ORDER_FIELDS,
+        *_LINE_FIELDS,
+        required("source_file", "STRING", "Landing file, below the landing root"),
+    ),
+    rules=(
+        # The newest bucket is still being filled.
+        RowCount(ratio=(0.5, 2.0), ratio_blocks=False),
+        Reconciled(),
+        Values("discount_percent", 0, 100),
+        Values("tax_percent", 0, 100),
+        Values("line_number", 1, 7),
+    ),
+)
+
+STAGING_ORDERS = Table(
+    layer="staging",
+    name="orders",
+    partition_by="order_bucket",
+    grain=ORDER_BUCKETS,
+    columns=(
+        _BUCKET,
+        required("order_key", "BIGINT", "The order"),
+        required("customer_key", "BIGINT", "Who ordered"),
+        required("order_status", "STRING", "F filled, O open, P in part"),
+        required("order_date", "DATE", "Day of the order"),
+        required("order_priority", "STRING", "From 1-URGENT to 5-LOW"),
+        required("total_cents", "BIGINT", "Price with discounts and taxes, as the order says"),
+        required("net_cents", "BIGINT", "Prices of the lines less their discounts"),
+        required("lines", "BIGINT", "Lines of the order"),
+        required("returned_lines", "BIGINT", "Lines that were sent back"),
+        required("late_lines", "BIGINT", "Lines that arrived after the day that was promised"),
+        required("records", "BIGINT", "Landed records that this row is of"),
+    ),
+    natural_key=("order_key",),
+    rules=(
+        RowCount(ratio=(0.5, 2.0), ratio_blocks=False),
+        # A line whose order never landed is in no row, and so holds its bucket back.
+        Reconciled(total_of="records"),
+        Values("lines", 1, 7),
+        Values("net_cents", 0, 100_000_000),
+        Drift("total_cents", TOTAL_EDGES),
+    ),
+)
+
+CUSTOMER_ORDERS = Table(
+    layer="features",
+    name="customer_orders",
+    partition_by="order_bucket",
+    grain=ORDER_BUCKETS,
+    columns=(
+        _BUCKET,
+        required("customer_key", "BIGINT", "The customer"),
+        required("orders", "BIGINT", "Orders in the bucket"),
+        required("lines", "BIGINT", "Lines of these"),
+        required("net_cents", "BIGINT", "Their prices less discounts"),
+        required("first_order_date", "DATE", "Earliest day of these orders"),
+        required("last_order_date", "DATE", "Latest day of these orders"),
+        Column("late_share", "DOUBLE", "Share of the lines that arrived late"),
+        Column("returned_share", "DOUBLE", "Share of the lines that were sent back"),
+    ),
+    natural_key=("customer_key",),
+    rules=(
+        RowCount(),
+        Reconciled(total_of="orders"),
+        Nulls("late_share", at_most=0.0),
+        Values("late_share", 0, 1),
+        Values("returned_share", 0, 1),
+    ),
+)

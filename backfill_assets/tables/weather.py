@@ -1,0 +1,105 @@
+"""The weather pipeline: hourly reports, whole days of them, and what a flight departed into."""
+
+from backfill_assets.tables.declarations import Column, Table, required
+from backfill_assets.tables.grains import HOURS
+from backfill_assets.tables.rules import Nulls, Reconciled, Rejects, RowCount, Values
+
+STATIONS = ("EWR", "JFK", "LGA")
+"""Airports of which a report is due each hour."""
+
+AS_OF_HOURS = 3
+"""A flight's weather is the latest report of the hours before, its own included: so many."""
+
+FASTEST_WIND = 200.0
+"""Miles per hour; more is a fault of the instrument."""
+
+MEASURED = (
+    Column("temp", "DOUBLE", "Temperature in °F"),
+    Column("dewp", "DOUBLE", "Dew point in °F"),
+    Column("humid", "DOUBLE", "Relative humidity in percent"),
+    Column("wind_dir", "DOUBLE", "Direction of the wind in degrees"),
+    Column("wind_speed", "DOUBLE", "Speed of the wind in miles per hour"),
+    Column("wind_gust", "DOUBLE", "Speed of gusts in miles per hour; null if there were none"),
+    Column("precip", "DOUBLE", "Precipitation of the hour in inches"),
+    Column("pressure", "DOUBLE", "Pressure at sea level in millibars"),
+    Column("visib", "DOUBLE", "Visibility in miles"),
+)
+
+REPORT_FIELDS = (
+    required("origin", "STRING", "Airport"),
+    required("time_hour", "TIMESTAMP", "Hour of the report, an instant"),
+    Column("year", "INT", "Year, local"),
+    Column("month", "INT", "Month, local"),
+    Column("day", "INT", "Day, local"),
+    Column("hour", "INT", "Hour of the day, local"),
+    *MEASURED,
+)
+
+RAW_WEATHER = Table(
+    layer="raw",
+    name="weather",
+    partition_by="landing_hour",
+    grain=HOURS,
+    folder_by="landing_date",
+    columns=(
+        required("landing_hour", "TIMESTAMP", "Hour in which the report landed, UTC"),
+        required("landing_date", "DATE", "Its day, UTC"),
+        *REPORT_FIELDS,
+        required("source_file", "STRING", "Landing file, below the landing root"),
+    ),
+    rules=(
+        RowCount(at_most=len(STATIONS)),
+        Reconciled(),
+        Rejects(at_most=0.01),
+        Values("temp", -60, 140),
+        Values("humid", 0, 100),
+        Values("wind_dir", 0, 360),
+        Values("wind_speed", 0, FASTEST_WIND, blocking=False),
+        Values("visib", 0, 100),
+    ),
+)
+
+STAGING_WEATHER = Table(
+    layer="staging",
+    name="weather",
+    partition_by="weather_date",
+    columns=(
+        required("weather_date", "DATE", "Day of the hour, UTC"),
+        required("origin", "STRING", "Airport"),
+        required("hour", "TIMESTAMP", "The hour, an instant"),
+        Column("observed_at", "TIMESTAMP", "As `hour`; null if no report of it landed"),
+        required("reports", "BIGINT", "Landed reports that this row is of, 0 for a missing hour"),
+        *MEASURED,
+    ),
+    natural_key=("origin", "hour"),
+    rules=(
+        RowCount(at_least=24 * len(STATIONS), at_most=24 * len(STATIONS)),
+        Reconciled(total_of="reports"),
+        # Each missing hour is reported; a day with half of them is of no use.
+        Nulls("observed_at", at_most=0.0, blocking=False),
+        Nulls("temp", at_most=0.5),
+    ),
+)
+
+DEPARTURE_CONDITIONS = Table(
+    layer="features",
+    name="departure_conditions",
+    partition_by="flight_date",
+    columns=(
+        required("flight_date", "DATE", "Day of the scheduled local departure"),
+        required("carrier", "STRING", "Two-letter carrier code"),
+        required("flight", "INT", "Flight number"),
+        required("origin", "STRING", "Airport of departure"),
+        Column("scheduled_departure", "TIMESTAMP", "Scheduled departure, an instant"),
+        Column("dep_delay", "INT", "Departure delay in minutes; null if cancelled"),
+        required("cancelled", "BOOLEAN", "True if the flight never departed"),
+        Column("observed_at", "TIMESTAMP", "Hour of the report; null if there is none to use"),
+        *MEASURED,
+    ),
+    natural_key=("flight_date", "carrier", "flight", "origin"),
+    rules=(
+        RowCount(),
+        Reconciled(),
+        Nulls("observed_at", at_most=0.5),
+    ),
+)

@@ -1,0 +1,58 @@
+"""Landed orders and lines → `raw/orders`: everything that landed, in one table."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from backfill_assets.tables.orders import LINE, ORDER, ORDER_BUCKETS, RAW_ORDERS
+
+
+def build_raw_orders(orders: DataFrame, lines: DataFrame) -> DataFrame:
+    """One row for each landed record; nothing is joined, dropped or deduplicated.
+
+    Args:
+        orders: columns of TPC-H's ORDERS, and `source_file` STRING.
+        lines: columns of TPC-H's LINEITEM, and `source_file` STRING.
+
+    Returns:
+        The columns of `RAW_ORDERS`. Amounts of money are cents and shares are percent: integers, so
+        that no order of adding them up changes a sum.
+    """
+    of_orders = orders.select(
+        _bucket("o_orderkey"),
+        F.col("o_orderkey").alias("order_key"),
+        F.lit(ORDER).alias("record"),
+        F.col("o_custkey").alias("customer_key"),
+        F.col("o_orderstatus").alias("order_status"),
+        _hundredths("o_totalprice").alias("total_cents"),
+        F.col("o_orderdate").alias("order_date"),
+        F.col("o_orderpriority").alias("order_priority"),
+        "source_file",
+    )
+    of_lines = lines.select(
+        _bucket("l_orderkey"),
+        F.col("l_orderkey").alias("order_key"),
+        F.lit(LINE).alias("record"),
+        F.col("l_linenumber").alias("line_number"),
+        F.col("l_partkey").alias("part_key"),
+        F.col("l_suppkey").alias("supplier_key"),
+        F.col("l_quantity").cast("double").alias("quantity"),
+        _hundredths("l_extendedprice").alias("price_cents"),
+        _hundredths("l_discount").cast("int").alias("discount_percent"),
+        _hundredths("l_tax").cast("int").alias("tax_percent"),
+        F.col("l_returnflag").alias("return_flag"),
+        F.col("l_shipdate").alias("ship_date"),
+        F.col("l_commitdate").alias("commit_date"),
+        F.col("l_receiptdate").alias("receipt_date"),
+        "source_file",
+    )
+    records = of_orders.unionByName(of_lines, allowMissingColumns=True)
+    return records.select(*RAW_ORDERS.column_names)
+
+
+def _bucket(key: str) -> Column:
+    return (F.col(key) - F.pmod(F.col(key), F.lit(ORDER_BUCKETS.step))).alias("order_bucket")
+
+
+def _hundredths(amount: str) -> Column:
+    """Exact, of a DECIMAL with two digits behind the point."""
+    return (F.col(amount) * 100).cast("bigint")

@@ -1,0 +1,43 @@
+"""`raw/weather` → `staging/weather`: every hour of a day at every station, reported or not."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from backfill_assets.tables.weather import FASTEST_WIND, MEASURED, STAGING_WEATHER, STATIONS
+
+
+def build_staging_weather(raw: DataFrame, days: DataFrame) -> DataFrame:
+    """Fills in the hours that nothing reported; winds that can't be are null.
+
+    Of several reports of one hour the one of the later file (by name) counts, then the greater by
+    its columns.
+
+    Args:
+        raw: columns of `RAW_WEATHER`, of the days.
+        days: `weather_date` DATE, the days to make; one row each.
+
+    Returns:
+        The columns of `STAGING_WEATHER`: for each day 24 rows a station.
+    """
+    midnight = F.col("weather_date").cast("timestamp")
+    last = midnight + F.make_dt_interval(hours=F.lit(23))
+    all_hours = F.sequence(midnight, last, F.make_dt_interval(hours=F.lit(1)))
+    hours = days.select("weather_date", F.explode(all_hours).alias("hour")).withColumn(
+        "origin", F.explode(F.array(*(F.lit(station) for station in STATIONS)))
+    )
+    names = [column.name for column in MEASURED]
+    reports = (
+        raw.groupBy("origin", F.col("time_hour").alias("hour"))
+        .agg(
+            F.max(F.struct("source_file", *names)).alias("latest"),
+            F.count("*").alias("reports"),
+        )
+        .select("origin", "hour", F.col("hour").alias("observed_at"), "reports", "latest.*")
+    )
+    wind = F.col("wind_speed")
+    return (
+        hours.join(reports, ["origin", "hour"], "left")
+        .withColumn("reports", F.coalesce("reports", F.lit(0)))
+        .withColumn("wind_speed", F.when(wind.between(0, FASTEST_WIND), wind))
+        .select(*STAGING_WEATHER.column_names)
+    )

