@@ -14,6 +14,7 @@ from backfill_assets.resources import build_resources
 from backfill_assets.sensors import (
     continue_after_withheld,
     materialize_range_job,
+    process_new_partitions,
     recover_dead_runs,
 )
 from backfill_assets.settings import read_settings
@@ -28,7 +29,7 @@ defs = Definitions(
     asset_checks=[build_readable_check(table, _assets) for table in TABLES],
     jobs=[materialize_range_job, rollback_partitions, reconcile, maintain],
     schedules=[maintain_nightly],
-    sensors=[continue_after_withheld, recover_dead_runs],
+    sensors=[continue_after_withheld, recover_dead_runs, process_new_partitions],
     resources=build_resources(read_settings()),
     # All steps of a run in one process, so that they share one Spark session.
     executor=in_process_executor,

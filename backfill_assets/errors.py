@@ -51,3 +51,7 @@ class TableLockedError(BackfillError):
 
 class GoldenError(BackfillError):
     """A golden data set can't be compared with: it is unreadable, or lacks what that takes."""
+
+
+class FilterError(BackfillError):
+    """A row filter is unreadable, or uses what isn't allowed."""

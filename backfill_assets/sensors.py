@@ -16,10 +16,14 @@ from dagster import (
 )
 
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.continuation import find_continuation
+from backfill_assets.orchestration.increments import find_increments, is_at_work
 from backfill_assets.orchestration.recovery import fail_dead_runs, record_lost_commits
+from backfill_assets.orchestration.run_options import INCREMENTAL_TAG, build_asset_config
 from backfill_assets.orchestration.steps import WITHHELD_TAG
 from backfill_assets.settings import read_settings
+from backfill_assets.table_assets import RECIPES
 from backfill_assets.tables.catalog import TABLES
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
@@ -70,6 +74,7 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
         yield RunRequest(
             run_key=f"{run.run_id} {start}",
             asset_selection=found.assets,
+            run_config=build_asset_config(run, found.assets),
             tags={
                 RANGE_START_TAG: start,
                 RANGE_END_TAG: end,
@@ -100,3 +105,44 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
         f"{len(one.recorded)} of {table}" for table, one in lost.items() if one.recorded
     )
     return SkipReason(f"marked {len(dead)} dead runs failed; recorded {found or 'no'} partitions")
+
+
+@sensor(
+    name="process_new_partitions",
+    minimum_interval_seconds=60,
+    default_status=DefaultSensorStatus.STOPPED,
+    job=materialize_range_job,
+)
+def process_new_partitions(context: SensorEvaluationContext) -> Iterator[RunRequest | SkipReason]:
+    """The incremental job: takes each table on from its watermark, as far as its input has come.
+
+    Turn it on in the UI. Its runs move the watermark; backfills leave it alone, unless told. A
+    partition that is withheld holds the watermark before it, and is tried again with the next new
+    one.
+    """
+    settings = read_settings()
+    warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
+    watermarks = read_watermarks(warehouse)
+    repository = context.repository_def
+    assert repository is not None
+    for key, recipe in RECIPES.items():
+        if is_at_work(context.instance, recipe):
+            yield SkipReason(f"an incremental run of {key} is at work")
+            continue
+        for one in find_increments(
+            context.instance,
+            repository.asset_graph,
+            warehouse,
+            recipe,
+            watermarks.get(key),
+            landing_root=settings.landing,
+        ):
+            yield RunRequest(
+                run_key=f"{key} {one.first}...{one.last} {one.input_state}",
+                asset_selection=[AssetKey.from_user_string(key)],
+                tags={
+                    RANGE_START_TAG: one.first,
+                    RANGE_END_TAG: one.last,
+                    INCREMENTAL_TAG: "true",
+                },
+            )

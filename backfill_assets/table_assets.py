@@ -30,14 +30,18 @@ from dagster import (
 
 from backfill_assets.code_versions import compute_code_version
 from backfill_assets.errors import BackfillError
-from backfill_assets.orchestration.acceptances import PublishConfig
 from backfill_assets.orchestration.events import (
     build_readable_summary,
     build_summaries,
     list_publish_checks,
 )
-from backfill_assets.orchestration.readiness import REQUIRED
-from backfill_assets.orchestration.readiness import Required as Required
+from backfill_assets.orchestration.readiness import REQUIRED, Required
+from backfill_assets.orchestration.run_options import (
+    PublishConfig,
+    check_whole_run,
+    read_write_options,
+    saves_watermark,
+)
 from backfill_assets.orchestration.steps import Step, StepResult
 from backfill_assets.partitions import find_partitions_def
 from backfill_assets.publishing.recipes import Compute, CountSource, Recipe
@@ -147,8 +151,17 @@ def table_asset(
         ]:
             outcome = StepResult()
             try:
-                acceptances = config.read_acceptances()
-                step = Step(context, recipe, spark, lakehouse, acceptances, datetime.now(tz=UTC))
+                check_whole_run(context.run)
+                step = Step(
+                    context,
+                    recipe,
+                    spark,
+                    lakehouse,
+                    config.read_acceptances(),
+                    read_write_options(table, config, context.run.tags),
+                    saves_watermark(config, context.run.tags),
+                    datetime.now(tz=UTC),
+                )
                 # As a generator, so that a chunk's events are stored before the next begins.
                 yield from step.run(outcome)
             except BackfillError as error:

@@ -22,6 +22,7 @@ for _command in (
     setup.check,
     partitions.status,
     partitions.missing,
+    partitions.watermark,
     proof.reconcile,
     proof.history,
     proof.diff,

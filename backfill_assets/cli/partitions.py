@@ -52,6 +52,21 @@ def missing(
             typer.echo(f"{one.table}\t{one.first}...{one.last}")
 
 
+def watermark(as_json: AsJson = False) -> None:  # noqa: FBT002 (an option)
+    """Show up to where incremental runs have processed each table."""
+    from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.lake.watermarks import read_watermarks
+
+    found = list(read_watermarks(Warehouse(read_settings().warehouse)).values())
+    if as_json:
+        print_json(found)
+        return
+    for one in found:
+        typer.echo(
+            f"{one.table}\tbefore {one.next_key}\t{one.moved_at:%Y-%m-%d %H:%M}\t{one.run_id}"
+        )
+
+
 def rollback(
     table: TableKey,
     first: First,

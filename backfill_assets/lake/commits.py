@@ -13,6 +13,10 @@ class WriteMode(StrEnum):
 
     OVERWRITE = "overwrite"
     """Computed from the inputs."""
+    MERGE = "merge"
+    """Computed from the inputs, beside rows of other natural keys that were there and stay."""
+    APPEND_ONCE = "append_once"
+    """A batch computed from the inputs, beside all rows that were there."""
     ROLLBACK = "rollback"
     """A person took them back to an earlier version."""
     TAKE_BACK = "take_back"
@@ -38,6 +42,8 @@ class CommitRecord:
         checksums: content checksum per partition key.
         profiles: per partition key, what later partitions are compared with.
         accepted: failed checks that a person let pass: check, partition and reason of each.
+        row_filter: the run's filter of what was computed; empty if none.
+        batches: of an append, the batch by partition key.
     """
 
     commit_id: str
@@ -53,6 +59,8 @@ class CommitRecord:
     checksums: Mapping[str, str]
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accepted: Sequence[Mapping[str, str]] = ()
+    row_filter: str = ""
+    batches: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """One line of JSON, keys in field order."""

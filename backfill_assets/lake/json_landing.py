@@ -81,6 +81,11 @@ class JsonListing:
         present = {partition for partition, _ in self.files}
         return tuple(one for one in self.partitions if one not in present)
 
+    @property
+    def unfinished(self) -> Mapping[str, str]:
+        """None: a day or an hour is over when it becomes a partition."""
+        return {}
+
     def restrict(self, partitions: Collection[Partition]) -> "JsonListing":
         """The part of the listing that is about `partitions`."""
         kept = set(partitions)

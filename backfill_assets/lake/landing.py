@@ -34,6 +34,11 @@ class Listing(Protocol):
         """Listed partitions of which nothing is there."""
         ...
 
+    @property
+    def unfinished(self) -> Mapping[str, str]:
+        """By partition key, why more of it is yet to land; in words."""
+        ...
+
     def restrict(self, partitions: Collection[Partition]) -> "Listing":
         """The part of the listing that is about `partitions`."""
         ...

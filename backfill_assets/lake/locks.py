@@ -28,17 +28,30 @@ def hold_table_lock(
     Raises:
         TableLockedError: if another process keeps it for longer than `timeout_seconds`.
     """
+    with hold_lock(warehouse, table.key, timeout_seconds=timeout_seconds):
+        yield
+
+
+@contextmanager
+def hold_lock(
+    warehouse: Warehouse, name: str, *, timeout_seconds: float = _PATIENCE_SECONDS
+) -> Iterator[None]:
+    """Holds the lock of one Delta table of the warehouse, by a name of its own.
+
+    Raises:
+        TableLockedError: if another process keeps it for longer than `timeout_seconds`.
+    """
     if not is_local(warehouse.root):
         yield
         return
-    path = local_path(warehouse.root) / "_locks" / f"{table.layer}.{table.name}.lock"
+    path = local_path(warehouse.root) / "_locks" / f"{name.replace('/', '.')}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path, timeout=timeout_seconds)
     try:
         lock.acquire()
     except Timeout as error:
         raise TableLockedError(
-            f"another process has been writing {table.key} for over {timeout_seconds:.0f} s "
+            f"another process has been writing {name} for over {timeout_seconds:.0f} s "
             f"(lock {path}): wait for it or stop it, then run again"
         ) from error
     try:

@@ -154,6 +154,16 @@ class ParquetListing:
             if largest is None or one.slice.start > largest  # type: ignore[operator]
         )
 
+    @property
+    def unfinished(self) -> Mapping[str, str]:
+        """The bucket that the sequence has come to, and not through."""
+        largest = self.largest_key
+        return {
+            one.key: f"{self.dataset} has landed up to {largest} of it"
+            for one in self.partitions
+            if largest is not None and one.slice.start <= largest < one.slice.end - 1  # type: ignore[operator]
+        }
+
     @cached_property
     def largest_key(self) -> int | None:
         """Of all files; None if there are none."""

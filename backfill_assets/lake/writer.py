@@ -59,12 +59,16 @@ class PublishedContent:
         checksums: content checksums.
         profiles: what later partitions are compared with, as JSON values.
         accepted: failed checks that a person let pass.
+        row_filter: the run's filter of what was computed.
+        batches: of an append, the batch by partition key.
     """
 
     rows: Mapping[str, int]
     checksums: Mapping[str, str]
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accepted: Sequence[Mapping[str, str]] = ()
+    row_filter: str = ""
+    batches: Mapping[str, str] = field(default_factory=dict)
 
 
 class PartitionsChangedError(Exception):
@@ -93,7 +97,7 @@ def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
         return
     days = warehouse.retention_days
     with hold_table_lock(warehouse, table):
-        for attempt in _retry_conflicts():
+        for attempt in retry_conflicts():
             with attempt:
                 spark.sql(
                     f"CREATE TABLE IF NOT EXISTS delta.`{warehouse.uri(table)}` "
@@ -126,6 +130,7 @@ def overwrite_partitions(
     provenance: Provenance,
     base_version: int,
     write_mode: WriteMode = WriteMode.OVERWRITE,
+    transaction: str | None = None,
 ) -> int:
     """Replaces exactly `partitions` by the rows of `frame`, in one Delta commit.
 
@@ -141,6 +146,8 @@ def overwrite_partitions(
         provenance: goes into the commit.
         base_version: the table's version when the inputs of `frame` were pinned.
         write_mode: goes into the commit.
+        transaction: application id of Delta's transaction identifier, by which Delta commits at
+            most once; None for none.
 
     Returns:
         The version that the commit made.
@@ -150,7 +157,8 @@ def overwrite_partitions(
         PartitionsChangedError: if another run has changed some of them since `base_version`: its
             inputs may be newer than ours. Nothing was written then, but on storage without a lock,
             where a race is seen only afterwards.
-        TableError: if the commit can't be found in the log afterwards.
+        TableError: if the transaction was committed before, or the commit can't be found in the log
+            afterwards.
     """
     keys = [partition.key for partition in partitions]
     if set(content.rows) != set(keys) or set(content.checksums) != set(keys):
@@ -170,6 +178,8 @@ def overwrite_partitions(
         checksums=dict(content.checksums),
         profiles=dict(content.profiles),
         accepted=tuple(content.accepted),
+        row_filter=content.row_filter,
+        batches=dict(content.batches),
     )
     writer = (
         frame.select(*table.column_names)
@@ -178,13 +188,22 @@ def overwrite_partitions(
         .option("replaceWhere", predicate)
         .option("userMetadata", record.to_json())
     )
+    if transaction is not None:
+        writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
     with hold_table_lock(warehouse, table):
         _refuse_changed(read_commits(warehouse, table, after=base_version), keys, provenance)
-        for attempt in _retry_conflicts():
+        for attempt in retry_conflicts():
             with attempt:
                 writer.save(warehouse.uri(table))
         commits = read_commits(warehouse, table, after=base_version)
     commit = find_commit(commits, record.commit_id)
+    if commit is None and transaction is not None and _is_committed(warehouse, table, transaction):
+        # Delta has skipped the write without a word: this very append was committed before.
+        _refuse_changed(commits, keys, provenance)
+        raise TableError(
+            f"{table.key}: this batch was appended to {keys[0]} … {keys[-1]} by a commit that the "
+            "log no longer describes; nothing was written"
+        )
     if commit is None:
         raise TableError(
             f"{table.key}: Spark reported a commit that the log at {warehouse.uri(table)} lacks: "
@@ -193,6 +212,10 @@ def overwrite_partitions(
     earlier = [one for one in commits if one.version < commit.version]
     _refuse_changed(earlier, keys, provenance)
     return commit.version
+
+
+def _is_committed(warehouse: Warehouse, table: Table, transaction: str) -> bool:
+    return warehouse.open(table).transaction_version(transaction) is not None
 
 
 def _refuse_changed(commits: list[Commit], keys: list[str], provenance: Provenance) -> None:
@@ -209,7 +232,7 @@ def add_columns(
     Those that another run has added meanwhile are left as they are.
     """
     with hold_table_lock(warehouse, table):
-        for attempt in _retry_conflicts():
+        for attempt in retry_conflicts():
             with attempt:
                 stored = {field.name.lower() for field in warehouse.open(table).schema().fields}
                 missing = [one for one in columns if one.name.lower() not in stored]
@@ -223,7 +246,7 @@ def add_columns(
 def append_rows(frame: DataFrame, *, warehouse: Warehouse, table: Table) -> None:
     """Appends rows to a side table; columns that it lacks are added."""
     with hold_table_lock(warehouse, table):
-        for attempt in _retry_conflicts():
+        for attempt in retry_conflicts():
             with attempt:
                 frame.write.format("delta").mode("append").option("mergeSchema", "true").save(
                     warehouse.uri(table)
@@ -235,7 +258,7 @@ def replace_rows(
 ) -> None:
     """Replaces the rows of a side table in `slices` of its partition column."""
     with hold_table_lock(warehouse, table):
-        for attempt in _retry_conflicts():
+        for attempt in retry_conflicts():
             with attempt:
                 (
                     frame.select(*table.column_names)
@@ -262,7 +285,7 @@ def optimize_partitions(
     """Rewrites the small files of partitions as few large ones: a commit that changes no data."""
     predicate = build_folder_predicate(table, slices)
     with hold_table_lock(warehouse, table):
-        for attempt in _retry_conflicts():
+        for attempt in retry_conflicts():
             with attempt:
                 spark.sql(f"OPTIMIZE delta.`{warehouse.uri(table)}` WHERE {predicate}")
 
@@ -275,7 +298,8 @@ def vacuum_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
     spark.sql(f"VACUUM delta.`{warehouse.uri(table)}`")
 
 
-def _retry_conflicts() -> Retrying:
+def retry_conflicts() -> Retrying:
+    """Attempts at a commit, while Delta says that another one came in between."""
     return Retrying(
         retry=retry_if_exception(_is_conflict),
         stop=stop_after_attempt(_CONFLICT_ATTEMPTS),

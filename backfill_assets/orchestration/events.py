@@ -22,6 +22,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData,
 )
 
+from backfill_assets.orchestration.readiness import PROVISIONAL
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.quality.judging import Check, Outcome
 from backfill_assets.quality.verdicts import find_outcome
@@ -57,7 +58,9 @@ def build_materialization(
         **_describe_measured(result),
     }
     if provisional:
-        metadata["provisional"] = f"to be run again: {provisional}"
+        metadata[PROVISIONAL] = f"to be run again: {provisional}"
+    if result.repeated_batch:
+        metadata["already_appended"] = result.repeated_batch
     if restored:
         metadata["restored"] = restored
     if result.verdict.accepted:

@@ -4,13 +4,18 @@ The Dagster instance knows; a partition that was withheld, or that failed, is no
 even where an older version of it can still be read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dagster import AssetKey, DagsterInstance, PartitionMapping, PartitionsDefinition
 from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
+
+from backfill_assets.orchestration.materializations import find_latest_materializations
+
+PROVISIONAL = "provisional"
+"""Metadata of a materialization: what of its upstream was not there yet, or not final."""
 
 REQUIRED = "backfill_assets/required"
 """Metadata of an asset: by upstream table, which of its partitions are required (`Required`)."""
@@ -53,11 +58,15 @@ def find_readiness(
     for upstream_key, mapping in node.partition_mappings.items():
         needed = find_upstream_keys(graph, asset_key, upstream_key, mapping, keys)
         upstream = upstream_key.to_user_string()
-        states = _find_states(instance, graph, upstream_key, set().union(*needed.values()))
+        wanted = set().union(*needed.values())
+        states = _find_states(instance, graph, upstream_key, wanted)
+        unfinished = _find_provisional(instance, upstream_key, wanted)
         for key, upstream_keys in needed.items():
             must = required.get(upstream, Required.ALL)
             none = all(one in states for one in upstream_keys)
             for one in upstream_keys:
+                if one in unfinished and one not in states:
+                    provisional.setdefault(key, []).append(f"{upstream} {one} is provisional")
                 if one not in states:
                     continue
                 lacks = must == Required.ALL or (none if must == Required.ANY else one == key)
@@ -108,6 +117,18 @@ def _find_states(
         one: words[statuses.get(one)]
         for one in ordered
         if statuses.get(one) is not AssetPartitionStatus.MATERIALIZED
+    }
+
+
+def _find_provisional(
+    instance: DagsterInstance, key: AssetKey, partitions: Collection[str]
+) -> set[str]:
+    """Those whose latest materialization says that it is to be run again."""
+    latest = find_latest_materializations(instance, key, partitions)
+    return {
+        one
+        for one, record in latest.items()
+        if record.asset_materialization and PROVISIONAL in record.asset_materialization.metadata
     }
 
 

@@ -32,6 +32,7 @@ from backfill_assets.publishing.restoring import (
     plan_rollback,
 )
 from backfill_assets.publishing.results import PartitionResult, describe_failures
+from backfill_assets.publishing.write_options import WriteOptions
 from backfill_assets.quality.judging import Acceptance
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.status import find_keys_in_range
@@ -90,6 +91,7 @@ def roll_back(
         now=now,
     )
     recipe = build_rollback_recipe(warehouse, plan)
+    options = WriteOptions(WriteMode.ROLLBACK)
     publisher = Publisher(
         spark=spark.spark_session,
         warehouse=warehouse,
@@ -99,7 +101,7 @@ def roll_back(
         today=now.date(),
         withheld_days=lakehouse.withheld_days,
         acceptances=_accept_all(table) if config.force else (),
-        write_mode=WriteMode.ROLLBACK,
+        options=options,
     )
     results = publisher.publish_as_pinned(plan.partitions, plan.pin())
     facts = RunFacts(
@@ -108,7 +110,7 @@ def roll_back(
         run_config=context.run.run_config,
         started_at=now,
         code_version=recipe.code_version,
-        write_mode=WriteMode.ROLLBACK,
+        options=options,
     )
     certificate = certify(warehouse, table, results, facts)
     _record(context, results, plan, warehouse.uri(table), recipe.code_version, certificate)

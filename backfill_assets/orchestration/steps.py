@@ -10,6 +10,7 @@ from dagster._core.storage.tags import BACKFILL_ID_TAG
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.watermarks import move_watermark
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.materializations import find_latest_materializations
@@ -21,12 +22,15 @@ from backfill_assets.orchestration.recovery import (
     find_failed_before,
     record_lost_commits,
 )
+from backfill_assets.orchestration.run_options import build_asset_config
+from backfill_assets.partitions import find_partitions_def
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.publishing.certifying import RunFacts, certify
 from backfill_assets.publishing.inputs import measure_input_bytes, pin_inputs, split_chunks
 from backfill_assets.publishing.publish import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, describe_failures, withhold
+from backfill_assets.publishing.write_options import WriteOptions
 from backfill_assets.quality.judging import Acceptance, Check
 from backfill_assets.resources import LakehouseResource, SparkResource
 
@@ -58,6 +62,8 @@ class Step:
         spark: gives the session, once it is needed.
         lakehouse: landing zone, tables, bounds.
         acceptances: of the run.
+        options: how it writes.
+        saves_watermark: whether it moves the production watermark.
         now: when the step began, UTC.
     """
 
@@ -66,6 +72,8 @@ class Step:
     spark: SparkResource
     lakehouse: LakehouseResource
     acceptances: tuple[Acceptance, ...]
+    options: WriteOptions
+    saves_watermark: bool
     now: datetime
 
     def run(self, outcome: StepResult) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
@@ -116,7 +124,12 @@ class Step:
             today=self.now.date(),
             withheld_days=self.lakehouse.withheld_days,
             acceptances=self.acceptances,
+            options=self.options,
         )
+        provisional = {
+            **readiness.provisional,
+            **(pinned.listing.unfinished if pinned.listing else {}),
+        }
         certificate = self._locate_certificate()
         for chunk in split_chunks(
             ready,
@@ -135,9 +148,12 @@ class Step:
                         uri=warehouse.uri(table),
                         code_version=self.recipe.code_version,
                         certificate=certificate,
-                        provisional=readiness.provisional.get(result.key),
+                        provisional=provisional.get(result.key),
                     )
             yield from self._build_evaluations(results, noteworthy)
+            if self.saves_watermark:
+                final = {one.key for one in results if one.version is not None} - set(provisional)
+                self._move_watermark([one for one in chunk if one.key in final])
 
     def describe_withheld(self, outcome: StepResult) -> str:
         """One message: each withheld partition with its reasons, and how to go on."""
@@ -158,6 +174,23 @@ class Step:
             message += "\nTo go on with what does not depend on them:\n  " + "\n  ".join(commands)
         return message
 
+    def _move_watermark(self, done: Sequence[Partition]) -> None:
+        table = self.recipe.table
+        first_key = find_partitions_def(table).get_first_partition_key()
+        assert first_key is not None
+        (first,) = build_partitions(table, [first_key])
+        moved = move_watermark(
+            self.spark.spark_session,
+            self.lakehouse.warehouse(),
+            table,
+            done,
+            first=first,
+            run_id=self.context.run.run_id,
+            now=self.now,
+        )
+        if moved:
+            self.context.log.info(f"{table.key}: the watermark is at {moved.next_key}")
+
     def _certify(self, outcome: StepResult) -> None:
         run = self.context.run
         facts = RunFacts(
@@ -166,6 +199,7 @@ class Step:
             run_config=run.run_config,
             started_at=self.now,
             code_version=self.recipe.code_version,
+            options=self.options,
         )
         certify(self.lakehouse.warehouse(), self.recipe.table, outcome.results, facts)
 
@@ -220,7 +254,8 @@ class Step:
         return build_evaluations(asset_key, results, targets=targets, noteworthy=noteworthy)
 
     def _log(self, results: Sequence[PartitionResult]) -> None:
-        published = [one for one in results if one.version is not None]
+        published = [one for one in results if one.version is not None and not one.repeated_batch]
+        repeated = [one.key for one in results if one.repeated_batch]
         rows = sum(one.measures.rows for one in published)
         versions = sorted({str(one.version) for one in published})
         self.context.log.info(
@@ -228,6 +263,11 @@ class Step:
             f"({results[0].key}...{results[-1].key}, {rows:,} rows)"
             + (f" as version {', '.join(versions)}" if versions else "")
         )
+        if repeated:
+            self.context.log.warning(
+                f"{self.recipe.table.key}: {repeated[0]} … {repeated[-1]} ({len(repeated)} "
+                "partitions) hold this batch already: nothing was written there"
+            )
         emptied = [one.key for one in published if one.verdict.emptied]
         if emptied:
             more = f" and {len(emptied) - _LISTED} more" if len(emptied) > _LISTED else ""
@@ -248,7 +288,8 @@ class Step:
             last=context.partition_keys[-1],
         )
         assets = [key.to_user_string() for key in found.assets]
-        return [build_command(assets, first, last) for first, last in found.ranges]
+        config = build_asset_config(context.run, found.assets)
+        return [build_command(assets, first, last, config) for first, last in found.ranges]
 
 
 def _key(result: PartitionResult) -> str:

@@ -25,7 +25,7 @@ class CertifiedPartition:
 
     Attributes:
         partition: its key.
-        status: `published` or `withheld`.
+        status: `published`, `withheld`, or `already appended` by a commit before the run.
         version: the Delta version that published it; None if it was withheld.
         rows: rows published, or computed and withheld.
         checksum: of them, see `quality.checksums`.
@@ -67,6 +67,9 @@ class Certificate:
         asset_key: `layer/name`.
         table_uri: where the table is.
         write_mode: how the rows came about.
+        row_filter: which computed rows a merge took; empty means all.
+        delete_missing: whether a merge deleted rows that were not computed.
+        batch: name of the batch that was appended; empty if it has none.
         code_version: what they were computed by.
         run_config: of the run.
         input_versions: what they were computed from.
@@ -99,6 +102,9 @@ class Certificate:
     touched_outside: Mapping[str, Sequence[int]] = field(default_factory=dict)
     untouched_partitions: int = 0
     untouched_files: int = 0
+    row_filter: str = ""
+    delete_missing: bool = False
+    batch: str = ""
 
     @property
     def published(self) -> list[str]:

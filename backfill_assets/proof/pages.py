@@ -25,7 +25,7 @@ def render_certificate(certificate: Certificate) -> str:
         "|---|---|",
         f"| table | `{one.table_uri}` |",
         f"| code version | `{one.code_version}` |",
-        f"| write mode | {one.write_mode} |",
+        f"| write mode | {_describe_mode(one)} |",
         *(f"| input `{name}` | {version} |" for name, version in one.input_versions.items()),
         f"| run configuration | `{json.dumps(one.run_config, sort_keys=True)}` |",
         *(
@@ -44,6 +44,14 @@ def render_certificate(certificate: Certificate) -> str:
         *(_describe_partition(part) for part in one.partitions),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _describe_mode(one: Certificate) -> str:
+    said = [one.write_mode]
+    said += [f"of rows with `{one.row_filter}`"] if one.row_filter else []
+    said += ["missing rows deleted"] if one.delete_missing else []
+    said += [f"batch `{one.batch}`"] if one.batch else []
+    return ", ".join(said)
 
 
 def _describe_untouched(certificate: Certificate) -> str:

@@ -5,17 +5,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
+from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.history import Commit, find_latest_publishes
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.window import Window
+from backfill_assets.publishing.combining import combine_rows
 from backfill_assets.publishing.evolution import add_fields, find_new_fields
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.quality.audit_columns import REJECT_REASON
+from backfill_assets.publishing.write_options import WriteOptions
 from backfill_assets.quality.judging import Acceptance, Verdict, judge_partitions
-from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
+from backfill_assets.quality.measures import PartitionMeasures, keep_rows, measure_partitions
 from backfill_assets.quality.profiles import PartitionProfile
 
 
@@ -39,10 +40,8 @@ class Audit:
 
     @property
     def rows(self) -> DataFrame:
-        """The rows without rejected records."""
-        if REJECT_REASON not in self.frame.columns:
-            return self.frame
-        return self.frame.where(F.col(REJECT_REASON).isNull())
+        """The rows to publish: neither rejected nor left out."""
+        return keep_rows(self.frame)
 
 
 @contextmanager
@@ -50,9 +49,10 @@ def audit_window(
     recipe: Recipe,
     window: Window,
     *,
+    options: WriteOptions,
+    base_version: int,
     commits: Sequence[Commit],
     acceptances: Sequence[Acceptance],
-    compare_with_own: bool = True,
 ) -> Iterator[Audit]:
     """Audits a window; the frame stays persisted for as long as the context is open.
 
@@ -61,13 +61,12 @@ def audit_window(
     Args:
         recipe: how the table is made.
         window: what to compute.
+        options: how what is computed gets together with what is published.
+        base_version: the table's version when the inputs were pinned; -1 if it had none.
         commits: of the table when the inputs were pinned, newest first; they hold the baseline.
         acceptances: of the run.
-        compare_with_own: whether a partition is compared with its own published version; what is
-            to be undone is nothing to compare with.
     """
-    # Persisted, so that what is published is what was measured.
-    frame = recipe.build_frame(window).persist()
+    frame = _persist(recipe, window, options, base_version)
     broken_files: tuple[tuple[Partition, str], ...] = ()
     try:
         try:
@@ -77,10 +76,11 @@ def audit_window(
             if not broken_files:
                 raise
             frame.unpersist()
-            frame = recipe.build_frame(window).persist()
+            frame = _persist(recipe, window, options, base_version)
             measures = measure_partitions(frame, recipe.table, window.partitions)
         source_records = recipe.count_source(window) if recipe.count_source else {}
-        own = () if compare_with_own else measures
+        # What a rollback is to undo is nothing to compare with.
+        own = measures if options.mode is WriteMode.ROLLBACK else ()
         published = _read_profiles(commits, without=own)
         verdicts = _judge(recipe, window, measures, source_records, published, acceptances)
         new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
@@ -88,12 +88,18 @@ def audit_window(
             add_fields(window, new_fields)
             window = replace(window, extra_fields=(*window.extra_fields, *new_fields))
             frame.unpersist()
-            frame = recipe.build_frame(window).persist()
+            frame = _persist(recipe, window, options, base_version)
             # The verdicts stand: all that changed is that the new fields are kept.
             measures = measure_partitions(frame, recipe.table, window.partitions)
         yield Audit(window, frame, measures, verdicts, broken_files)
     finally:
         frame.unpersist()
+
+
+def _persist(recipe: Recipe, window: Window, options: WriteOptions, base_version: int) -> DataFrame:
+    # Persisted, so that what is published is what was measured.
+    rows = combine_rows(recipe.compute(window), window, options, base_version=base_version)
+    return recipe.place_rows(rows).persist()
 
 
 def _split_off_broken_files(

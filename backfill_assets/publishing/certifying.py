@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.history import Commit, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.proof.certificates import (
@@ -18,6 +17,7 @@ from backfill_assets.proof.certificates import (
 from backfill_assets.proof.pages import render_certificate
 from backfill_assets.proof.untouched import prove_untouched
 from backfill_assets.publishing.results import PartitionResult, describe_failures
+from backfill_assets.publishing.write_options import OVERWRITE, WriteOptions
 from backfill_assets.quality.verdicts import find_outcome
 from backfill_assets.tables.declarations import Table
 
@@ -32,7 +32,7 @@ class RunFacts:
         run_config: its configuration, as JSON values.
         started_at: of the step, UTC.
         code_version: what the partitions were computed by.
-        write_mode: how.
+        options: how it wrote.
     """
 
     run_id: str
@@ -40,7 +40,7 @@ class RunFacts:
     run_config: Mapping[str, Any]
     started_at: datetime
     code_version: str
-    write_mode: WriteMode = WriteMode.OVERWRITE
+    options: WriteOptions = OVERWRITE
 
 
 def certify(
@@ -61,7 +61,10 @@ def certify(
         backfill_id=facts.backfill_id,
         asset_key=table.key,
         table_uri=warehouse.uri(table),
-        write_mode=facts.write_mode,
+        write_mode=facts.options.mode,
+        row_filter=facts.options.row_filter,
+        delete_missing=facts.options.delete_missing,
+        batch=facts.options.batch,
         code_version=facts.code_version,
         run_config=facts.run_config,
         input_versions={k: v for one in ascending for k, v in one.input_versions.items()},
@@ -98,11 +101,17 @@ def _find_before(commits: Sequence[Commit], result: PartitionResult, run_id: str
     return None
 
 
+def _find_status(result: PartitionResult) -> str:
+    if result.version is None:
+        return "withheld"
+    return "already appended" if result.repeated_batch else "published"
+
+
 def _certify_partition(result: PartitionResult, before: Commit | None) -> CertifiedPartition:
     record = before.record if before else None
     return CertifiedPartition(
         partition=result.key,
-        status="withheld" if result.version is None else "published",
+        status=_find_status(result),
         version=result.version,
         rows=result.measures.rows,
         checksum=result.measures.checksum,

@@ -6,13 +6,12 @@ few things differently (chained comparisons, surplus arguments, escapes in strin
 are looked at as well: what is accepted means here what it means to Spark.
 """
 
-import dataclasses
 import datetime as dt
-import functools
+import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
@@ -22,7 +21,7 @@ from pyspark.sql import functions as F
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from backfill_assets.errors import FilterError
 from backfill_assets.tables.declarations import Column, Table
@@ -31,7 +30,10 @@ MAX_LENGTH = 10_000
 """Characters of a filter."""
 
 MAX_DEPTH = 50
-"""Levels of parentheses, and of operators; a chain of ANDs or of ORs is one level."""
+"""Levels of operators and functions; a chain of ANDs or of ORs is one level."""
+
+MAX_PARENTHESES = 20
+"""Levels of parentheses. sqlglot takes some twenty stack frames for each."""
 
 _MAX_PRECISION = 38
 _INT, _BIGINT = 2**31, 2**63
@@ -123,7 +125,10 @@ class _RefusedError(Exception):
 
 def _describe(error: Exception) -> str:
     if isinstance(error, RecursionError):
-        return f"nested too deeply: at most {MAX_DEPTH} levels are allowed"
+        return (
+            f"nested too deeply: at most {MAX_DEPTH} levels are allowed, "
+            f"and {MAX_PARENTHESES} of parentheses"
+        )
     if isinstance(error, ParseError) and error.errors:
         where = error.errors[0]
         place = f"line {where.get('line')}, column {where.get('col')}"
@@ -146,47 +151,12 @@ _ARITIES: dict[str, tuple[int, float]] = {
     "substring": (3, 3),
     "round": (1, 2),
 }
-_COMPARISONS = {
-    TokenType.EQ,
-    TokenType.NULLSAFE_EQ,
-    TokenType.NEQ,
-    TokenType.LT,
-    TokenType.LTE,
-    TokenType.GT,
-    TokenType.GTE,
-}
-# After these, an open parenthesis isn't that of a function.
-_BEFORE_PARENTHESIS = {
-    *_COMPARISONS,
-    TokenType.AND,
-    TokenType.OR,
-    TokenType.NOT,
-    TokenType.IN,
-    TokenType.BETWEEN,
-    TokenType.LIKE,
-    TokenType.PLUS,
-    TokenType.DASH,
-    TokenType.STAR,
-    TokenType.SLASH,
-    TokenType.MOD,
-    TokenType.L_PAREN,
-    TokenType.COMMA,
-}
-_TOKENS = {
-    *_BEFORE_PARENTHESIS,
-    TokenType.IS,
-    TokenType.R_PAREN,
-    TokenType.DOT,
-    TokenType.VAR,
-    TokenType.IDENTIFIER,
-    TokenType.STRING,
-    TokenType.NUMBER,
-    TokenType.TRUE,
-    TokenType.FALSE,
-    TokenType.NULL,
-    TokenType.DATE,
-    TokenType.TIMESTAMPTZ,
-}
+# Of what an open parenthesis may follow, all but a function's name.
+_JOINING = "EQ NULLSAFE_EQ NEQ LT LTE GT GTE AND OR NOT IN BETWEEN LIKE PLUS DASH STAR SLASH MOD"
+_BEFORE_PARENTHESIS = {TokenType[name] for name in f"{_JOINING} L_PAREN COMMA".split()}
+_VALUES = "VAR IDENTIFIER STRING NUMBER TRUE FALSE NULL DATE TIMESTAMPTZ R_PAREN"
+_ENDS_VALUE = {TokenType[name] for name in _VALUES.split()}
+_TOKENS = _BEFORE_PARENTHESIS | _ENDS_VALUE | {TokenType.IS, TokenType.DOT}
 _SPARK = Dialect.get_or_raise("spark")
 
 
@@ -219,23 +189,28 @@ def _check_gaps(text: str, tokens: Sequence[Token]) -> None:
 
 
 def _check_tokens(tokens: Sequence[Token], names: set[str]) -> None:
-    for before, token, after in zip(
-        (None, *tokens[:-1]), tokens, (*tokens[1:], None), strict=True
-    ):
-        kind, shown = token.token_type, _clip(token.text)
-        if kind == TokenType.SEMICOLON:
-            raise _RefusedError("more than one expression (`;`)", "write exactly one")
-        if (kind not in _TOKENS and token.text.lower() not in names) or token.text == "!":
-            raise _RefusedError(f"`{shown}` isn't allowed")
-        if after and after.token_type == TokenType.L_PAREN and kind not in _BEFORE_PARENTHESIS:
-            if kind != TokenType.VAR or token.text.lower() not in _ARITIES:
-                raise _RefusedError(f"function `{shown}` isn't allowed")
-        neighbours = {one.token_type for one in (before,) if one}, after and after.token_type
-        if kind == TokenType.COMMA and (
-            neighbours[0] & {TokenType.COMMA, TokenType.L_PAREN}
-            or neighbours[1] == TokenType.R_PAREN
-        ):
-            raise _RefusedError("nothing where a value is due, beside a comma", "remove the comma")
+    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+        raise _RefusedError("more than one expression (`;`)", "write exactly one")
+    for token, after in itertools.pairwise(tokens):
+        _check_pair(token, token.token_type, after.token_type)
+    for token, then, last in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        kinds = (then.token_type, last.token_type)
+        if token.token_type in _ENDS_VALUE and kinds == (TokenType.NOT, TokenType.NULL):
+            raise _RefusedError("NOT NULL without IS", "write IS NOT NULL")
+    for token in tokens:
+        if token.token_type == TokenType.NOT and token.text == "!":
+            raise _RefusedError("`!` isn't allowed", "write NOT")
+        if token.token_type not in _TOKENS and token.text.lower() not in names:
+            raise _RefusedError(f"`{_clip(token.text)}` isn't allowed")
+
+
+def _check_pair(token: Token, kind: TokenType, after: TokenType) -> None:
+    comma = TokenType.COMMA
+    if after == TokenType.L_PAREN and kind not in _BEFORE_PARENTHESIS:
+        if kind != TokenType.VAR or token.text.lower() not in _ARITIES:
+            raise _RefusedError(f"function `{_clip(token.text)}` isn't allowed")
+    elif (kind, after) in ((TokenType.L_PAREN, comma), (comma, comma), (comma, TokenType.R_PAREN)):
+        raise _RefusedError("a comma with nothing beside it", "remove the comma")
 
 
 def _check_parentheses(tokens: Sequence[Token]) -> None:
@@ -253,7 +228,7 @@ def _check_parentheses(tokens: Sequence[Token]) -> None:
             if not fewest <= arguments <= most:
                 wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
                 raise _RefusedError(f"{name} of {arguments} arguments", f"it takes {wanted}")
-        if len(opened) > MAX_DEPTH:
+        if len(opened) > MAX_PARENTHESES:
             raise RecursionError
 
 
@@ -308,7 +283,7 @@ class _Value:
     text: str | None = None
 
 
-_OPERATORS: dict[type[exp.Expr], Callable[..., pyspark.sql.Column]] = {
+_COMPARE: dict[type[exp.Expr], Callable[..., pyspark.sql.Column]] = {
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
     exp.LT: operator.lt,
@@ -317,7 +292,7 @@ _OPERATORS: dict[type[exp.Expr], Callable[..., pyspark.sql.Column]] = {
     exp.GTE: operator.ge,
     exp.NullSafeEQ: lambda left, right: left.eqNullSafe(right),
 }
-_ARITHMETIC: dict[type[exp.Expr], Callable[..., pyspark.sql.Column]] = {
+_COMPUTE: dict[type[exp.Expr], Callable[..., pyspark.sql.Column]] = {
     exp.Add: operator.add,
     exp.Sub: operator.sub,
     exp.Mul: operator.mul,
@@ -346,7 +321,7 @@ _JUNCTIONS: dict[type[exp.Expr], Callable[..., pyspark.sql.Column]] = {
 }
 # These bind loosely, and not everywhere the same in sqlglot as in Spark: as operands of anything
 # but AND, OR and NOT they need parentheses.
-_LOOSE = (*_JUNCTIONS, *_OPERATORS, exp.Not, exp.Is, exp.In, exp.Between, exp.Like)
+_LOOSE = (*_JUNCTIONS, *_COMPARE, exp.Not, exp.Is, exp.In, exp.Between, exp.Like)
 _ARGUMENTS: dict[type[exp.Expr], set[str]] = {
     exp.Div: {"this", "expression", "typed", "safe"},
     exp.Between: {"this", "low", "high"},
@@ -355,6 +330,9 @@ _ARGUMENTS: dict[type[exp.Expr], set[str]] = {
     exp.Coalesce: {"this", "expressions"},
     exp.Substring: {"this", "start", "length"},
     exp.Round: {"this", "decimals"},
+    exp.Literal: {"this", "is_string"},
+    exp.Cast: {"this", "to"},
+    exp.Column: {"this", "table", "db", "catalog"},
 }
 
 
@@ -374,13 +352,9 @@ class _Reader:
             raise RecursionError
         while type(node) is exp.Paren:
             node = node.this
-        kind = type(node)
         if node is None:
             raise _RefusedError("a value is missing")
-        if kind in _JUNCTIONS:
-            return self._read_junction(node, depth)
-        if kind in _FUNCTIONS:
-            return self._read_function(node, depth)
+        kind = type(node)
         read = _READERS.get(kind)
         if read is None:
             raise _RefusedError(f"{kind.key.upper()} isn't allowed")
@@ -399,24 +373,26 @@ class _Reader:
 
     def _read_junction(self, node: exp.Expr, depth: int) -> _Value:
         kind = type(node)
-        parts = [
-            _require(self.read(part, depth + 1), "boolean", "null") for part in _flatten(node)
-        ]
-        return _Value("boolean", kind.key.upper(), lambda: _fold(_JUNCTIONS[kind], parts))
+        parts = [_require(self.read(part, depth + 1), "boolean", "null") for part in _flatten(node)]
+        return _Value(
+            "boolean",
+            kind.key.upper(),
+            lambda: _fold(_JUNCTIONS[kind], [part.build() for part in parts]),
+        )
 
     def _read_not(self, node: exp.Expr, depth: int) -> _Value:
         part = _require(self.read(node.this, depth + 1), "boolean", "null")
         return _Value("boolean", "NOT", lambda: ~part.build())
 
     def _read_comparison(self, node: exp.Expr, depth: int) -> _Value:
-        compare = _OPERATORS[type(node)]
+        compare = _COMPARE[type(node)]
         left, right = _align(
             self._read_operand(node.this, depth), self._read_operand(node.expression, depth)
         )
         return _Value("boolean", "comparison", lambda: compare(left.build(), right.build()))
 
     def _read_arithmetic(self, node: exp.Expr, depth: int) -> _Value:
-        compute = _ARITHMETIC[type(node)]
+        compute = _COMPUTE[type(node)]
         left = _require(self._read_operand(node.this, depth), "number")
         right = _require(self._read_operand(node.expression, depth), "number")
         return _Value("number", "arithmetic", lambda: compute(left.build(), right.build()))
@@ -454,9 +430,7 @@ class _Reader:
         part, low, high = _align(
             *(self._read_operand(node.args[name], depth) for name in ("this", "low", "high"))
         )
-        return _Value(
-            "boolean", "BETWEEN", lambda: part.build().between(low.build(), high.build())
-        )
+        return _Value("boolean", "BETWEEN", lambda: part.build().between(low.build(), high.build()))
 
     def _read_like(self, node: exp.Expr, depth: int) -> _Value:
         part = _require(self._read_operand(node.this, depth), "string")
@@ -479,8 +453,6 @@ class _Reader:
     def _read_function(self, node: exp.Expr, depth: int) -> _Value:
         kind = type(node)
         kinds, result, call = _FUNCTIONS[kind]
-        if any(given for name, given in node.args.items() if name != "this"):
-            raise _RefusedError(f"{kind.key} of more than a value")
         argument = node.this
         if type(argument) is exp.TsOrDsToDate:
             argument = argument.this
@@ -489,7 +461,8 @@ class _Reader:
 
     def _read_coalesce(self, node: exp.Expr, depth: int) -> _Value:
         parts = _align(*(self.read(part, depth + 1) for part in (node.this, *node.expressions)))
-        kind = next((part.kind for part in parts if part.kind != "null"), "null")
+        kinds: list[_Kind] = [part.kind for part in parts if part.kind != "null"]
+        kind = kinds[0] if kinds else "null"
         return _Value(kind, "coalesce(…)", lambda: F.coalesce(*[part.build() for part in parts]))
 
     def _read_substring(self, node: exp.Expr, depth: int) -> _Value:
@@ -498,9 +471,7 @@ class _Reader:
             _read_integer(node.args[name], at_most=_INT - 1, label="substring")
             for name in ("start", "length")
         )
-        return _Value(
-            "string", "substring(…)", lambda: F.substring(part.build(), start, length)
-        )
+        return _Value("string", "substring(…)", lambda: F.substring(part.build(), start, length))
 
     def _read_round(self, node: exp.Expr, depth: int) -> _Value:
         part = _require(self.read(node.this, depth + 1), "number")
@@ -509,8 +480,8 @@ class _Reader:
         return _Value("number", "round(…)", lambda: F.round(part.build(), scale))
 
     def _read_column(self, node: exp.Expr, _: int) -> _Value:
-        if type(node.this) is not exp.Identifier:
-            raise _RefusedError("something else than a plain column", self._columns())
+        if type(node.this) is not exp.Identifier or node.args.get("table"):
+            raise _RefusedError("a qualified name, or a field of a column", self._columns())
         wanted = str(node.this.this)
         column = _find_column(self.table, wanted)
         if column is None:
@@ -527,7 +498,7 @@ class _Reader:
     def _read_constant(self, node: exp.Expr, _: int) -> _Value:
         if type(node) is exp.Literal:
             text = str(node.this)
-            return _string(text) if node.is_string else _read_number(text)
+            return _read_text(text) if node.is_string else _read_number(text)
         if type(node) is exp.Boolean:
             truth = bool(node.this)
             return _Value("boolean", str(truth).upper(), lambda: F.lit(truth))
@@ -546,7 +517,151 @@ class _Reader:
 
 
 _READERS: dict[type[exp.Expr], Callable[[_Reader, exp.Expr, int], _Value]] = {
-    **dict.fromkeys(_OPERATORS, _Reader._read_comparison),
-    **dict.fromkeys(_ARITHMETIC, _Reader._read_arithmetic),
+    **dict.fromkeys(_JUNCTIONS, _Reader._read_junction),
+    **dict.fromkeys(_COMPARE, _Reader._read_comparison),
+    **dict.fromkeys(_COMPUTE, _Reader._read_arithmetic),
+    **dict.fromkeys(_FUNCTIONS, _Reader._read_function),
     **dict.fromkeys((exp.Literal, exp.Boolean, exp.Null), _Reader._read_constant),
+    exp.Not: _Reader._read_not,
+    exp.Neg: _Reader._read_negative,
+    exp.Is: _Reader._read_is,
+    exp.In: _Reader._read_in,
+    exp.Between: _Reader._read_between,
+    exp.Like: _Reader._read_like,
+    exp.Coalesce: _Reader._read_coalesce,
+    exp.Substring: _Reader._read_substring,
+    exp.Round: _Reader._read_round,
+    exp.Column: _Reader._read_column,
+    exp.Cast: _Reader._read_typed,
 }
+
+
+def _find_column(table: Table, name: str) -> Column | None:
+    for column in table.columns:
+        if column.name.lower() == name.lower():
+            return column
+    return None
+
+
+def _flatten(junction: exp.Expr) -> list[exp.Expr]:
+    """The parts of a chain of ANDs or ORs, which may be longer than Python's stack is deep."""
+    parts: list[exp.Expr] = []
+    waiting = [junction]
+    while waiting:
+        node = waiting.pop()
+        if type(node) is type(junction):
+            waiting += (node.expression, node.this)
+        else:
+            parts.append(node)
+    return parts
+
+
+def _fold(
+    join: Callable[..., pyspark.sql.Column], columns: list[pyspark.sql.Column]
+) -> pyspark.sql.Column:
+    """Joins neighbours, then their results, and so on: a deep tree would overflow Spark's stack."""
+    while len(columns) > 1:
+        paired = itertools.zip_longest(columns[::2], columns[1::2])
+        columns = [left if right is None else join(left, right) for left, right in paired]
+    return columns[0]
+
+
+def _require(value: _Value, *kinds: _Kind) -> _Value:
+    if value.kind not in kinds:
+        raise _RefusedError(
+            f"{value.label} is no {' or '.join(kind for kind in kinds if kind != 'null')}",
+            "give one, types aren't cast",
+        )
+    return value
+
+
+def _align(*values: _Value) -> list[_Value]:
+    """Makes literals the type of what they are compared with; nothing else is cast."""
+    firm = [value for value in values if value.text is None and value.kind != "null"]
+    # Literals among themselves: a string yields to a date, and a date to a timestamp.
+    ranks: dict[_Kind, int] = {"timestamp": 0, "date": 1}
+    loose = sorted(
+        (value for value in values if value.kind != "null"), key=lambda one: ranks.get(one.kind, 2)
+    )
+    model = next(iter(firm or loose), None)
+    return [value if model is None else _convert(value, model) for value in values]
+
+
+def _convert(value: _Value, model: _Value) -> _Value:
+    if model.kind == "other":
+        raise _RefusedError(f"{model.label} can't be compared", "only IS [NOT] NULL is for it")
+    if value.kind in (model.kind, "null"):
+        return value
+    if value.text is not None and model.kind == "timestamp":
+        return _read_moment(value.text, "timestamp")
+    if value.text is not None and value.kind == "string" and model.kind == "date":
+        return _read_moment(value.text, "date")
+    raise _RefusedError(
+        f"{value.label} beside {model.label} isn't allowed, one is a {value.kind}, the other a "
+        f"{model.kind}",
+        "compare like with like, types aren't cast",
+    )
+
+
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+
+
+def _read_moment(text: str, kind: Literal["date", "timestamp"]) -> _Value:
+    """A DATE or TIMESTAMP literal; a timestamp without zone is UTC."""
+    match = _MOMENT.fullmatch(text)
+    try:
+        if match is None or (kind == "date" and match[1]):
+            raise ValueError
+        moment = dt.datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=dt.UTC)
+        iso = moment.astimezone(dt.UTC).isoformat() if kind == "timestamp" else text
+    except (ValueError, OverflowError) as error:
+        form = "2013-01-31" + ("" if kind == "date" else " 23:59:59Z")
+        raise _RefusedError(f"'{_clip(text)}' is no {kind}", f"write it as {form}") from error
+    # As text with its zone, since Python and Java disagree on dates before 1582.
+    return _Value(
+        kind,
+        f"{kind.upper()}'{text}'",
+        lambda: F.lit(iso).cast(kind),
+        text if kind == "date" else None,
+    )
+
+
+def _read_text(text: str) -> _Value:
+    return _Value("string", f"'{_clip(text)}'", lambda: F.lit(text), text)
+
+
+def _read_number(text: str) -> _Value:
+    """A number of the type that Spark gives the same digits: INT, BIGINT, DECIMAL or DOUBLE."""
+    if re.fullmatch(r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", text) is None:
+        raise _RefusedError(f"`{_clip(text)}` is no number", "write it as 1, 1.5 or 1e3")
+    if "e" in text.lower():
+        number = float(text)
+        if math.isinf(number):
+            raise _RefusedError(f"{_clip(text)} is too large", "stay below 1.8e308")
+        return _Value("number", _clip(text), lambda: F.lit(number))
+    exact = Decimal(text)
+    if "." not in text and -_BIGINT <= exact < _BIGINT:
+        return _Value("number", _clip(text), lambda: F.lit(int(exact)))
+    _, digits, exponent = exact.as_tuple()
+    scale = -int(exponent)
+    precision = max(len(digits), scale)
+    if precision > _MAX_PRECISION:
+        raise _RefusedError(f"{_clip(text)} has over {_MAX_PRECISION} digits", "round it")
+    # Spark Connect would make any decimal one of 18 decimals.
+    return _Value("number", _clip(text), lambda: F.lit(text).cast(f"decimal({precision},{scale})"))
+
+
+def _read_integer(node: exp.Expr | None, *, at_most: int, label: str) -> int:
+    negative = type(node) is exp.Neg
+    bare = node.this if node is not None and negative else node
+    digits = str(bare.this) if type(bare) is exp.Literal and not bare.is_string else ""
+    if re.fullmatch("[0-9]{1,10}", digits) is None or int(digits) > at_most:
+        raise _RefusedError(
+            f"{label} takes whole numbers, as literals, up to {at_most:,}", "write such a one"
+        )
+    return -int(digits) if negative else int(digits)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from backfill_assets.errors import TableError
+from backfill_assets.lake.batches import build_transaction
 from backfill_assets.lake.commits import WriteMode
-from backfill_assets.lake.history import read_commits
+from backfill_assets.lake.history import find_latest_publishes, read_commits
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition
@@ -21,12 +22,14 @@ from backfill_assets.lake.writer import (
     create_table,
     overwrite_partitions,
 )
+from backfill_assets.publishing.appending import find_repeated, name_batches
 from backfill_assets.publishing.audit import Audit, audit_window
 from backfill_assets.publishing.evolution import extend_table, find_extra_fields
 from backfill_assets.publishing.inputs import PinnedInputs, find_never_landed, pin_inputs
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.publishing.withholding import keep_rejected_records, keep_withheld_rows
+from backfill_assets.publishing.write_options import OVERWRITE, WriteOptions
 from backfill_assets.quality.judging import Acceptance, Check, Finding, Outcome
 from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
 from backfill_assets.quality.readback import read_back
@@ -47,7 +50,7 @@ class Publisher:
         today: the UTC day of the run.
         withheld_days: for how many days withheld rows are kept.
         acceptances: failed checks that a person lets pass.
-        write_mode: goes into the commits.
+        options: how what is computed gets together with what is published.
     """
 
     spark: SparkSession
@@ -58,7 +61,7 @@ class Publisher:
     today: dt.date
     withheld_days: int
     acceptances: tuple[Acceptance, ...] = ()
-    write_mode: WriteMode = WriteMode.OVERWRITE
+    options: WriteOptions = OVERWRITE
 
     def publish_chunk(
         self, partitions: Sequence[Partition], pinned: PinnedInputs
@@ -124,6 +127,12 @@ class Publisher:
             for key in sorted(never_landed)
         ]
         landed = tuple(one for one in partitions if one.key not in never_landed)
+        repeated: list[PartitionResult] = []
+        if self.options.mode is WriteMode.APPEND_ONCE:
+            repeated = find_repeated(self.warehouse, table, landed, pinned, self.options)
+            written = {one.key for one in repeated}
+            landed = tuple(one for one in landed if one.key not in written)
+        results += repeated
         if not landed:
             return results, set()
         window = Window(
@@ -139,9 +148,10 @@ class Publisher:
         with audit_window(
             self.recipe,
             window,
+            options=self.options,
+            base_version=pinned.base_version,
             commits=commits,
             acceptances=self.acceptances,
-            compare_with_own=self.write_mode is not WriteMode.ROLLBACK,
         ) as audit:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()
@@ -154,7 +164,7 @@ class Publisher:
                     withhold(partition.key, "files_are_readable", f"{name} can't be read")
                 )
             bad = [one for one in found if one.verdict.withheld]
-            if self.write_mode is not WriteMode.ROLLBACK:
+            if self.options.mode is not WriteMode.ROLLBACK:
                 self._keep_aside(audit, window, found, bad)
             good = [one for one in found if not one.verdict.withheld]
             published, changed = self._publish_good(audit, good, pinned)
@@ -205,15 +215,25 @@ class Publisher:
         if len(partitions) < len(audit.measures):
             slices = (one.slice for one in partitions)
             rows = rows.where(build_table_predicate(self.recipe.table, slices))
+        content = _describe_content({one.key: one.measures for one in good}, good)
+        transaction = None
+        if self.options.mode is WriteMode.APPEND_ONCE:
+            batches = name_batches(partitions, pinned, self.options)
+            content = replace(content, batches=batches)
+            commits = read_commits(self.warehouse, self.recipe.table)
+            transaction = build_transaction(
+                self.recipe.table, batches, find_latest_publishes(commits)
+            )
         return overwrite_partitions(
             rows,
             warehouse=self.warehouse,
             table=extend_table(self.recipe.table, audit.window.extra_fields),
             partitions=partitions,
-            content=_describe_content({one.key: one.measures for one in good}, good),
+            content=replace(content, row_filter=self.options.row_filter),
             provenance=self._provenance(pinned),
             base_version=pinned.base_version,
-            write_mode=self.write_mode,
+            write_mode=self.options.mode,
+            transaction=transaction,
         )
 
     def _provenance(self, pinned: PinnedInputs) -> Provenance:

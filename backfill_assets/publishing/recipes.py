@@ -35,9 +35,9 @@ class Recipe:
     count_source: CountSource | None = None
     code_version: str = ""
 
-    def build_frame(self, window: Window) -> DataFrame:
-        """The computed rows, each folder's together, so that each becomes one file."""
-        rows, table = self.compute(window), self.table
+    def place_rows(self, rows: DataFrame) -> DataFrame:
+        """Each folder's rows together, so that each becomes one file."""
+        table = self.table
         if table.folder_by is not None:
             # Of the engine's making, so that a row is always in the folder of its partition.
             rows = rows.withColumn(table.folder_by, F.to_date(table.partition_by))

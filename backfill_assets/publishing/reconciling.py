@@ -11,6 +11,7 @@ from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
+from backfill_assets.publishing.combining import combine_rows
 from backfill_assets.publishing.evolution import find_extra_fields
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
@@ -20,6 +21,7 @@ from backfill_assets.publishing.inputs import (
     split_chunks,
 )
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.write_options import OVERWRITE
 from backfill_assets.quality.comparison import count_duplicates
 from backfill_assets.quality.contents import read_contents
 from backfill_assets.quality.findings import count_accounted
@@ -151,7 +153,8 @@ class Reconciler:
 
 
 def _measure(recipe: Recipe, window: Window) -> dict[str, PartitionMeasures]:
-    frame = recipe.build_frame(window).persist()
+    rows = combine_rows(recipe.compute(window), window, OVERWRITE, base_version=-1)
+    frame = recipe.place_rows(rows).persist()
     try:
         return measure_partitions(frame, recipe.table, window.partitions)
     except SPARK_ERRORS as error:

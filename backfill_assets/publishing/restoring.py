@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.commits import CommitRecord
@@ -19,6 +18,7 @@ from backfill_assets.lake.history import (
     read_commits,
     read_version,
 )
+from backfill_assets.lake.reader import read_table_as_it_was
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
@@ -146,21 +146,10 @@ def build_rollback_recipe(warehouse: Warehouse, plan: RollbackPlan) -> Recipe:
 
 
 def _read_as_it_was(window: Window) -> DataFrame:
-    """Columns that the table got since are null."""
     table = extend_table(window.table, window.extra_fields)
-    rows = (
-        window.spark.read.format("delta")
-        .option("versionAsOf", window.versions[table.key])
-        .load(window.warehouse.uri(table))
-    )
-    return window.keep_partitions(rows).select(
-        *(
-            F.col(one.name)
-            if one.name in rows.columns
-            else F.lit(None).cast(one.type).alias(one.name)
-            for one in table.columns
-        )
-    )
+    version = window.versions[table.key]
+    rows = read_table_as_it_was(window.spark, window.warehouse, table, version=version)
+    return window.keep_partitions(rows)
 
 
 def _name_run(commit: Commit) -> str:

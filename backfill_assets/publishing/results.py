@@ -16,12 +16,15 @@ class PartitionResult:
         measures: what was measured; all zero where nothing could be.
         version: the Delta version that published it; None if it was withheld.
         input_versions: what it was computed from.
+        repeated_batch: the batch that the partition held already, so that nothing was written;
+            empty if something was.
     """
 
     verdict: Verdict
     measures: PartitionMeasures = field(default_factory=PartitionMeasures)
     version: int | None = None
     input_versions: Mapping[str, int | str] = field(default_factory=dict)
+    repeated_batch: str = ""
 
     @property
     def key(self) -> str:

@@ -18,5 +18,11 @@ FIELD_SEPARATOR = "\x1f"
 DUPLICATES = "_duplicates"
 """BIGINT: source records of the same natural key that this row replaced."""
 
-AUDIT_COLUMNS = (REJECT_REASON, REJECTED_LINE, FIELDS_SEEN, DUPLICATES)
+KEPT = "_kept"
+"""BOOLEAN: true for a row that was published before and stays; null for a computed one."""
+
+LEFT_OUT = "_left_out"
+"""BOOLEAN: true for a row that a filter leaves out: counted, not published; else null."""
+
+AUDIT_COLUMNS = (REJECT_REASON, REJECTED_LINE, FIELDS_SEEN, DUPLICATES, KEPT, LEFT_OUT)
 """All of them."""

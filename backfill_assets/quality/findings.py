@@ -103,14 +103,16 @@ def judge_reconciled(rule: Reconciled, subject: Subject) -> Iterator[Finding]:
 def count_accounted(rule: Reconciled, measured: "PartitionMeasures") -> int:
     """Records of the source that the partition accounts for."""
     if rule.total_of is None:
-        return measured.rows + measured.duplicates_dropped + measured.rejects
+        computed = measured.rows - measured.kept + measured.left_out
+        return computed + measured.duplicates_dropped + measured.rejects
     return measured.totals.get(rule.total_of, 0)
 
 
 def judge_rejects(rule: Rejects, subject: Subject) -> Iterator[Finding]:
     """`rejects`: their share of the source's records; those that are due don't count."""
     rejects = subject.measured.rejects - subject.measured.rejects_due
-    share = rejects / (subject.measured.rows + rejects) if rejects else 0.0
+    computed = subject.measured.rows - subject.measured.kept + subject.measured.left_out
+    share = rejects / (computed + rejects) if rejects else 0.0
     bound = f"at most {rule.at_most} of the records"
     yield Finding("rejects", share, bound, _outcome(failed=share > rule.at_most))
 

@@ -15,6 +15,8 @@ from backfill_assets.quality.audit_columns import (
     DUPLICATES,
     FIELD_SEPARATOR,
     FIELDS_SEEN,
+    KEPT,
+    LEFT_OUT,
     NOT_OURS,
     REJECT_REASON,
 )
@@ -35,11 +37,13 @@ class PartitionMeasures:
         checksum: see `quality.checksums`.
         rejects: source records that can't become rows.
         rejects_due: those of them whose reason is `NOT_OURS`.
+        kept: rows of these that were published before and stay.
+        left_out: computed rows that a filter leaves out.
         duplicates_dropped: source records that a later version of the same row replaced.
         key_duplicates: rows whose natural key another row has too, beyond the first.
         nulls: null values by column, for columns with a `Nulls` rule.
         out_of_range: values out of range by column, for columns with a `Values` rule.
-        totals: sums by column, for columns that reconcile.
+        totals: sums by column over all computed rows, for columns that reconcile.
         histograms: rows per bin, nulls last, by the `histogram` of each `Drift` rule.
         fields_seen: fields that any good source record had; None where none was parsed.
     """
@@ -48,6 +52,8 @@ class PartitionMeasures:
     checksum: str = format_checksum(0, 0)
     rejects: int = 0
     rejects_due: int = 0
+    kept: int = 0
+    left_out: int = 0
     duplicates_dropped: int = 0
     key_duplicates: int = 0
     nulls: Mapping[str, int] = field(default_factory=dict)
@@ -104,7 +110,7 @@ def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[int, int]:
     """Rows beyond the first of their natural key, by partition number; absent where none."""
     if not table.natural_key:
         return {}
-    repeated = _keep_good(frame).groupBy(_NUMBER, F.xxhash64(*table.natural_key)).count()
+    repeated = keep_rows(frame).groupBy(_NUMBER, F.xxhash64(*table.natural_key)).count()
     counted = repeated.where("count > 1").groupBy(_NUMBER).agg(F.sum(F.col("count") - 1))
     return {row[0]: row[1] for row in counted.collect()}
 
@@ -113,7 +119,7 @@ def _find_fields_seen(frame: DataFrame) -> dict[int, frozenset[str]] | None:
     """Fields of any good record, by partition number; None if none was parsed."""
     if FIELDS_SEEN not in frame.columns:
         return None
-    combinations = _keep_good(frame).select(_NUMBER, FIELDS_SEEN).distinct()
+    combinations = keep_rows(frame).select(_NUMBER, FIELDS_SEEN).distinct()
     names = F.explode(F.split(FIELDS_SEEN, FIELD_SEPARATOR)).alias("name")
     seen = (
         combinations.select(_NUMBER, names)
@@ -124,31 +130,45 @@ def _find_fields_seen(frame: DataFrame) -> dict[int, frozenset[str]] | None:
     return {row[0]: frozenset(row[1]) for row in seen.collect()}
 
 
-def _keep_good(frame: DataFrame) -> DataFrame:
-    return frame.where(F.col(REJECT_REASON).isNull()) if REJECT_REASON in frame.columns else frame
+def keep_rows(frame: DataFrame) -> DataFrame:
+    """The rows to publish: neither rejected nor left out."""
+    return frame.where(is_row(frame))
+
+
+def is_row(frame: DataFrame) -> Column:
+    """BOOLEAN: whether a row is to be published: neither rejected nor left out."""
+    condition = F.expr("true")
+    for name in (REJECT_REASON, LEFT_OUT):
+        if name in frame.columns:
+            condition &= F.col(name).isNull()
+    return condition
 
 
 def _build_aggregates(frame: DataFrame, table: Table) -> list[Column]:
-    rejects = REJECT_REASON in frame.columns
-    is_row = F.col(REJECT_REASON).isNull() if rejects else F.expr("true")
-    upper, lower = build_checksum_parts(F.when(is_row, build_row_hash(table)))
-    aggregates = {"rows": F.count_if(is_row), "upper": upper, "lower": lower}
-    if rejects:
-        aggregates["rejects"] = F.count_if(~is_row)
+    good = is_row(frame)
+    is_computed = F.col(KEPT).isNull() if KEPT in frame.columns else F.expr("true")
+    upper, lower = build_checksum_parts(F.when(good, build_row_hash(table)))
+    aggregates = {"rows": F.count_if(good), "upper": upper, "lower": lower}
+    if KEPT in frame.columns:
+        aggregates["kept"] = F.count_if(KEPT)
+    if LEFT_OUT in frame.columns:
+        aggregates["left_out"] = F.count_if(LEFT_OUT)
+    if REJECT_REASON in frame.columns:
+        aggregates["rejects"] = F.count_if(F.col(REJECT_REASON).isNotNull())
         aggregates["rejects_due"] = F.count_if(F.col(REJECT_REASON).startswith(NOT_OURS))
     if DUPLICATES in frame.columns:
         aggregates["duplicates_dropped"] = F.sum(DUPLICATES)
     for rule in table.rules:
         match rule:
             case Nulls(column):
-                aggregates[f"nulls {column}"] = F.count_if(is_row & F.col(column).isNull())
+                aggregates[f"nulls {column}"] = F.count_if(good & F.col(column).isNull())
             case Values(column, low, high):
-                aggregates[f"out {column}"] = F.count_if(~F.col(column).between(low, high))
+                aggregates[f"out {column}"] = F.count_if(good & ~F.col(column).between(low, high))
             case Reconciled(total_of=str(column)):
-                aggregates[f"total {column}"] = F.sum(column)
+                aggregates[f"total {column}"] = F.sum(F.when(is_computed, F.col(column)))
             case Drift():
                 aggregates[f"bins {rule.histogram}"] = F.array(
-                    *(F.count_if(is_row & in_bin) for in_bin in _build_bins(rule))
+                    *(F.count_if(good & in_bin) for in_bin in _build_bins(rule))
                 )
     return [aggregate.alias(name) for name, aggregate in aggregates.items()]
 
@@ -173,6 +193,8 @@ def _read_measures(
         checksum=format_checksum(values["upper"], values["lower"]),
         rejects=values.get("rejects", 0),
         rejects_due=values.get("rejects_due", 0),
+        kept=values.get("kept", 0),
+        left_out=values.get("left_out", 0),
         duplicates_dropped=values.get("duplicates_dropped") or 0,
         key_duplicates=key_duplicates,
         nulls=named("nulls"),

@@ -38,6 +38,10 @@ class Table:
         natural_key: columns that together identify a row; empty where rows may repeat.
         rules: what a partition must meet to be published.
         empty: whether a partition whose source became empty is published empty, or withheld.
+        write_mode: how runs write that aren't told otherwise; `publishing.write_options` says what
+            the modes are.
+        row_filter: SQL over the columns: only rows for which it is true belong to the table; empty
+            means all. `publishing.filters` says what it may hold.
     """
 
     layer: str
@@ -49,6 +53,8 @@ class Table:
     natural_key: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     empty: Literal["publish", "withhold"] = "publish"
+    write_mode: Literal["overwrite", "merge", "append_once"] = "overwrite"
+    row_filter: str = ""
     column_names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +70,8 @@ class Table:
                 f"{self.key}: `{self.partition_by}` must be {self.grain.column_types[0]}, "
                 f"to be partitioned by {self.grain}"
             )
+        if self.write_mode == "merge" and not self.natural_key:
+            raise ValueError(f"{self.key}: without a natural key it can't merge")
         by_the_hour = isinstance(self.grain, Hourly)
         if by_the_hour != (self.folder_by is not None) or (
             by_the_hour and types[self.folder_column] != "DATE"

@@ -1,8 +1,8 @@
 """Publishes without Dagster, for what the project's own assets can't be made to do."""
 
 import datetime as dt
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -14,9 +14,11 @@ from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_assets.publishing.publish import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.publishing.write_options import OVERWRITE, WriteOptions
 from backfill_assets.tables.flights import FLIGHT_FIELDS, RAW_FLIGHTS
 from backfill_assets.tables.landings import JsonLanding
 from backfill_assets.transforms.raw_flights import build_raw_flights
+from backfill_assets_tests.lake.readings import READINGS
 
 
 def _build_raw(window: Window) -> DataFrame:
@@ -31,6 +33,35 @@ RAW_RECIPE = Recipe(
     landing=JsonLanding("flights", FLIGHT_FIELDS),
     count_source=Window.count_landing,
 )
+
+COPIES = Recipe(
+    table=replace(READINGS, layer="staging"),
+    compute=lambda window: window.read(READINGS, column="day"),
+    inputs=(READINGS,),
+    count_source=lambda window: window.count_input(READINGS),
+)
+
+
+@dataclass
+class Interrupted:
+    """Computes what a recipe computes; the first time, something happens meanwhile.
+
+    Attributes:
+        recipe: the recipe.
+        meanwhile: what happens.
+        computed: the partition keys of each call so far.
+    """
+
+    recipe: Recipe
+    meanwhile: Callable[[], object]
+    computed: list[list[str]] = field(default_factory=list)
+
+    def __call__(self, window: Window) -> DataFrame:
+        """The rows of the window."""
+        self.computed.append([one.key for one in window.partitions])
+        if len(self.computed) == 1:
+            self.meanwhile()
+        return self.recipe.compute(window)
 
 
 @dataclass(frozen=True)
@@ -55,6 +86,7 @@ class Lake:
         run_id: str = "run",
         pinned: PinnedInputs | None = None,
         today: dt.date = dt.date(2013, 2, 1),
+        options: WriteOptions = OVERWRITE,
     ) -> list[PartitionResult]:
         """Publishes partitions, from the inputs as they are now unless others are given."""
         publisher = Publisher(
@@ -65,5 +97,6 @@ class Lake:
             run_id=run_id,
             today=today,
             withheld_days=30,
+            options=options,
         )
         return publisher.publish_chunk(partitions, pinned or self.pin(recipe, partitions))

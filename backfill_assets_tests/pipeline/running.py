@@ -98,6 +98,7 @@ class Pipeline:
         chunk_partitions: int = 500,
         accept: Sequence[Mapping[str, Any]] = (),
         tags: Mapping[str, str] | None = None,
+        ops: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> FinishedRun:
         """Materializes a range of partitions of some assets in one run.
 
@@ -109,13 +110,16 @@ class Pipeline:
             chunk_partitions: most partitions that a step works on at once.
             accept: configuration of the acceptances, for each of the assets.
             tags: of the run, beside those of its range.
+            ops: configuration of some of the assets, by key.
         """
         config: dict[str, Any] = {
             "resources": self._describe_resources(check_events, chunk_partitions)
         }
+        told: dict[str, dict[str, Any]] = {key: dict(one) for key, one in (ops or {}).items()}
         if accept:
-            accepted = {"config": {"accept": [dict(one) for one in accept]}}
-            config["ops"] = {key.replace("/", "__"): accepted for key in keys}
+            for key in keys:
+                told.setdefault(key, {})["accept"] = [dict(one) for one in accept]
+        config["ops"] = {key.replace("/", "__"): {"config": one} for key, one in told.items()}
         with execute_job(
             _LOCATION.get_reconstructable_job("__ASSET_JOB"),
             self.instance,

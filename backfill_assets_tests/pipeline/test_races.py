@@ -4,8 +4,7 @@ What happens meanwhile happens inside the slower run's computation, so that it a
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,45 +15,16 @@ from backfill_assets.lake.history import count_rows, read_commits, read_version
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import create_table
-from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import READINGS, build_rows, overwrite_readings
 from backfill_assets_tests.pipeline.landing_zone import LandingZone, build_landed
-from backfill_assets_tests.pipeline.publishing import RAW_RECIPE, Lake
+from backfill_assets_tests.pipeline.publishing import COPIES, RAW_RECIPE, Interrupted, Lake
 from backfill_assets_tests.pipeline.running import list_days
 
 FIRST, SECOND, THIRD = list_days(1, 3)
 DAYS = build_days(FIRST, 3)
-
-COPIES = Recipe(
-    table=replace(READINGS, layer="staging"),
-    compute=lambda window: window.read(READINGS, column="day"),
-    inputs=(READINGS,),
-)
-
-
-@dataclass
-class Interrupted:
-    """Computes what a recipe computes; the first time, something happens meanwhile.
-
-    Attributes:
-        recipe: the recipe.
-        meanwhile: what happens.
-        computed: the partition keys of each call so far.
-    """
-
-    recipe: Recipe
-    meanwhile: Callable[[], object]
-    computed: list[list[str]] = field(default_factory=list)
-
-    def __call__(self, window: Window) -> DataFrame:
-        """The rows of the window."""
-        self.computed.append([one.key for one in window.partitions])
-        if len(self.computed) == 1:
-            self.meanwhile()
-        return self.recipe.compute(window)
 
 
 @pytest.fixture

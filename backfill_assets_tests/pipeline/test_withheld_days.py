@@ -117,9 +117,9 @@ def test_raw_message_lists_each_bad_day_and_ends_with_the_commands_that_go_on(
     )
     assert go_on == "To go on with what does not depend on them:"
     assert [command.strip() for command in commands] == [
-        build_command([STAGING, FEATURES], "2013-01-01", "2013-01-04"),
-        build_command([STAGING, FEATURES], "2013-01-06", "2013-01-12"),
-        build_command([STAGING, FEATURES], "2013-01-14", "2013-01-14"),
+        build_command([STAGING, FEATURES], "2013-01-01", "2013-01-04", {}),
+        build_command([STAGING, FEATURES], "2013-01-06", "2013-01-12", {}),
+        build_command([STAGING, FEATURES], "2013-01-14", "2013-01-14", {}),
     ]
 
 

@@ -1,0 +1,312 @@
+"""Overwrite, merge, append once: what is there afterwards, and that a repeat changes nothing."""
+
+import datetime as dt
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from backfill_assets.errors import BackfillError, FilterError, SettingsError, TableError
+from backfill_assets.lake.commits import CommitRecord, WriteMode
+from backfill_assets.lake.history import read_commits, read_version
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.window import Window
+from backfill_assets.lake.writer import PublishedContent, create_table, overwrite_partitions
+from backfill_assets.publishing.inputs import PinnedInputs
+from backfill_assets.publishing.publish import Publisher
+from backfill_assets.publishing.write_options import WriteOptions, choose_options
+from backfill_assets.quality.verdicts import Check
+from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
+from backfill_assets.tables.rules import Reconciled
+from backfill_assets_tests.conftest import build_days
+from backfill_assets_tests.lake.readings import (
+    PROVENANCE,
+    READINGS,
+    build_frame,
+    build_rows,
+    overwrite_readings,
+)
+from backfill_assets_tests.pipeline.publishing import COPIES, Interrupted, Lake
+from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline, list_days
+
+DAYS = build_days("2013-01-01", 2)
+FIRST, SECOND = (day.key for day in DAYS)
+MERGE = WriteOptions(WriteMode.MERGE)
+MIRROR = WriteOptions(WriteMode.MERGE, delete_missing=True)
+APPEND = WriteOptions(WriteMode.APPEND_ONCE)
+RECONCILED = replace(COPIES, table=replace(COPIES.table, rules=(Reconciled(),)))
+
+
+@pytest.fixture(scope="module")
+def old_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Copies of two days hold sensors 0 and 1, "old"; the source now has 1 and 2, "new"."""
+    lake = Lake(spark, Warehouse(str(tmp_path_factory.mktemp("old_lake"))))
+    create_table(spark, lake.warehouse, READINGS)
+    overwrite_readings(spark, lake.warehouse, DAYS, build_rows(DAYS, "old"))
+    lake.publish(COPIES, DAYS)
+    land(lake, DAYS, {1: "new", 2: "new"})
+    return lake
+
+
+@pytest.fixture
+def lake(old_lake: Lake, warehouse: Warehouse) -> Lake:
+    """A copy of it, for the test to go on from."""
+    shutil.copytree(old_lake.warehouse.root, warehouse.root)
+    return Lake(old_lake.spark, warehouse)
+
+
+def land(lake: Lake, days: Sequence[Partition], sensors: dict[int, str]) -> None:
+    rows = [(day.slice.start, number, value) for day in days for number, value in sensors.items()]
+    overwrite_readings(lake.spark, lake.warehouse, days, rows)  # type: ignore[arg-type]
+
+
+def read(lake: Lake, day: str = FIRST, *, table: Table = COPIES.table) -> dict[int, str]:
+    rows = lake.warehouse.open(table).to_pyarrow_table().to_pylist()
+    found = [(row["id"], row["value"]) for row in rows if row["day"].isoformat() == day]
+    assert len(dict(found)) == len(found), "a sensor is there twice"
+    return dict(sorted(found))
+
+
+def read_records(lake: Lake) -> list[CommitRecord]:
+    """Of the copies, newest first."""
+    return [one.record for one in read_commits(lake.warehouse, COPIES.table) if one.record]
+
+
+def roll_back(lake: Lake, days: Sequence[Partition], version: int) -> None:
+    """As a rollback publishes: the table at a version, as the pinned input of itself."""
+    restore = replace(COPIES, inputs=(COPIES.table,), count_source=None, compute=read_as_it_was)
+    publisher = Publisher(
+        lake.spark, lake.warehouse, restore, "", "undo", dt.date(2013, 2, 1), 30,
+        options=WriteOptions(WriteMode.ROLLBACK),
+    )  # fmt: skip
+    newest = read_version(lake.warehouse, COPIES.table)
+    publisher.publish_as_pinned(days, PinnedInputs(newest, {COPIES.table.key: version}))
+
+
+def read_as_it_was(window: Window) -> DataFrame:
+    return window.read(COPIES.table, column="day")
+
+
+def test_merge_replaces_equal_keys_and_keeps_the_others(lake: Lake) -> None:
+    lake.publish(RECONCILED, DAYS[:1], options=MERGE)
+    assert read(lake) == {0: "old", 1: "new", 2: "new"}
+    assert read(lake, SECOND) == {0: "old", 1: "old"}, "not asked for"
+    assert read_records(lake)[0].write_mode == "merge"
+    assert read_records(lake)[0].rows == {FIRST: 3}
+
+
+def test_merge_that_deletes_what_is_missing_mirrors_the_source(lake: Lake) -> None:
+    lake.publish(COPIES, DAYS[:1], options=MIRROR)
+    assert read(lake) == {1: "new", 2: "new"}
+
+
+@pytest.mark.parametrize("options", [MERGE, MIRROR, APPEND], ids=["merge", "mirror", "append"])
+def test_a_second_time_changes_nothing(lake: Lake, options: WriteOptions) -> None:
+    land(lake, DAYS, {2: "new"})
+    lake.publish(RECONCILED, DAYS, options=options)
+    once = [read(lake, day) for day in (FIRST, SECOND)]
+    lake.publish(RECONCILED, DAYS, options=options, run_id="again")
+    assert [read(lake, day) for day in (FIRST, SECOND)] == once
+    assert once[0] == ({2: "new"} if options is MIRROR else {0: "old", 1: "old", 2: "new"})
+
+
+def test_merge_is_audited_over_all_that_will_be_there(lake: Lake) -> None:
+    crowded = replace(COPIES, table=replace(COPIES.table, rules=(Reconciled(),)))
+
+    def lose_one(window: Window) -> DataFrame:
+        return COPIES.compute(window).where("id <> 2")
+
+    (result,) = lake.publish(replace(crowded, compute=lose_one), DAYS[:1], options=MERGE)
+    assert result.version is None
+    assert [one.rule for one in result.verdict.failed(Check.COMPLETE)] == ["reconciled"]
+    assert read(lake) == {0: "old", 1: "old"}
+
+
+def test_filter_takes_part_of_the_rows_and_deletes_missing_ones_among_these_only(
+    lake: Lake,
+) -> None:
+    only_two = replace(MERGE, row_filter="id = 2")
+    lake.publish(RECONCILED, DAYS[:1], options=only_two)
+    assert read(lake) == {0: "old", 1: "old", 2: "new"}
+    assert read_records(lake)[0].row_filter == "id = 2"
+    land(lake, DAYS, {5: "new"})
+    lake.publish(RECONCILED, DAYS[:1], options=replace(MIRROR, row_filter="id >= 1 AND id <> 5"))
+    assert read(lake) == {0: "old"}
+
+
+def test_rows_for_which_the_filter_is_null_are_left_out(lake: Lake) -> None:
+    rows = [(DAYS[0].slice.start, 3, None), (DAYS[0].slice.start, 4, "x")]
+    overwrite_readings(lake.spark, lake.warehouse, DAYS[:1], rows)  # type: ignore[arg-type]
+    lake.publish(RECONCILED, DAYS[:1], options=replace(MERGE, row_filter="value = 'x'"))
+    assert read(lake) == {0: "old", 1: "old", 4: "x"}
+
+
+def test_a_tables_own_filter_holds_in_every_run_and_with_the_runs(lake: Lake) -> None:
+    small = replace(RECONCILED, table=replace(RECONCILED.table, row_filter="id < 2 OR id > 9"))
+    lake.publish(small, DAYS)
+    assert read(lake) == {1: "new"}
+    land(lake, DAYS, {1: "newer", 2: "newer", 10: "newer", 11: "newer"})
+    lake.publish(small, DAYS[:1], options=replace(MERGE, row_filter="id = 2 OR id = 10"))
+    assert read(lake) == {1: "new", 10: "newer"}
+
+
+def test_merge_that_loses_a_race_merges_with_what_the_winner_wrote(lake: Lake) -> None:
+    def publish_another() -> None:
+        land(lake, DAYS, {7: "fast"})
+        lake.publish(COPIES, DAYS[1:], run_id="fast", options=MERGE)
+        land(lake, DAYS, {1: "new", 2: "new"})
+
+    compute = Interrupted(COPIES, publish_another)
+    lake.publish(replace(COPIES, compute=compute), DAYS, run_id="slow", options=MERGE)
+    assert read(lake) == {0: "old", 1: "new", 2: "new"}
+    assert read(lake, SECOND) == {0: "old", 1: "new", 2: "new", 7: "fast"}
+    assert compute.computed == [[FIRST, SECOND], [SECOND]]
+
+
+def test_appended_batch_comes_beside_what_is_there_and_only_once(lake: Lake) -> None:
+    land(lake, DAYS, {2: "new"})
+    lake.publish(RECONCILED, DAYS, options=APPEND)
+    version = read_version(lake.warehouse, COPIES.table)
+    assert read(lake) == {0: "old", 1: "old", 2: "new"}
+    results = lake.publish(RECONCILED, DAYS, options=APPEND, run_id="again")
+    assert read_version(lake.warehouse, COPIES.table) == version, "no commit for a repeat"
+    assert all(one.repeated_batch and one.version == version for one in results)
+    assert [one.measures.rows for one in results] == [3, 3]
+
+
+def test_a_named_batch_is_the_same_whatever_its_inputs(lake: Lake) -> None:
+    named = replace(APPEND, batch="2013-02")
+    land(lake, DAYS, {2: "new"})
+    lake.publish(COPIES, DAYS[:1], options=named)
+    land(lake, DAYS, {3: "newer"})
+    first, second = lake.publish(COPIES, DAYS, options=named, run_id="again")
+    assert (first.repeated_batch, second.repeated_batch) == ("2013-02", "")
+    assert read(lake) == {0: "old", 1: "old", 2: "new"}
+    assert read(lake, SECOND) == {0: "old", 1: "old", 3: "newer"}
+
+
+def test_append_whose_keys_are_there_already_is_withheld(lake: Lake) -> None:
+    (result,) = lake.publish(COPIES, DAYS[:1], options=APPEND)
+    assert result.version is None
+    assert [one.rule for one in result.verdict.failed(Check.VALID)] == ["keys_are_unique"]
+    assert read(lake) == {0: "old", 1: "old"}
+
+
+def test_two_runs_that_append_the_same_batch_at_the_same_time_append_it_once(lake: Lake) -> None:
+    land(lake, DAYS, {2: "new"})
+    compute = Interrupted(COPIES, lambda: lake.publish(COPIES, DAYS, run_id="fast", options=APPEND))
+    results = lake.publish(replace(COPIES, compute=compute), DAYS, run_id="slow", options=APPEND)
+    assert read(lake) == read(lake, SECOND) == {0: "old", 1: "old", 2: "new"}
+    assert [one.run_id for one in read_records(lake)] == ["fast", "run"]
+    assert all(one.repeated_batch for one in results)
+
+
+def test_a_batch_that_was_rolled_back_can_be_appended_again(lake: Lake) -> None:
+    before = read_version(lake.warehouse, COPIES.table)
+    land(lake, DAYS, {2: "new"})
+    lake.publish(COPIES, DAYS, options=APPEND)
+    roll_back(lake, DAYS[:1], before)
+    assert read(lake) == {0: "old", 1: "old"}
+    first, second = lake.publish(COPIES, DAYS, options=APPEND, run_id="again")
+    assert (first.repeated_batch, bool(second.repeated_batch)) == ("", True)
+    assert read(lake) == read(lake, SECOND) == {0: "old", 1: "old", 2: "new"}
+
+
+def test_delta_itself_writes_a_transaction_once_and_it_is_told(lake: Lake) -> None:
+    rows = build_rows(DAYS[:1], "twice")
+    content = PublishedContent({FIRST: 2}, {FIRST: "0"}, batches={FIRST: "b"})
+    for attempt in range(2):
+        arguments = {
+            "warehouse": lake.warehouse,
+            "table": READINGS,
+            "partitions": DAYS[:1],
+            "content": content,
+            "provenance": PROVENANCE,
+            "write_mode": WriteMode.APPEND_ONCE,
+            "transaction": "same",
+        }
+        base = read_version(lake.warehouse, READINGS)
+        frame = build_frame(lake.spark, rows)
+        if attempt == 0:
+            overwrite_partitions(frame, base_version=base, **arguments)
+        else:
+            with pytest.raises(TableError, match=r"this batch was appended .* no longer describes"):
+                overwrite_partitions(frame, base_version=base, **arguments)
+            assert read_version(lake.warehouse, READINGS) == base
+
+
+@pytest.mark.parametrize(
+    ("table", "told", "error", "why"),
+    [
+        (STAGING_FLIGHTS, {"write_mode": "upsert"}, SettingsError, "no write mode upsert"),
+        (RAW_FLIGHTS, {"write_mode": "merge"}, SettingsError, "declares no natural key"),
+        (STAGING_FLIGHTS, {"row_filter": "hour = 3"}, SettingsError, "set write_mode to merge"),
+        (
+            STAGING_FLIGHTS,
+            {"row_filter": "hour = 3", "write_mode": "append_once"},
+            SettingsError,
+            "set write_mode to merge",
+        ),
+        (
+            STAGING_FLIGHTS,
+            {"row_filter": "gate = 3", "write_mode": "merge"},
+            FilterError,
+            "gate",
+        ),
+        (STAGING_FLIGHTS, {"delete_missing": True}, SettingsError, "delete_missing is for"),
+        (STAGING_FLIGHTS, {"batch": "b"}, SettingsError, "a batch is for write_mode append_once"),
+    ],
+)
+def test_what_a_table_cannot_honour_is_refused(
+    table: Table, told: dict[str, str], error: type[BackfillError], why: str
+) -> None:
+    with pytest.raises(error, match=why) as caught:
+        choose_options(table, **told)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+def test_a_run_is_refused_before_its_first_asset_if_a_later_one_cannot_honour_it(
+    pipeline: Pipeline,
+) -> None:
+    before = [read_version(pipeline.warehouse, one) for one in (RAW_FLIGHTS, STAGING_FLIGHTS)]
+    run = pipeline.run(
+        *(RAW, STAGING, FEATURES),
+        first="2013-01-03",
+        last="2013-01-04",
+        ops={STAGING: {"filter": "origin = 'JFK'"}},
+    )
+    assert not run.success
+    assert run.message == (
+        "staging/flights: a run with a filter would overwrite whole partitions with part of their "
+        "rows: set write_mode to merge, or leave the filter out"
+    )
+    after = [read_version(pipeline.warehouse, one) for one in (RAW_FLIGHTS, STAGING_FLIGHTS)]
+    assert after == before
+
+
+def test_a_run_told_by_tags_merges_the_rows_of_one_airport(pipeline: Pipeline) -> None:
+    day = list_days(5, 5)[0]
+    pipeline.zone.change(day, lambda flight: {**flight, "arr_delay": 7})
+    assert pipeline.run(RAW, first=day, last=day).success
+    before = pipeline.read_rows(STAGING_FLIGHTS, day)
+    run = pipeline.run(
+        STAGING,
+        first=day,
+        last=day,
+        tags={"backfill_assets/write_mode": "merge", "backfill_assets/filter": "origin = 'JFK'"},
+    )
+    assert run.success, run.message
+    after = pipeline.read_rows(STAGING_FLIGHTS, day)
+    changed = [one for one in after if one not in before]
+    assert len(after) == len(before)
+    assert {one["origin"] for one in changed} == {"JFK"}
+    assert {one["arr_delay"] for one in changed} == {7}
+    landed = [one for one in before if one["landing_date"].isoformat() == day]
+    of_jfk = [one for one in landed if one["origin"] == "JFK" and one["arr_delay"] != 7]
+    assert len(changed) == len(of_jfk) > 0
+    (materialization, *_) = pipeline.read_materializations(STAGING, day)
+    assert materialization.metadata["dagster/partition_row_count"].value == len(after)
