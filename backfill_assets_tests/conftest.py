@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.flights import land_flights
+from backfill_assets.samples.weather import land_weather
 from backfill_assets.settings import read_settings
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 from backfill_assets_tests.commands import Project
@@ -34,6 +35,14 @@ def sample_landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The year's real flights, landed once; tests copy the days that they change."""
     root = tmp_path_factory.mktemp("sample_landing")
     land_flights(str(root))
+    return root
+
+
+@pytest.fixture(scope="session")
+def weather_landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The year's real weather, landed once; tests copy the days that they need."""
+    root = tmp_path_factory.mktemp("weather_landing")
+    land_weather(str(root))
     return root
 
 

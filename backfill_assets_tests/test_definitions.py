@@ -6,7 +6,12 @@ import tomllib
 
 import pytest
 import yaml
-from dagster import AssetKey, BackfillPolicy, TimeWindowPartitionMapping
+from dagster import (
+    AssetKey,
+    BackfillPolicy,
+    DailyPartitionsDefinition,
+    TimeWindowPartitionMapping,
+)
 
 from backfill_assets.definitions import defs
 from backfill_assets.tables.catalog import TABLES
@@ -16,11 +21,17 @@ GRAPH = defs.resolve_asset_graph()
 
 
 def test_assets_are_the_tables():
-    assert {key.to_user_string() for key in GRAPH.get_all_asset_keys()} == {
+    assert [table.key for table in TABLES] == [
         "raw/flights",
+        "raw/orders",
+        "raw/weather",
         "staging/flights",
+        "staging/orders",
+        "staging/weather",
         "features/carrier_delays",
-    }
+        "features/customer_orders",
+        "features/departure_conditions",
+    ]
     assert {table.key for table in TABLES} == {
         key.to_user_string() for key in GRAPH.get_all_asset_keys()
     }
@@ -48,20 +59,53 @@ def test_each_table_has_the_checks_that_ask_something():
         for table in TABLES
     }
     always = {"complete", "valid", "readable"}
-    assert found == {
-        "raw/flights": always,
-        "staging/flights": always | {"stable"},
-        "features/carrier_delays": always,
+    assert {key for key, checks in found.items() if "stable" in checks} == {
+        "staging/flights",
+        "staging/orders",
     }
+    assert all(checks - {"stable"} == always for checks in found.values())
 
 
-def test_all_layers_share_their_partitions_so_that_a_backfill_is_one_run():
-    definitions = {GRAPH.get(key).partitions_def for key in GRAPH.get_all_asset_keys()}
+@pytest.mark.parametrize(
+    ("keys", "first", "last", "count"),
+    [
+        (
+            ["raw/flights", "staging/flights", "features/carrier_delays", "staging/weather"],
+            "2013-01-01",
+            "2014-01-01",
+            366,
+        ),
+        (["raw/weather"], "2013-01-01-00:00", "2014-01-01-23:00", 24 * 366),
+        (["raw/orders", "staging/orders", "features/customer_orders"], "0000000", "9900000", 100),
+    ],
+)
+def test_tables_of_a_grain_share_their_partitions_so_that_a_backfill_is_one_run(
+    keys, first, last, count
+):
+    definitions = {GRAPH.get(AssetKey(key.split("/"))).partitions_def for key in keys}
     assert len(definitions) == 1
-    (days,) = definitions
-    assert days is not None
-    keys = days.get_partition_keys()
-    assert (keys[0], keys[-1], len(keys)) == ("2013-01-01", "2014-01-01", 366)
+    (partitions,) = definitions
+    assert partitions is not None
+    found = partitions.get_partition_keys()
+    assert (found[0], found[-1], len(found)) == (first, last, count)
+
+
+def test_a_day_of_weather_needs_its_hours_and_a_flight_the_weather_of_two_days():
+    day = DailyPartitionsDefinition("2013-01-01").subset_with_partition_keys(["2013-01-05"])
+    weather = GRAPH.get(AssetKey(["staging", "weather"]))
+    conditions = GRAPH.get(AssetKey(["features", "departure_conditions"]))
+
+    def find_needed(node, *upstream):
+        mapping = node.partition_mappings[AssetKey(upstream)]
+        needed = mapping.get_upstream_mapped_partitions_result_for_partitions(
+            day, node.partitions_def, GRAPH.get(AssetKey(upstream)).partitions_def
+        )
+        return sorted(needed.partitions_subset.get_partition_keys())
+
+    hours = find_needed(weather, "raw", "weather")
+    assert (hours[0], hours[-1], len(hours)) == ("2013-01-05-00:00", "2013-01-05-23:00", 24)
+    assert find_needed(conditions, "staging", "weather") == ["2013-01-05", "2013-01-06"]
+    assert find_needed(conditions, "staging", "flights") == ["2013-01-05"]
 
 
 def test_mappings_say_which_days_a_day_needs():
@@ -96,6 +140,7 @@ def test_workspace_and_pyproject_load_the_same_module():
             "backfill_assets.publishing, backfill_assets.transforms.raw_flights, "
             "backfill_assets.transforms.staging_flights, "
             "backfill_assets.transforms.carrier_delays, backfill_assets.samples.flights, "
+            "backfill_assets.samples.orders, backfill_assets.lake.watermarks, "
             "backfill_assets.spark.session",
             "dagster",
         ),

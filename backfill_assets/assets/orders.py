@@ -10,7 +10,11 @@ from backfill_assets.transforms.customer_orders import build_customer_orders
 from backfill_assets.transforms.raw_orders import build_raw_orders
 from backfill_assets.transforms.staging_orders import build_staging_orders
 
-_LANDING = ParquetLanding("orders", keys=(("orders", "o_orderkey"), ("lineitem", "l_orderkey")))
+_LANDING = ParquetLanding(
+    "orders",
+    keys=(("orders", "o_orderkey"), ("lineitem", "l_orderkey")),
+    space_setting="BACKFILL_ORDER_KEY_SPACE",
+)
 
 
 @table_asset(RAW_ORDERS, landing=_LANDING, count_source=Window.count_landing)

@@ -244,6 +244,11 @@ def _print_diff(found: "TableDiff") -> None:
             f"Nothing else changed: the log shows that versions {found.before + 1} to "
             f"{found.after} added and removed data files of these partitions only; the "
             f"{proof.partitions} others kept their {proof.files} files."
+            + (
+                f" Of {proof.compared} in the same folders rows and checksums are the same."
+                if proof.compared
+                else ""
+            )
         )
     else:
         listed = ", ".join(

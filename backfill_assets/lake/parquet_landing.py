@@ -60,12 +60,14 @@ class ParquetFolders:
         dataset: a folder below it.
         keys: name of each kind of file, and its key column.
         grain: of the table that is computed from them.
+        space_setting: the environment variable that sets the key space.
     """
 
     root: str
     dataset: str
     keys: tuple[tuple[str, str], ...]
     grain: Buckets
+    space_setting: str
 
     def list_files(self, partitions: Iterable[Partition]) -> "ParquetListing":
         """Lists all files, and reads their footers.
@@ -86,7 +88,7 @@ class ParquetFolders:
                         f"{relative_name(one.file.uri, self.root)} holds keys from "
                         f"{group.smallest} to {group.largest}, outside of the key space 0 to "
                         f"{self.grain.space - 1}, so no partition would hold them: nothing was "
-                        "written; set a larger key space, then run again"
+                        f"written; set {self.space_setting} higher, then run again"
                     )
         wanted = sorted(set(partitions), key=lambda one: one.slice.start)  # type: ignore[arg-type,return-value]
         return ParquetListing(self, tuple(wanted), tuple(files))

@@ -67,6 +67,7 @@ class Certificate:
         asset_key: `layer/name`.
         table_uri: where the table is.
         write_mode: how the rows came about.
+        compared_partitions: others in the same folders, whose contents were compared.
         row_filter: which computed rows a merge took; empty means all.
         delete_missing: whether a merge deleted rows that were not computed.
         batch: name of the batch that was appended; empty if it has none.
@@ -81,7 +82,8 @@ class Certificate:
         partitions: ascending, all that were asked for.
         touched_outside: by partition outside, the commits that changed its data; empty is the proof
             that nothing else changed.
-        untouched_partitions: partitions outside at the last commit.
+        untouched_partitions: partitions outside at the last commit; folders, where these hold
+            several.
         untouched_files: their data files.
     """
 
@@ -102,6 +104,7 @@ class Certificate:
     touched_outside: Mapping[str, Sequence[int]] = field(default_factory=dict)
     untouched_partitions: int = 0
     untouched_files: int = 0
+    compared_partitions: int = 0
     row_filter: str = ""
     delete_missing: bool = False
     batch: str = ""

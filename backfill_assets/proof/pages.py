@@ -62,10 +62,19 @@ def _describe_untouched(certificate: Certificate) -> str:
             for key, versions in one.touched_outside.items()
         )
         return f"The commits also added or removed data files of {listed}."
-    return (
-        f"The log shows that the commits added and removed data files of these partitions only. "
-        f"The {one.untouched_partitions} other partitions kept their {one.untouched_files} files."
+    what, others = "partitions", f"The {one.untouched_partitions} other partitions"
+    if one.compared_partitions:
+        what, others = "partitions' folders", f"The {one.untouched_partitions} other folders"
+    said = (
+        f"The log shows that the commits added and removed data files of these {what} only. "
+        f"{others} kept their {one.untouched_files} files."
     )
+    if one.compared_partitions:
+        said += (
+            f" The {one.compared_partitions} other partitions in the same folders have the same "
+            "rows and checksums as before."
+        )
+    return said
 
 
 def _describe_partition(part: CertifiedPartition) -> str:

@@ -86,6 +86,7 @@ def certify(
         touched_outside=proof.outside,
         untouched_partitions=proof.partitions,
         untouched_files=proof.files,
+        compared_partitions=proof.compared,
     )
     place = locate_certificate(warehouse, table, run_id=facts.run_id, backfill_id=facts.backfill_id)
     write_certificate(place, certificate, page=render_certificate(certificate))

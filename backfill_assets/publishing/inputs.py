@@ -84,10 +84,12 @@ def list_landing(
     match recipe.landing:
         case JsonLanding(dataset=dataset):
             return JsonFolders(landing_root, dataset).list_files(partitions)
-        case ParquetLanding(dataset=dataset, keys=keys):
+        case ParquetLanding(dataset=dataset, keys=keys, space_setting=setting):
             grain = recipe.table.grain
             assert isinstance(grain, Buckets), f"{recipe.table.key} must be in buckets of its keys"
-            return ParquetFolders(landing_root, dataset, keys, grain).list_files(partitions)
+            return ParquetFolders(landing_root, dataset, keys, grain, setting).list_files(
+                partitions
+            )
         case None:
             return None
 

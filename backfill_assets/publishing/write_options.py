@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from backfill_assets.errors import SettingsError
+from backfill_assets.filters.row_filters import RowFilter, combine_filters, parse_filter
 from backfill_assets.lake.commits import WriteMode
-from backfill_assets.publishing.filters import RowFilter, combine_filters, parse_filter
 from backfill_assets.tables.declarations import Table
 
 _CHOICES = (WriteMode.OVERWRITE, WriteMode.MERGE, WriteMode.APPEND_ONCE)

@@ -29,10 +29,12 @@ class ParquetLanding:
     Attributes:
         dataset: its folder below the root.
         keys: name of each kind of file, and its key column, which decides the bucket.
+        space_setting: the environment variable that sets the key space, for messages.
     """
 
     dataset: str
     keys: tuple[tuple[str, str], ...]
+    space_setting: str
 
 
 Landing = JsonLanding | ParquetLanding

@@ -37,7 +37,9 @@ def ask_sensor(pipeline: Pipeline) -> list[Requested]:
     with build_sensor_context(
         instance=pipeline.instance, repository_def=defs.get_repository_def()
     ) as context:
-        found = [one for one in process_new_partitions(context) if isinstance(one, RunRequest)]
+        answers = process_new_partitions(context)
+        assert answers is not None
+        found = [one for one in answers if isinstance(one, RunRequest)]  # type: ignore[union-attr]
     return [
         Requested(
             one.asset_selection[0].to_user_string(),
