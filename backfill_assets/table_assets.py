@@ -30,6 +30,7 @@ from dagster import (
 
 from backfill_assets.code_versions import compute_code_version
 from backfill_assets.errors import BackfillError
+from backfill_assets.lake.window import Window
 from backfill_assets.orchestration.events import (
     build_readable_summary,
     build_summaries,
@@ -96,7 +97,8 @@ def table_asset(
         table: what the asset publishes; gives the asset its key, group, partitions, columns, rules.
         inputs: the tables that the function reads.
         landing: what the function reads of the landing zone.
-        count_source: records of the layer above that each partition must account for.
+        count_source: records of the layer above that each partition must account for; left out, of
+            what landed all, and of a single input those of the same partition.
     """
     partitions_def = find_partitions_def(table)
 
@@ -106,7 +108,7 @@ def table_asset(
             compute=compute,
             inputs=tuple(one.table for one in inputs),
             landing=landing,
-            count_source=count_source,
+            count_source=count_source or _count_whole_source(inputs, landing),
             code_version=compute_code_version(compute, table),
         )
         RECIPES[table.key] = recipe
@@ -178,6 +180,17 @@ def table_asset(
         return publish_range
 
     return decorate
+
+
+def _count_whole_source(
+    inputs: Sequence[Upstream], landing: JsonLanding | ParquetLanding | None
+) -> CountSource | None:
+    if landing is not None:
+        return Window.count_landing
+    if len(inputs) == 1 and inputs[0].mapping == SAME_KEY:
+        source = inputs[0].table
+        return lambda window: window.count_input(source)
+    return None
 
 
 def _describe_columns(table: Table) -> TableSchema:

@@ -2,39 +2,20 @@
 
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from backfill_assets_tests.commands import PROJECT, Project
+from backfill_assets_tests.pages import run_page
 
 FIVE_DAYS = [f"2013-01-{day}" for day in range(10, 15)]
 
 
 @pytest.fixture(scope="module")
-def outputs(january: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+def outputs(january: Project, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What each command block printed, in order."""
     project = january.copy(tmp_path_factory.mktemp("walkthrough") / "project")
-    page = (PROJECT / "docs" / "walkthrough.md").read_text()
-    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    bin_folder = str(Path(sys.executable).parent)
-    script = "set -e\n" + "echo '=== block'\n".join(
-        block.replace(".venv/bin", bin_folder) for block in blocks
-    )
-    run = subprocess.run(
-        ["bash", "-c", script],
-        env={**project.environment, "COLUMNS": "200"},
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
-    yield run.stdout.split("=== block\n")
+    return run_page("walkthrough.md", cwd=PROJECT, environment=project.environment)
 
 
 def test_reconcile_names_the_five_days(outputs: list[str]) -> None:

@@ -19,11 +19,7 @@ from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_assets.transforms.staging_flights import build_staging_flights
 
 
-@table_asset(
-    RAW_FLIGHTS,
-    landing=JsonLanding("flights", FLIGHT_FIELDS),
-    count_source=Window.count_landing,
-)
+@table_asset(RAW_FLIGHTS, landing=JsonLanding("flights", FLIGHT_FIELDS))
 def raw_flights(window: Window) -> DataFrame:
     """One row per landed record; a partition is the day on which its records landed.
 

@@ -17,7 +17,7 @@ _LANDING = ParquetLanding(
 )
 
 
-@table_asset(RAW_ORDERS, landing=_LANDING, count_source=Window.count_landing)
+@table_asset(RAW_ORDERS, landing=_LANDING)
 def raw_orders(window: Window) -> DataFrame:
     """One row per landed record, an order or one of its lines; a partition is a bucket of keys.
 
@@ -26,11 +26,7 @@ def raw_orders(window: Window) -> DataFrame:
     return build_raw_orders(window.read_parquet("orders"), window.read_parquet("lineitem"))
 
 
-@table_asset(
-    STAGING_ORDERS,
-    inputs=[Upstream(RAW_ORDERS)],
-    count_source=lambda window: window.count_input(RAW_ORDERS),
-)
+@table_asset(STAGING_ORDERS, inputs=[Upstream(RAW_ORDERS)])
 def staging_orders(window: Window) -> DataFrame:
     """One row per order with its lines summed up; a partition is a bucket of keys.
 
@@ -39,11 +35,7 @@ def staging_orders(window: Window) -> DataFrame:
     return build_staging_orders(window.read(RAW_ORDERS, column="order_bucket"))
 
 
-@table_asset(
-    CUSTOMER_ORDERS,
-    inputs=[Upstream(STAGING_ORDERS)],
-    count_source=lambda window: window.count_input(STAGING_ORDERS),
-)
+@table_asset(CUSTOMER_ORDERS, inputs=[Upstream(STAGING_ORDERS)])
 def customer_orders(window: Window) -> DataFrame:
     """One row per customer and bucket of keys in which the customer ordered.
 

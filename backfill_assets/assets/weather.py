@@ -18,11 +18,7 @@ from backfill_assets.transforms.raw_weather import build_raw_weather
 from backfill_assets.transforms.staging_weather import build_staging_weather
 
 
-@table_asset(
-    RAW_WEATHER,
-    landing=JsonLanding("weather", REPORT_FIELDS),
-    count_source=Window.count_landing,
-)
+@table_asset(RAW_WEATHER, landing=JsonLanding("weather", REPORT_FIELDS))
 def raw_weather(window: Window) -> DataFrame:
     """One row per landed report; a partition is the hour (UTC) in which it landed.
 

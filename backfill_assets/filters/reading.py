@@ -31,7 +31,9 @@ _FUNCTIONS: dict[type[exp.Expr], tuple[tuple[Kind, ...], Kind]] = {
     exp.Day: (("date", "timestamp"), "number"),
     exp.Hour: (("timestamp",), "number"),
 }
+# The arguments that sqlglot may have found; of all others one operand, or one on each side.
 _ARGUMENTS: dict[type[exp.Expr], set[str]] = {
+    **{function: {"this"} for function in _FUNCTIONS},
     exp.Div: {"this", "expression", "typed", "safe"},
     exp.Between: {"this", "low", "high"},
     exp.In: {"this", "expressions"},

@@ -82,14 +82,17 @@ def _check_parentheses(tokens: Sequence[Token]) -> None:
     opened: list[tuple[str, int]] = []
     for before, token in zip((None, *tokens[:-1]), tokens, strict=True):
         if token.token_type == TokenType.L_PAREN:
-            called = before and before.token_type == TokenType.VAR
-            opened.append((before.text.lower() if before and called else "", 1))
+            function = before.text if before and before.token_type == TokenType.VAR else ""
+            opened.append((function.lower(), 1))
         elif token.token_type == TokenType.COMMA and opened:
             opened[-1] = (opened[-1][0], opened[-1][1] + 1)
         elif token.token_type == TokenType.R_PAREN and opened:
             _check_argument_count(*opened.pop())
         if len(opened) > MAX_PARENTHESES:
             raise RecursionError
+    # sqlglot insists on closing all others, but not those of `trim` and `substring`.
+    if unclosed := [name for name, _ in opened if name]:
+        raise RefusedError(f"{unclosed[-1]}( isn't closed", "close it")
 
 
 def _check_argument_count(function: str, count: int) -> None:

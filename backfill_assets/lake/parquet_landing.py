@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -82,14 +83,7 @@ class ParquetFolders:
             for file in self.list_names(name)
         ]
         for one in files:
-            for group in one.row_groups:
-                if group.smallest < 0 or group.largest >= self.grain.space:
-                    raise LandingError(
-                        f"{relative_name(one.file.uri, self.root)} holds keys from "
-                        f"{group.smallest} to {group.largest}, outside of the key space 0 to "
-                        f"{self.grain.space - 1}, so no partition would hold them: nothing was "
-                        f"written; set {self.space_setting} higher, then run again"
-                    )
+            self._refuse_outside(one)
         wanted = sorted(set(partitions), key=lambda one: one.slice.start)  # type: ignore[arg-type,return-value]
         return ParquetListing(self, tuple(wanted), tuple(files))
 
@@ -109,6 +103,21 @@ class ParquetFolders:
             if is_data_file(info, _SUFFIXES)
         )
 
+    def _refuse_outside(self, one: ParquetFile) -> None:
+        where = relative_name(one.file.uri, self.root)
+        for group in one.row_groups:
+            if group.smallest < 0:
+                raise LandingError(
+                    f"{where} holds keys from {group.smallest} on, and no partition holds negative "
+                    "ones: nothing was written; land it with keys from 0 on"
+                )
+            if group.largest >= self.grain.space:
+                raise LandingError(
+                    f"{where} holds keys from {group.smallest} to {group.largest}, outside of the "
+                    f"key space 0 to {self.grain.space - 1}, so no partition would hold them: "
+                    f"nothing was written; set {self.space_setting} higher, then run again"
+                )
+
     def _read_footer(self, name: str, key: str, file: LandingFile) -> ParquetFile:
         where = relative_name(file.uri, self.root)
         filesystem, path = open_landing_zone(file.uri)
@@ -116,17 +125,18 @@ class ParquetFolders:
             footer = pq.read_metadata(path, filesystem=filesystem)
         except (OSError, pa.ArrowException) as error:
             raise LandingError(f"{where} can't be read as Parquet: land it again") from error
-        if key not in footer.schema.names:
-            raise LandingError(f"{where} has no column {key}: land it as it was declared")
-        at = footer.schema.names.index(key)
+        schema = footer.schema
+        places = [at for at in range(len(schema)) if schema.column(at).path == key]
+        if not places or schema.column(places[0]).physical_type not in ("INT32", "INT64"):
+            raise LandingError(f"{where} has no integer column {key}: land it as it was declared")
         groups: list[RowGroup] = []
         for number in range(footer.num_row_groups):
             group = footer.row_group(number)
-            statistics = group.column(at).statistics
+            statistics = group.column(places[0]).statistics
             if group.num_rows and (statistics is None or not statistics.has_min_max):
                 raise LandingError(
-                    f"{where} lacks the statistics that say which {key} it holds: "
-                    "write it with statistics"
+                    f"{where} doesn't say which {key} it holds: write it with statistics, and with "
+                    "keys that aren't null"
                 )
             if group.num_rows:
                 groups.append(RowGroup(statistics.min, statistics.max, group.total_byte_size))
@@ -159,11 +169,11 @@ class ParquetListing:
     @property
     def unfinished(self) -> Mapping[str, str]:
         """The bucket that the sequence has come to, and not through."""
-        largest = self.largest_key
+        largest, space = self.largest_key, self.folders.grain.space
         return {
             one.key: f"{self.dataset} has landed up to {largest} of it"
             for one in self.partitions
-            if largest is not None and one.slice.start <= largest < one.slice.end - 1  # type: ignore[operator]
+            if largest is not None and one.slice.start <= largest < min(one.slice.end, space) - 1  # type: ignore[operator,type-var]
         }
 
     @cached_property
@@ -216,7 +226,7 @@ class ParquetListing:
         """The partitions that a file which can't be read may hold keys of."""
         broken = [one for one in self._overlapping if _is_broken(one.file)]
         if not broken:
-            broken = [one for one in self._overlapping if one.file.uri in error]
+            broken = [one for one in self._overlapping if one.file.uri in unquote(error)]
         return [
             (partition, relative_name(one.file.uri, self.folders.root))
             for one in broken

@@ -127,6 +127,15 @@ def judge_keys(subject: Subject) -> Iterator[Finding]:
     yield Finding("keys_are_unique", per_1000, bound, _outcome(failed=duplicates > 0))
 
 
+def judge_required(subject: Subject) -> Iterator[Finding]:
+    """`required_columns`, if one is null somewhere: Delta would refuse the whole commit for it."""
+    lacking = subject.measured.required_nulls
+    if lacking:
+        required = [one.name for one in subject.table.columns if not one.nullable]
+        bound = f"0 rows without one of {', '.join(required)}"
+        yield Finding("required_columns", lacking, bound, _outcome(failed=True))
+
+
 def judge_fields(subject: Subject) -> Iterator[Finding]:
     """`fields_are_declared`, if the source's records were parsed: fields that disappeared.
 

@@ -78,7 +78,11 @@ def judge_partitions(
 def _judge(subject: Subject, acceptances: Sequence[Acceptance]) -> Verdict:
     found: dict[Check, list[Finding]] = {
         Check.COMPLETE: [*findings.judge_emptied(subject)],
-        Check.VALID: [*findings.judge_keys(subject), *findings.judge_fields(subject)],
+        Check.VALID: [
+            *findings.judge_required(subject),
+            *findings.judge_keys(subject),
+            *findings.judge_fields(subject),
+        ],
         Check.STABLE: [],
     }
     for rule in subject.table.rules:

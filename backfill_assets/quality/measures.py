@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
@@ -41,6 +43,7 @@ class PartitionMeasures:
         left_out: computed rows that a filter leaves out.
         duplicates_dropped: source records that a later version of the same row replaced.
         key_duplicates: rows whose natural key another row has too, beyond the first.
+        required_nulls: rows to publish in which a required column is null.
         nulls: null values by column, for columns with a `Nulls` rule.
         out_of_range: values out of range by column, for columns with a `Values` rule.
         totals: sums by column over all computed rows, for columns that reconcile.
@@ -56,6 +59,7 @@ class PartitionMeasures:
     left_out: int = 0
     duplicates_dropped: int = 0
     key_duplicates: int = 0
+    required_nulls: int = 0
     nulls: Mapping[str, int] = field(default_factory=dict)
     out_of_range: Mapping[str, int] = field(default_factory=dict)
     totals: Mapping[str, int] = field(default_factory=dict)
@@ -149,6 +153,8 @@ def _build_aggregates(frame: DataFrame, table: Table) -> list[Column]:
     is_computed = F.col(KEPT).isNull() if KEPT in frame.columns else F.expr("true")
     upper, lower = build_checksum_parts(F.when(good, build_row_hash(table)))
     aggregates = {"rows": F.count_if(good), "upper": upper, "lower": lower}
+    lacks = [F.col(one.name).isNull() for one in table.columns if not one.nullable]
+    aggregates["required_nulls"] = F.count_if(good & reduce(or_, lacks))
     if KEPT in frame.columns:
         aggregates["kept"] = F.count_if(KEPT)
     if LEFT_OUT in frame.columns:
@@ -193,6 +199,7 @@ def _read_measures(
         checksum=format_checksum(values["upper"], values["lower"]),
         rejects=values.get("rejects", 0),
         rejects_due=values.get("rejects_due", 0),
+        required_nulls=values["required_nulls"],
         kept=values.get("kept", 0),
         left_out=values.get("left_out", 0),
         duplicates_dropped=values.get("duplicates_dropped") or 0,

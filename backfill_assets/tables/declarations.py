@@ -41,7 +41,7 @@ class Table:
         write_mode: how runs write that aren't told otherwise; `publishing.write_options` says what
             the modes are.
         row_filter: SQL over the columns: only rows for which it is true belong to the table; empty
-            means all. `publishing.filters` says what it may hold.
+            means all. `filters.row_filters` says what it may hold.
     """
 
     layer: str

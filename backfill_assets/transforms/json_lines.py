@@ -15,6 +15,7 @@ from backfill_assets.quality.audit_columns import (
 from backfill_assets.tables.declarations import Column
 
 _END = "_line_ends_here"
+_NUMBER = r"^-?\d+(\.\d*)?([eE][+-]?\d+)?$"
 
 
 def parse_json_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
@@ -62,18 +63,20 @@ def parse_json_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
     ).withColumnRenamed("value", REJECTED_LINE)
 
 
-def keep_rejected_lines(rows: DataFrame) -> DataFrame:
-    """Drops the line of a good row, once all reasons to reject it are known: it is bulky."""
-    rejected = F.col(REJECT_REASON).isNotNull()
-    return rows.withColumn(REJECTED_LINE, F.when(rejected, F.col(REJECTED_LINE)))
-
-
 def _text(field: Column) -> SparkColumn:
     return F.col("_fields").getField(field.name)
 
 
 def _typed(field: Column) -> SparkColumn:
-    return _text(field) if field.type == "STRING" else _text(field).try_cast(field.type)
+    text = _text(field)
+    if field.type == "STRING":
+        return text
+    typed = text.try_cast(field.type)
+    if field.type in ("FLOAT", "DOUBLE"):
+        # Spark reads "NaN", "1d" and 1e400 as numbers too, which JSON's are not.
+        is_number = text.rlike(_NUMBER) & (F.abs(typed) < float("inf"))
+        return F.when(is_number, typed)
+    return typed
 
 
 def _reject_reason(field: Column) -> SparkColumn:

@@ -6,15 +6,9 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.quality.audit_columns import (
-    FIELDS_SEEN,
-    NOT_OURS,
-    REJECT_REASON,
-    REJECTED_LINE,
-)
-from backfill_assets.tables.declarations import Column
+from backfill_assets.quality.audit_columns import NOT_OURS
 from backfill_assets.tables.flights import FLIGHT_FIELDS, LANDING_DAYS, RAW_FLIGHTS
-from backfill_assets.transforms.json_lines import keep_rejected_lines, parse_json_lines
+from backfill_assets.transforms.landed_rows import build_landed_rows
 
 
 def build_raw_flights(
@@ -31,7 +25,6 @@ def build_raw_flights(
         The columns of `RAW_FLIGHTS`, `extra_fields` as STRING, and the audit columns
         `_reject_reason`, `_rejected_line` and `_fields_seen`.
     """
-    extra = [Column(name, "STRING", "A field that no schema declares") for name in extra_fields]
     midnight = F.try_make_timestamp("year", "month", "day", *(F.lit(0) for _ in range(3)))
     flight_date = F.col("flight_date")
     # Flights of the days before the first land in its first days: that is no fault.
@@ -42,12 +35,11 @@ def build_raw_flights(
         .when(flight_date < F.lit(begin), f"the flight date is before {begin}")
         .when(flight_date > F.col("landing_date"), "the flight date is after the landing day")
     )
-    rows = (
-        parse_json_lines(lines, (*FLIGHT_FIELDS, *extra))
-        .withColumn("flight_date", midnight.cast("date"))
-        .withColumn(REJECT_REASON, F.coalesce(REJECT_REASON, wrong_date))
-    )
-    audit_columns = (REJECT_REASON, REJECTED_LINE, FIELDS_SEEN)
-    return keep_rejected_lines(rows).select(
-        *RAW_FLIGHTS.column_names, *extra_fields, *audit_columns
+    return build_landed_rows(
+        lines,
+        RAW_FLIGHTS,
+        FLIGHT_FIELDS,
+        extra_fields=extra_fields,
+        derived={"flight_date": midnight.cast("date")},
+        fault=wrong_date,
     )

@@ -31,14 +31,16 @@ def build_staging_orders(raw: DataFrame) -> DataFrame:
     net = F.when(is_line, F.col("price_cents") * (100 - F.col("discount_percent")))
     orders = records.groupBy(*_KEY).agg(
         F.max(F.when(F.col("record") == ORDER, F.struct(*of_order))).alias("order"),
-        F.sum(net).alias("net_hundredths"),
+        # Null if a price is, so that the order isn't published for less.
+        F.when(F.count_if(is_line & net.isNull()) == 0, F.sum(net)).alias("net_hundredths"),
         F.count_if(is_line).alias("lines"),
         F.count_if(is_line & (F.col("return_flag") == "R")).alias("returned_lines"),
         F.count_if(is_late).alias("late_lines"),
         F.sum("landed").alias("records"),
     )
     # Summed up in hundredths of a cent and rounded last, half up.
-    net_cents = F.call_function("div", F.col("net_hundredths") + 50, F.lit(100))
+    rounded = F.col("net_hundredths") + 50
+    net_cents = F.call_function("div", rounded - F.pmod(rounded, F.lit(100)), F.lit(100))
     return (
         orders.where(F.col("order").isNotNull() & (F.col("lines") > 0))
         .select("*", "order.*", net_cents.alias("net_cents"))

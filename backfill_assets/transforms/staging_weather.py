@@ -34,10 +34,13 @@ def build_staging_weather(raw: DataFrame, days: DataFrame) -> DataFrame:
         )
         .select("origin", "hour", F.col("hour").alias("observed_at"), "reports", "latest.*")
     )
-    wind = F.col("wind_speed")
+    possible = {
+        name: F.when(F.col(name).between(0, FASTEST_WIND), F.col(name))
+        for name in ("wind_speed", "wind_gust")
+    }
     return (
         hours.join(reports, ["origin", "hour"], "left")
         .withColumn("reports", F.coalesce("reports", F.lit(0)))
-        .withColumn("wind_speed", F.when(wind.between(0, FASTEST_WIND), wind))
+        .withColumns(possible)
         .select(*STAGING_WEATHER.column_names)
     )

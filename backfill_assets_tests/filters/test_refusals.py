@@ -116,6 +116,8 @@ REFUSED = {
     "year(day, id) = 2024": "year of 2 arguments",
     "lower(name, name) = 'a'": "lower of 2 arguments",
     "year() = 1": "missing",
+    "name = trim(name": "trim. isn't closed",
+    "substring(name,": "substring. isn't closed",
     "substring(name, 1) = 'a'": "substring of 2 arguments",
     "substring(name, id, 1) = 'a'": "whole numbers",
     "round(amount, 2000000000) = 1": "whole numbers",

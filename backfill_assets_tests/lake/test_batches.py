@@ -188,6 +188,8 @@ def test_other_attempts_have_other_transactions() -> None:
         ({FIRST: "a", SECOND: "b"}, PUBLISHED),
         ({FIRST: "a"}, PUBLISHED),
         ({FIRST: "a", THIRD: "a"}, PUBLISHED),
+        ({SECOND: "a"}, PUBLISHED),
+        ({THIRD: "a"}, {}),
         (BATCHES, {}),
         (BATCHES, {**PUBLISHED, FIRST: append(3, "a", FIRST)}),
         (BATCHES, {**PUBLISHED, SECOND: commit(0, WriteMode.MERGE, SECOND)}),

@@ -130,6 +130,15 @@ def test_a_partition_of_rejects_only_is_not_emptied(source_records):
     assert find(verdict, Check.STABLE, "drift(d)").outcome is PASSED
 
 
+def test_a_null_in_a_required_column_withholds():
+    good, bad = (
+        judge(build_table(), PartitionMeasures(rows=5, required_nulls=count)) for count in (0, 2)
+    )
+    assert good.findings[Check.VALID] == ()
+    finding = find(bad, Check.VALID, "required_columns")
+    assert finding == Finding("required_columns", 2, "0 rows without one of day, id", FAILED)
+
+
 @pytest.mark.parametrize(("duplicates", "outcome"), [(0, PASSED), (1, FAILED)])
 def test_natural_keys_are_unique(duplicates, outcome):
     table = build_table(natural_key=("day", "id"))

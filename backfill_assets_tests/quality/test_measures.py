@@ -90,6 +90,13 @@ def test_rejected_rows_do_not_change_the_checksum(spark: SparkSession) -> None:
     )
 
 
+def test_rows_without_a_required_value_are_counted(spark: SparkSession) -> None:
+    day = build_days("2013-01-01")
+    rows = [(day[0].slice.start, None, "x"), (day[0].slice.start, 1, None)]
+    measures = measure_partitions(build_frame(spark, rows), READINGS, day)  # type: ignore[arg-type]
+    assert measures["2013-01-01"].required_nulls == 1
+
+
 def test_rows_that_share_a_key_are_counted_beyond_the_first(spark: SparkSession) -> None:
     rows = build_rows(DAYS[:2], "x", ids=3) + 2 * build_rows(DAYS[:1], "y", ids=1)
     measures = measure_partitions(build_frame(spark, rows), READINGS, DAYS)

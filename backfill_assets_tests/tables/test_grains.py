@@ -180,6 +180,7 @@ def test_keys_cover_the_space_without_gaps(grain: Buckets) -> None:
 def test_keys_are_padded_to_seven_digits_and_to_the_width_of_the_space() -> None:
     assert Buckets(4, 10).list_keys() == ["0000000", "0000004", "0000008"]
     assert Buckets(10**8, 2 * 10**8).list_keys() == ["000000000", "100000000"]
+    assert Buckets(5 * 10**7, 10**8).list_keys() == ["00000000", "50000000"]
 
 
 def test_partitions_are_compared_with_their_like() -> None:

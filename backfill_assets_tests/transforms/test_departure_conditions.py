@@ -165,7 +165,7 @@ def test_flight_keeps_its_row_and_columns_without_any_weather(spark: SparkSessio
 
 
 def test_departure_after_midnight_has_the_weather_of_the_next_day(spark: SparkSession) -> None:
-    # 20:30 of the flight's day in New York, and 19:00, 21:00 and 22:00.
+    # In New York these are 19:00 to 22:00 of the flight's own day.
     stories = {
         Flight(1, at(25, 30)): (at(25), 25.0),
         Flight(2, at(24)): (at(23), 23.0),
@@ -219,7 +219,7 @@ def compute_conditions(flight: Flight, reports: Reports) -> dict[str, Any]:
     ]
     if not known:
         return row
-    return row | {"observed_at": max(known)} | reports[flight.origin, max(known)]
+    return row | {"observed_at": max(known)} | dict(reports[flight.origin, max(known)])
 
 
 def test_conditions_are_those_of_the_latest_report_known(spark: SparkSession) -> None:

@@ -100,8 +100,7 @@ def test_order_and_line_become_rows_with_nulls_for_what_the_other_has(spark: Spa
 
 
 def test_amounts_are_exact_to_the_hundredth(spark: SparkSession) -> None:
-    # As doubles, times 100, many of these end just below the integer (0.29, 1.13, 4.35), and the
-    # largest has more digits than a double holds.
+    # As doubles, times 100, many of these end just below the integer: 0.29, 1.13, 4.35.
     amounts = [f"{cents // 100}.{cents % 100:02}" for cents in range(1_000)]
     amounts += ["173665.47", "555285.16", "7071992547409.93", "9999999999999.99"]
     orders = [landed_order(n, total=amount) for n, amount in enumerate(amounts)]

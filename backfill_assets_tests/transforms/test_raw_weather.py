@@ -102,7 +102,7 @@ def test_report_of_another_hour_is_rejected(spark: SparkSession) -> None:
         "2013-01-02T04:00:00Z": OTHER_HOUR,
         "2013-01-03T03:00:00Z": OTHER_HOUR,
         "2012-01-02T03:00:00Z": OTHER_HOUR,
-        # Neither the hour itself: it would be no hour of a day.
+        # Within the hour, but not its beginning: staging would find no place for it.
         "2013-01-02T03:30:00Z": OTHER_HOUR,
         # The local hour, said to be UTC, and as the instant that it is.
         "2013-01-01T22:00:00Z": OTHER_HOUR,
@@ -119,7 +119,7 @@ def test_report_of_another_hour_is_rejected(spark: SparkSession) -> None:
     }
 
 
-def test_unusable_line_is_rejected_with_the_parser_s_reason(spark: SparkSession) -> None:
+def test_unusable_line_is_rejected_as_the_parser_says(spark: SparkSession) -> None:
     without_origin = {name: value for name, value in REPORT.items() if name != "origin"}
     without_hour = {name: value for name, value in REPORT.items() if name != "time_hour"}
     reasons = {

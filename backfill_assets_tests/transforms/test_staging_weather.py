@@ -131,11 +131,14 @@ def test_winds_that_cannot_be_are_null_and_all_else_stays(spark: SparkSession) -
         float("inf"): None,
         float("nan"): None,
     }
-    reports = [report(number, wind_speed=wind) for number, wind in enumerate(winds)]
-    hours = collect_hours(build_raw(spark, *reports, report(20, wind_speed=None)), DAY)
+    reports = [report(number, wind_speed=wind, wind_gust=wind) for number, wind in enumerate(winds)]
+    hours = collect_hours(
+        build_raw(spark, *reports, report(20, wind_speed=None, wind_gust=None)), DAY
+    )
     staged = [hours["EWR", hour(number)] for number in (*range(len(winds)), 20)]
-    assert [row["wind_speed"] for row in staged] == [*winds.values(), None]
-    others = VALUES.items() - {("wind_speed", VALUES["wind_speed"])}
+    for name in ("wind_speed", "wind_gust"):
+        assert [row[name] for row in staged] == [*winds.values(), None]
+    others = {(k, v) for k, v in VALUES.items() if k not in ("wind_speed", "wind_gust")}
     assert all(others <= row.items() for row in staged)
     assert all((row["observed_at"], row["reports"]) == (row["hour"], 1) for row in staged)
 

@@ -1,0 +1,24 @@
+"""Runs the commands of `docs/write-modes.md`: on January, as a user would."""
+
+import pytest
+
+from backfill_assets.lake.history import read_commits
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.tables.flights import STAGING_FLIGHTS
+from backfill_assets_tests.commands import PROJECT, Project
+from backfill_assets_tests.pages import run_page
+
+
+def test_the_page_does_what_it_says(
+    january: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    project = january.copy(tmp_path_factory.mktemp("write_modes") / "project")
+    before = project.read_checksums()
+    outputs = run_page("write-modes.md", cwd=PROJECT, environment=project.environment)
+    record = read_commits(Warehouse(str(project.warehouse)), STAGING_FLIGHTS)[0].record
+    assert record is not None
+    assert (record.write_mode, len(record.rows)) == ("merge", 10)
+    assert record.row_filter == "origin = 'JFK' AND dep_delay IS NOT NULL"
+    assert project.read_checksums() == before, "merging what is there changes nothing"
+    assert outputs[1] == "", "no incremental run yet"
+    assert outputs[2].splitlines()[-1].startswith("raw/flights\tbefore 2013-01-04\t")
