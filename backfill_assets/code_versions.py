@@ -4,41 +4,58 @@ import hashlib
 import importlib.metadata
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 
 from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.landings import Landing
 
 _PACKAGE = "backfill_assets"
 
 
-def compute_code_version(compute: Callable[..., object], table: Table) -> str:
+def compute_code_version(
+    compute: Callable[..., object], table: Table, landing: Landing | None = None
+) -> str:
     """16 hexadecimal digits of SHA-256.
 
-    Covers the source of the module that defines `compute`, of every transform module that it uses,
-    directly or not, the declaration of the table, and the locked dependencies.
+    Covers `compute` and the functions of its own module that it uses, directly or not, every
+    transform module that these use, the declarations of the table and of what lands, and the locked
+    dependencies.
     """
+    functions, modules = _find_used(compute)
     digest = hashlib.sha256()
-    digest.update(inspect.getsource(compute).encode())
-    for module in _find_transform_modules(sys.modules[compute.__module__], compute):
-        digest.update(inspect.getsource(module).encode())
-    digest.update(repr(table).encode())
+    for used in (*functions, *modules):
+        digest.update(inspect.getsource(used).encode())
+    digest.update(repr((table, landing)).encode())
     digest.update(_read_lock())
     return digest.hexdigest()[:16]
 
 
-def _find_transform_modules(module: ModuleType, compute: Callable[..., object]) -> list[ModuleType]:
-    """The transform modules reachable from the names that `compute` uses, by name."""
-    found: dict[str, ModuleType] = {}
-    names = inspect.unwrap(compute).__code__.co_names
-    pending = [getattr(module, name, None) for name in names]
+def _find_used(compute: Callable[..., object]) -> tuple[list[FunctionType], list[ModuleType]]:
+    """Functions of the module of `compute`, itself first, and transform modules, by name."""
+    own = sys.modules[compute.__module__]
+    functions: list[FunctionType] = []
+    modules: dict[str, ModuleType] = {}
+    pending: list[object] = [inspect.unwrap(compute)]
     while pending:
-        name = getattr(pending.pop(), "__module__", None) or ""
-        if name.startswith(f"{_PACKAGE}.transforms.") and name not in found:
-            found[name] = sys.modules[name]
-            pending.extend(vars(found[name]).values())
-    return [found[name] for name in sorted(found)]
+        used = pending.pop()
+        name = getattr(used, "__module__", None) or ""
+        if name.startswith(f"{_PACKAGE}.transforms.") and name not in modules:
+            modules[name] = sys.modules[name]
+            pending.extend(vars(modules[name]).values())
+        elif isinstance(used, FunctionType) and name == own.__name__ and used not in functions:
+            functions.append(used)
+            pending.extend(getattr(own, one, None) for one in _list_names(used.__code__))
+    return functions, [modules[name] for name in sorted(modules)]
+
+
+def _list_names(code: CodeType) -> Iterator[str]:
+    """Also of the lambdas and comprehensions inside."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _list_names(constant)
 
 
 def _read_lock() -> bytes:

@@ -16,13 +16,14 @@ from pydantic import Field
 
 from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.watermark_writer import vacuum_watermarks
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
 from backfill_assets.partitions import find_partitions_def
 from backfill_assets.proof.golden import compare_with_golden
 from backfill_assets.publishing.maintaining import maintain_table
 from backfill_assets.publishing.reconciling import ReconciledPartition, Reconciler
 from backfill_assets.resources import LakehouseResource, SparkResource
-from backfill_assets.status import find_keys_in_range
+from backfill_assets.status import find_keys_in_range, select_tables
 from backfill_assets.table_assets import RECIPES
 from backfill_assets.tables.catalog import TABLES, find_table
 from backfill_assets.tables.declarations import Table
@@ -58,7 +59,8 @@ class ReconcileConfig(Config):
     """What to compare with its source."""
 
     tables: list[str] = Field(
-        default_factory=lambda: [table.key for table in TABLES], description="As staging/flights."
+        default_factory=list,
+        description="As staging/flights; none means all that have the partitions.",
     )
     first: str = Field(description="First partition key.")
     last: str = Field(description="Last partition key, included.")
@@ -81,7 +83,16 @@ def compare_with_source(
     try:
         if config.golden is None:
             found = reconcile_tables(
-                spark, lakehouse, config.tables, first=config.first, last=config.last
+                spark,
+                lakehouse,
+                select_tables(
+                    lakehouse.warehouse(),
+                    ",".join(config.tables),
+                    first=config.first,
+                    last=config.last,
+                ),
+                first=config.first,
+                last=config.last,
             )
             mismatches = {f"{one.table} {one.partition}": one.mismatch for one in found}
         else:
@@ -136,7 +147,7 @@ def reconcile() -> None:
 def reconcile_tables(
     spark: SparkResource,
     lakehouse: LakehouseResource,
-    tables: Sequence[str],
+    tables: Sequence[Table],
     *,
     first: str,
     last: str,
@@ -146,10 +157,9 @@ def reconcile_tables(
     Raises:
         BackfillError: if a table or a partition is unknown, or a source can't be read.
     """
-    chosen = [find_table(key) for key in tables]
     keys = {
         table.key: find_keys_in_range(find_partitions_def(table), first=first, last=last)
-        for table in chosen
+        for table in tables
     }
     reconciler = Reconciler(
         spark=spark.spark_session,
@@ -160,7 +170,7 @@ def reconcile_tables(
     )
     return [
         found
-        for table in chosen
+        for table in tables
         for found in reconciler.reconcile(
             RECIPES[table.key], build_partitions(table, keys[table.key])
         )
@@ -200,6 +210,7 @@ def maintain_tables(
             f"to {done.files_after}; dropped {done.pruned} withheld or rejected rows"
         )
         context.log.info(said[-1])
+    vacuum_watermarks(spark.spark_session, lakehouse.warehouse())
     return "\n".join(said)
 
 

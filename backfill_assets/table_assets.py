@@ -49,7 +49,7 @@ from backfill_assets.publishing.recipes import Compute, CountSource, Recipe
 from backfill_assets.quality.judging import Check
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.landings import JsonLanding, ParquetLanding
+from backfill_assets.tables.landings import Landing
 
 # A range run logs one materialization for each partition, with that partition's figures and data
 # version. The event that Dagster would add for every partition of the output (the same for all) is
@@ -88,7 +88,7 @@ def table_asset(
     table: Table,
     *,
     inputs: Sequence[Upstream] = (),
-    landing: JsonLanding | ParquetLanding | None = None,
+    landing: Landing | None = None,
     count_source: CountSource | None = None,
 ) -> Callable[[Compute], AssetsDefinition]:
     """Decorates a function that computes partitions of `table` from a window of pinned inputs.
@@ -109,7 +109,7 @@ def table_asset(
             inputs=tuple(one.table for one in inputs),
             landing=landing,
             count_source=count_source or _count_whole_source(inputs, landing),
-            code_version=compute_code_version(compute, table),
+            code_version=compute_code_version(compute, table, landing),
         )
         RECIPES[table.key] = recipe
         asset_key = AssetKey([table.layer, table.name])
@@ -182,9 +182,7 @@ def table_asset(
     return decorate
 
 
-def _count_whole_source(
-    inputs: Sequence[Upstream], landing: JsonLanding | ParquetLanding | None
-) -> CountSource | None:
+def _count_whole_source(inputs: Sequence[Upstream], landing: Landing | None) -> CountSource | None:
     if landing is not None:
         return Window.count_landing
     if len(inputs) == 1 and inputs[0].mapping == SAME_KEY:

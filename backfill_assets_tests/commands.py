@@ -1,11 +1,14 @@
 """Runs the real command lines, each as a process of its own, on folders of the test."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from backfill_assets.lake.history import count_rows, read_version
 from backfill_assets.lake.partitions import build_partitions
@@ -58,16 +61,22 @@ class Project:
             **dict(self.settings),
         }
 
-    def materialize(self, *keys: str, partitions: str) -> subprocess.CompletedProcess[str]:
-        """`dagster asset materialize --partition-range`."""
-        return self.run(*self.materialize_command(*keys, partitions=partitions))
+    def materialize(
+        self, *keys: str, partitions: str, config: Mapping[str, Any] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """`dagster asset materialize --partition-range`; each asset is told `config`."""
+        return self.run(*self.materialize_command(*keys, partitions=partitions, config=config))
 
-    def materialize_command(self, *keys: str, partitions: str) -> list[str]:
+    def materialize_command(
+        self, *keys: str, partitions: str, config: Mapping[str, Any] | None = None
+    ) -> list[str]:
         """The command of `materialize`."""
         select = ",".join(f'key:"{key}"' for key in keys)
+        ops = {key.replace("/", "__"): {"config": config} for key in keys}
         return [
             *(str(_BIN / "dagster"), "asset", "materialize", "-m", "backfill_assets.definitions"),
             *("--select", select, "--partition-range", partitions),
+            *(["--config-json", json.dumps({"ops": ops})] if config else []),
         ]
 
     def read_checksums(self) -> dict[tuple[str, str], str]:

@@ -140,13 +140,14 @@ def test_workspace_and_pyproject_load_the_same_module():
             "backfill_assets.publishing, backfill_assets.transforms.raw_flights, "
             "backfill_assets.transforms.staging_flights, "
             "backfill_assets.transforms.carrier_delays, backfill_assets.samples.flights, "
-            "backfill_assets.samples.orders, backfill_assets.lake.watermarks, "
+            "backfill_assets.samples.orders, backfill_assets.lake.watermark_writer, "
             "backfill_assets.spark.session",
             "dagster",
         ),
         (
             "backfill_assets.lake.history, backfill_assets.lake.landing, "
-            "backfill_assets.tables.catalog, backfill_assets.settings",
+            "backfill_assets.tables.catalog, backfill_assets.settings, "
+            "backfill_assets.lake.watermarks, backfill_assets.filters.row_filters",
             "pyspark",
         ),
     ],

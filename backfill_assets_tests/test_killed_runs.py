@@ -5,9 +5,13 @@ import os
 import signal
 import subprocess
 import time
+from collections import Counter
 
 import pytest
 
+from backfill_assets.lake.history import read_commits
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets_tests.commands import Project
 from backfill_assets_tests.landing_zones import copy_days
 
@@ -33,10 +37,10 @@ def undisturbed(landing, tmp_path_factory):
     return project.read_checksums()
 
 
-def kill_when(project, condition):
+def kill_when(project, condition, *, tables=TABLES, config=None):
     """Starts a range run, in chunks of two partitions, and kills it -9 as soon as `condition()`."""
     run = subprocess.Popen(
-        project.materialize_command(*TABLES, partitions=RANGE),
+        project.materialize_command(*tables, partitions=RANGE, config=config),
         env=project.environment,
         cwd=project.root,
         stdout=subprocess.DEVNULL,
@@ -99,3 +103,24 @@ def test_the_missing_partitions_alone_finish_a_killed_run(landing, undisturbed, 
     run = project.materialize(*TABLES[1:], partitions=RANGE)
     assert run.returncode == 0, run.stdout + run.stderr
     assert project.read_checksums() == undisturbed
+
+
+@pytest.mark.parametrize("mode", ["merge", "append_once"])
+def test_a_killed_merge_or_append_ends_as_if_nothing_had_happened(
+    landing, undisturbed, tmp_path, mode
+):
+    project = Project(tmp_path, landing, (("BACKFILL_CHUNK_PARTITIONS", "2"),))
+    run = project.materialize("raw/flights", partitions="2013-01-01...2013-01-08")
+    assert run.returncode == 0, run.stdout + run.stderr
+    staging, config = ("staging/flights",), {"write_mode": mode}
+    kill_when(project, lambda: has_version(project, *staging, 2), tables=staging, config=config)
+    run = project.materialize(*staging, partitions=RANGE, config=config)
+    assert run.returncode == 0, run.stdout + run.stderr
+    found = {key: one for key, one in project.read_checksums().items() if key[0] == staging[0]}
+    assert found == {key: one for key, one in undisturbed.items() if key[0] == staging[0]}
+    log = Warehouse(str(project.warehouse))
+    records = [one.record for one in read_commits(log, STAGING_FLIGHTS) if one.record]
+    written = Counter(key for record in records for key in record.rows)
+    if mode == "append_once":
+        assert set(written.values()) == {1}, "no day was appended twice"
+        assert "hold this batch already: nothing was written there" in run.stderr

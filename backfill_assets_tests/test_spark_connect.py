@@ -8,12 +8,20 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.watermarks import read_watermarks
+from backfill_assets.samples.orders import land_orders
 from backfill_assets.settings import read_settings
 from backfill_assets.spark.jars import jar_paths
 from backfill_assets_tests.commands import Project
 from backfill_assets_tests.landing_zones import copy_days, rewrite_records
 
 pytestmark = pytest.mark.slow
+
+FLIGHTS = ("raw/flights", "staging/flights", "features/carrier_delays")
+ORDERS = ("raw/orders", "staging/orders", "features/customer_orders")
+THREE_DAYS = "2013-01-01...2013-01-03"
+FILTER = "origin IN ('JFK', 'LGA') AND NOT cancelled AND flight_date >= DATE'2013-01-01'"
 
 
 @pytest.fixture(scope="module")
@@ -67,21 +75,29 @@ def wait_for_port(port, server, seconds=120):
 
 def test_a_range_is_published_the_same_through_spark_connect(connect_url, sample_landing, tmp_path):
     landing = copy_days(sample_landing, tmp_path / "landing", first="2013-01-01", count=4)
+    land_orders(str(landing), scale=0.002)
     # A rejected line and a new field, so that the side tables and the evolution run there too.
     rewrite_records(landing, "2013-01-02", lambda records: [*records, {"year": "?", "gate": "B7"}])
-    checksums = {}
+    checksums, watermarks = {}, {}
     for name, remote in (("connect", connect_url), ("classic", "")):
         project = Project(tmp_path / name, landing, (("SPARK_REMOTE", remote),))
-        run = project.materialize(
-            "raw/flights",
-            "staging/flights",
-            "features/carrier_delays",
-            partitions="2013-01-01...2013-01-03",
-        )
-        assert run.returncode == 0, run.stdout + run.stderr
+        for run in (
+            project.materialize(*FLIGHTS, partitions=THREE_DAYS),
+            # Merged, filtered, and taking the watermark on.
+            project.materialize(
+                FLIGHTS[1],
+                partitions=THREE_DAYS,
+                config={"write_mode": "merge", "filter": FILTER, "save_watermark": True},
+            ),
+            project.materialize(*ORDERS, partitions="0000000...0000000"),
+        ):
+            assert run.returncode == 0, run.stdout + run.stderr
         checksums[name] = project.read_checksums()
+        marks = read_watermarks(Warehouse(str(project.warehouse)))
+        watermarks[name] = {key: one.next_key for key, one in marks.items()}
     assert checksums["connect"] == checksums["classic"]
-    assert len(checksums["connect"]) == 3 * 3
+    assert len(checksums["connect"]) == 3 * 3 + 3
+    assert watermarks["connect"] == watermarks["classic"] == {FLIGHTS[1]: "2013-01-03"}
 
 
 def test_a_server_that_is_not_there_is_one_sentence(sample_landing, tmp_path):

@@ -104,12 +104,12 @@ def _read_statuses(select: str | None, first: str, last: str) -> "list[Partition
     from dagster import DagsterInstance
 
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.status import read_statuses
-    from backfill_assets.tables.catalog import select_tables
+    from backfill_assets.status import read_statuses, select_tables
 
     warehouse = Warehouse(read_settings().warehouse)
     with DagsterInstance.get() as instance:
-        return read_statuses(instance, warehouse, select_tables(select), first=first, last=last)
+        tables = select_tables(warehouse, select, first=first, last=last)
+        return read_statuses(instance, warehouse, tables, first=first, last=last)
 
 
 def _print_statuses(statuses: "list[PartitionStatus]") -> None:

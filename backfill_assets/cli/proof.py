@@ -47,14 +47,14 @@ def reconcile(
     from backfill_assets.definitions import defs
     from backfill_assets.jobs import reconcile_tables
     from backfill_assets.resources import build_resources
-    from backfill_assets.tables.catalog import select_tables
+    from backfill_assets.status import select_tables
 
     assert defs  # importing it fills the recipes
     resources = build_resources(read_settings())
     found = reconcile_tables(
         resources["spark"],  # type: ignore[arg-type]
         resources["lakehouse"],  # type: ignore[arg-type]
-        [table.key for table in select_tables(select)],
+        select_tables(_open_warehouse(), select, first=first, last=last),
         first=first,
         last=last,
     )
@@ -165,9 +165,9 @@ def _compare_with_golden(
     select: str | None, first: str, last: str, path: Path, keys: str | None, *, as_json: bool
 ) -> None:
     from backfill_assets.proof.golden import compare_with_golden
-    from backfill_assets.tables.catalog import select_tables
+    from backfill_assets.status import select_tables
 
-    tables = select_tables(select)
+    tables = select_tables(_open_warehouse(), select, first=first, last=last)
     if len(tables) != 1 or select is None:
         raise SettingsError("--golden is compared with one table: name it with --select")
     report = compare_with_golden(

@@ -5,20 +5,15 @@ published, which the tables' own logs are: it says where the next incremental ru
 """
 
 import datetime as dt
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.lake.locks import hold_lock
-from backfill_assets.lake.slices import Partition, merge_slices
 from backfill_assets.lake.uris import join_uri
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.writer import retry_conflicts
-from backfill_assets.tables.declarations import Table
 
-_NAME = "watermarks"
+WATERMARKS = "watermarks"
+"""Its folder below the warehouse."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class Watermark:
 
 def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
     """By table key; a table that no run has processed yet is absent. Milliseconds, no JVM."""
-    uri, options = _locate(warehouse), dict(warehouse.storage_options)
+    uri, options = locate_watermarks(warehouse), dict(warehouse.storage_options)
     if not DeltaTable.is_deltatable(uri, options):
         return {}
     rows = DeltaTable(uri, storage_options=options).to_pyarrow_table().to_pylist()
@@ -53,84 +48,6 @@ def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
     return {one.table: one for one in sorted(marks, key=lambda one: one.table)}
 
 
-def move_watermark(
-    spark: SparkSession,
-    warehouse: Warehouse,
-    table: Table,
-    done: Iterable[Partition],
-    *,
-    first: Partition,
-    run_id: str,
-    now: dt.datetime,
-) -> Watermark | None:
-    """Moves the watermark of a table over partitions that a run has published, forward only.
-
-    Only if they reach on from where it stands: a partition in between that nobody has processed
-    would be skipped for ever. Delta decides that, in the statement that moves it, so that of two
-    runs that move it at once neither takes it back nor over a gap.
-
-    Args:
-        spark: the session.
-        warehouse: where the watermarks are.
-        table: the table.
-        done: published partitions, complete ones only, in any order.
-        first: the table's first partition, where the watermark of a new table stands.
-        run_id: the run.
-        now: UTC.
-
-    Returns:
-        Where it stands if it was moved; else None.
-    """
-    grain = table.grain
-    standing = read_watermarks(warehouse).get(table.key)
-    number = standing.number if standing else grain.find_number(first.slice.start)
-    reached = [
-        one
-        for one in merge_slices(partition.slice for partition in done)
-        if grain.find_number(one.start) <= number < grain.find_number(one.end)
-    ]
-    if not reached:
-        return None
-    (stretch,) = reached
-    moved = Watermark(
-        table.key, grain.find_key(stretch.end), grain.find_number(stretch.end), run_id, now
-    )
-    source = spark.createDataFrame(
-        [
-            (
-                *(moved.table, moved.next_key, moved.number, moved.run_id, moved.moved_at),
-                grain.find_number(stretch.start),
-                grain.find_number(first.slice.start),
-            )
-        ],
-        f"{_COLUMNS}, done_from bigint, first bigint",
-    )
-    with hold_lock(warehouse, _NAME):
-        for attempt in retry_conflicts():
-            with attempt:
-                _merge(spark, warehouse, source)
-    after = read_watermarks(warehouse).get(table.key)
-    return after if after == moved else None
-
-
-_COLUMNS = "`table` string, next_key string, number bigint, run_id string, moved_at timestamp"
-
-
-def _merge(spark: SparkSession, warehouse: Warehouse, source: DataFrame) -> None:
-    uri = _locate(warehouse)
-    spark.sql(f"CREATE TABLE IF NOT EXISTS delta.`{uri}` ({_COLUMNS}) USING DELTA")
-    values = "`table`, next_key, number, run_id, moved_at"
-    spark.sql(
-        f"MERGE INTO delta.`{uri}` AS standing USING {{moved}} AS moved "
-        "ON standing.`table` = moved.`table` "
-        "WHEN MATCHED AND standing.number >= moved.done_from AND standing.number < moved.number "
-        "THEN UPDATE SET next_key = moved.next_key, number = moved.number, "
-        "run_id = moved.run_id, moved_at = moved.moved_at "
-        f"WHEN NOT MATCHED AND moved.done_from <= moved.first THEN INSERT ({values}) "
-        f"VALUES ({', '.join(f'moved.{name.strip()}' for name in values.split(','))})",
-        moved=source,
-    )
-
-
-def _locate(warehouse: Warehouse) -> str:
-    return join_uri(warehouse.root, _NAME)
+def locate_watermarks(warehouse: Warehouse) -> str:
+    """Where they are."""
+    return join_uri(warehouse.root, WATERMARKS)

@@ -10,7 +10,7 @@ from dagster._core.storage.tags import BACKFILL_ID_TAG
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.watermarks import move_watermark
+from backfill_assets.lake.watermark_writer import move_watermark
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.materializations import find_latest_materializations

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from backfill_assets.lake.window import Window
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.landings import JsonLanding, ParquetLanding
+from backfill_assets.tables.landings import JsonLanding, Landing
 
 Compute: TypeAlias = Callable[[Window], DataFrame]
 CountSource: TypeAlias = Callable[[Window], Mapping[str, int]]
@@ -31,7 +31,7 @@ class Recipe:
     table: Table
     compute: Compute
     inputs: tuple[Table, ...] = ()
-    landing: JsonLanding | ParquetLanding | None = None
+    landing: Landing | None = None
     count_source: CountSource | None = None
     code_version: str = ""
 

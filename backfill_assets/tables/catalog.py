@@ -11,29 +11,31 @@ LAYERS = ("raw", "staging", "features")
 """In the order in which data flows."""
 
 
-def _find_tables() -> tuple[Table, ...]:
-    modules = sorted(one.name for one in pkgutil.iter_modules(declared.__path__))
-    found = dict.fromkeys(
-        value
-        for name in modules
-        if f"{declared.__name__}.{name}" != __name__
-        for value in vars(importlib.import_module(f"{declared.__name__}.{name}")).values()
-        if isinstance(value, Table)
+def _find_pipelines() -> dict[str, tuple[Table, ...]]:
+    modules = (
+        importlib.import_module(f"{declared.__name__}.{one.name}")
+        for one in pkgutil.iter_modules(declared.__path__)
+        if f"{declared.__name__}.{one.name}" != __name__
     )
-    return tuple(sorted(found, key=lambda table: LAYERS.index(table.layer)))
+    found = {
+        module.__name__.rpartition(".")[2]: tuple(
+            dict.fromkeys(one for one in vars(module).values() if isinstance(one, Table))
+        )
+        for module in modules
+    }
+    return {name: tables for name, tables in sorted(found.items()) if tables}
 
 
-TABLES: tuple[Table, ...] = _find_tables()
+PIPELINES: dict[str, tuple[Table, ...]] = _find_pipelines()
+"""The tables of each module that declares some, by its name."""
+
+TABLES: tuple[Table, ...] = tuple(
+    sorted(
+        dict.fromkeys(table for tables in PIPELINES.values() for table in tables),
+        key=lambda table: LAYERS.index(table.layer),
+    )
+)
 """By layer, then by module."""
-
-
-def select_tables(keys: str | None) -> tuple[Table, ...]:
-    """The tables of a comma-separated list of keys; all if there is none.
-
-    Raises:
-        TableError: if one doesn't exist.
-    """
-    return tuple(find_table(key.strip()) for key in keys.split(",")) if keys else TABLES
 
 
 def find_table(key: str) -> Table:

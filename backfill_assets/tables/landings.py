@@ -1,6 +1,7 @@
 """What lands, and how: declarations of the landing zone. Pure data."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from backfill_assets.tables.declarations import Column
 
@@ -37,4 +38,4 @@ class ParquetLanding:
     space_setting: str
 
 
-Landing = JsonLanding | ParquetLanding
+Landing: TypeAlias = JsonLanding | ParquetLanding

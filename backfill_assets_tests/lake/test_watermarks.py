@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.watermarks import move_watermark, read_watermarks
+from backfill_assets.lake.watermark_writer import move_watermark
+from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import READINGS
 
@@ -89,6 +90,6 @@ def test_a_move_from_an_old_reading_changes_nothing(
     old = read_watermarks(warehouse)
     move(spark, warehouse, *DAYS[1:6])
     with monkeypatch.context() as patched:
-        patched.setattr("backfill_assets.lake.watermarks.read_watermarks", lambda _: old)
+        patched.setattr("backfill_assets.lake.watermark_writer.read_watermarks", lambda _: old)
         assert move(spark, warehouse, *DAYS[1:3], run_id="slow") is None
     assert read(warehouse) == "2013-01-07"

@@ -1,0 +1,390 @@
+"""How time and memory grow with rows and with partitions: range runs over TPC-H orders.
+
+Every figure is of a whole process, from an absent warehouse and a fresh `DAGSTER_HOME`, with the
+JVM's heap bound. Beside each, a run of empty assets stores the same events; the seconds beyond its
+own are the engine's. An untimed round comes first.
+"""
+
+import argparse
+import datetime as dt
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from backfill_assets.lake.history import count_folder_rows, read_commits
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.samples.orders import OrdersSampleReport, land_orders
+from backfill_assets.spark.session import check_prerequisites
+from backfill_assets.tables.grains import Buckets
+from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
+from benchmarks.machine import describe_machine
+from benchmarks.report import DEFAULT_FOLDER
+from benchmarks.variants import DAGSTER_RANGE, REPOSITORY, find_warehouse, prepare_command
+
+BEGIN, END = "<!-- growth results: begin -->", "<!-- growth results: end -->"
+
+_TABLES = (RAW_ORDERS, STAGING_ORDERS, CUSTOMER_ORDERS)
+_RESULTS, _PLOT = "growth.json", "growth.svg"
+_FEWEST_KEYS = 10
+_LAST_CHARACTERS = 4000
+_ALIVE_AFTER_PAUSE = re.compile(r"Pause .* \d+M->(\d+)M\(\d+M\)")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What landed of a scale, and where."""
+
+    scale: float
+    landing: Path
+    landed: OrdersSampleReport
+
+    @property
+    def rows(self) -> int:
+        """Rows of `raw/orders` once all is published."""
+        return self.landed.orders + self.landed.lines
+
+
+@dataclass(frozen=True)
+class GrowthRun:
+    """One range run over all partitions, and the run of empty assets beside it.
+
+    Attributes:
+        scale: TPC-H scale factor.
+        nominal: partitions asked for.
+        partitions: those there are, by rounding the keys in each up; each holds keys.
+        rows: of `raw/orders`.
+        commits: commits that published the partitions, by table.
+        seconds: wall time.
+        event_seconds: wall time of the empty assets that store the same events.
+        heap_mb: the JVM's bound.
+        alive_mb: most that was alive after a garbage collection.
+    """
+
+    scale: float
+    nominal: int
+    partitions: int
+    rows: int
+    commits: dict[str, int]
+    seconds: float
+    event_seconds: float
+    heap_mb: int
+    alive_mb: int
+
+    @property
+    def engine_seconds(self) -> float:
+        """Beyond Python, Dagster and its events: Spark, Delta and the project's own."""
+        return self.seconds - self.event_seconds
+
+
+def main() -> None:
+    """Runs all combinations and writes the report, or makes it again from the JSON."""
+    options = _parse_arguments()
+    folder = options.out.resolve()
+    if options.from_json:
+        write_report(json.loads((folder / _RESULTS).read_text(encoding="utf-8")), folder)
+        return
+    check_prerequisites(remote=None, jars=None)
+    scales, partitions = sorted(set(options.scales)), sorted(set(options.partitions))
+    with tempfile.TemporaryDirectory(prefix="growth-") as temporary:
+        runs = list(_measure_all(scales, partitions, options.heap_mb, Path(temporary)))
+    if not runs:
+        sys.exit("error: no scale has enough orders for any number of partitions")
+    results = {
+        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        "machine": asdict(describe_machine()),
+        "runs": [asdict(one) for one in runs],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
+    (folder / _RESULTS).write_text(text, encoding="utf-8")
+    write_report(results, folder)
+
+
+def build_buckets(largest_key: int, nominal: int) -> Buckets:
+    """At most `nominal` buckets over the keys from 0 to the largest, none above it.
+
+    Rounded up: a bucket too many could begin a second chunk, and with it a second commit.
+    """
+    space = largest_key + 1
+    return Buckets(step=-(-space // nominal), space=space)
+
+
+def measure_run(sample: Sample, nominal: int, *, heap_mb: int, folder: Path) -> GrowthRun:
+    """Runs the pipeline and then the empty assets, each in an empty folder below `folder`.
+
+    Ends the benchmark if either fails, or if `raw/orders` doesn't hold all that landed.
+    """
+    buckets = build_buckets(sample.landed.largest_key, nominal)
+    keys = buckets.list_keys()
+    engine, events = folder / "engine", folder / "events"
+    seconds = _time_process(
+        "backfill_assets.definitions",
+        keys,
+        {
+            "BACKFILL_ORDER_KEY_STEP": str(buckets.step),
+            "BACKFILL_ORDER_KEY_SPACE": str(buckets.space),
+            "BACKFILL_SPARK_CONF": json.dumps({"spark.driver.memory": f"{heap_mb}m"}),
+            "JAVA_TOOL_OPTIONS": f"-Xlog:gc:file={engine}/gc.%p.log",
+        },
+        landing=sample.landing,
+        scratch=engine,
+    )
+    event_keys = Buckets(step=1, space=len(keys)).list_keys()
+    event_seconds = _time_process(
+        "benchmarks.empty_buckets",
+        event_keys,
+        {"GROWTH_PARTITIONS": str(len(keys))},
+        landing=sample.landing,
+        scratch=events,
+    )
+    warehouse = Warehouse(str(find_warehouse(engine)))
+    rows = count_folder_rows(warehouse, RAW_ORDERS)
+    _check_complete(sample, rows, len(keys))
+    return GrowthRun(
+        scale=sample.scale,
+        nominal=nominal,
+        partitions=len(keys),
+        rows=sum(rows.values()),
+        commits={
+            table.key: sum(one.record is not None for one in read_commits(warehouse, table))
+            for table in _TABLES
+        },
+        seconds=round(seconds, 2),
+        event_seconds=round(event_seconds, 2),
+        heap_mb=heap_mb,
+        alive_mb=_find_most_alive(engine),
+    )
+
+
+def _measure_all(
+    scales: Sequence[float], partitions: Sequence[int], heap_mb: int, temporary: Path
+) -> Iterator[GrowthRun]:
+    warm = False
+    for scale in scales:
+        landing = temporary / f"landing-{scale:g}"
+        sample = Sample(scale, landing, land_orders(str(landing), scale=scale))
+        for nominal in partitions:
+            if sample.landed.orders < nominal * _FEWEST_KEYS:
+                print(f"scale {scale:g}: too few orders for {nominal} partitions", flush=True)
+                continue
+            if not warm:
+                # Files cached and modules compiled; and what is broken shows at once.
+                with tempfile.TemporaryDirectory(dir=temporary) as folder:
+                    measure_run(sample, nominal, heap_mb=heap_mb, folder=Path(folder))
+                warm = True
+            with tempfile.TemporaryDirectory(dir=temporary) as folder:
+                run = measure_run(sample, nominal, heap_mb=heap_mb, folder=Path(folder))
+            print(json.dumps(asdict(run)), flush=True)
+            yield run
+
+
+def _time_process(
+    module: str, keys: Sequence[str], settings: Mapping[str, str], *, landing: Path, scratch: Path
+) -> float:
+    """Materializes the three tables' assets in a module over all keys; wall seconds."""
+    scratch.mkdir()
+    # Its home and environment; the range is another.
+    command = prepare_command(DAGSTER_RANGE, days=1, landing=landing, scratch=scratch)
+    selection = ",".join(f'key:"{table.key}"' for table in _TABLES)
+    arguments = [
+        *(command.arguments[0], "asset", "materialize", "-m", module),
+        *("--select", selection, "--partition-range", f"{keys[0]}...{keys[-1]}"),
+    ]
+    with (scratch / "output.txt").open("w+") as output:
+        began = time.perf_counter()
+        process = subprocess.run(
+            arguments,
+            cwd=REPOSITORY,
+            env={**command.environment, **settings},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        seconds = time.perf_counter() - began
+        if process.returncode != 0:
+            output.seek(0)
+            print(output.read()[-_LAST_CHARACTERS:], file=sys.stderr)
+            sys.exit(f"error: {module}, {len(keys)} partitions: exit code {process.returncode}")
+    return seconds
+
+
+def _check_complete(sample: Sample, rows: Mapping[str, int], partitions: int) -> None:
+    published = sum(rows.values())
+    if published != sample.rows or len(rows) != partitions:
+        sys.exit(
+            f"error: scale {sample.scale:g}: {published} rows in {len(rows)} partitions of "
+            f"{RAW_ORDERS.key}, but {sample.rows} landed for {partitions}"
+        )
+
+
+def _find_most_alive(scratch: Path) -> int:
+    return max(
+        int(match[1])
+        for log in scratch.glob("gc.*.log")
+        for match in _ALIVE_AFTER_PAUSE.finditer(log.read_text())
+    )
+
+
+def write_report(results: Mapping[str, Any], folder: Path) -> None:
+    """Writes the plot into `folder`, and the section within `growth.md` beside it.
+
+    Text of that page outside of the marker comments stays.
+    """
+    runs = [GrowthRun(**one) for one in results["runs"]]
+    build_plot(runs).save(folder / _PLOT)
+    page = folder.with_name("growth.md")
+    old = page.read_text(encoding="utf-8") if page.exists() else f"# Growth\n\n{BEGIN}\n{END}\n"
+    section = build_section(results, runs, plot=f"{folder.name}/{_PLOT}")
+    page.write_text(replace_section(old, section), encoding="utf-8")
+
+
+def replace_section(page: str, section: str) -> str:
+    """`page` with `section` between the marker comments.
+
+    Raises:
+        ValueError: if the page lacks a marker comment.
+    """
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no section between {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{section}\n{END}{after}"
+
+
+def build_section(results: Mapping[str, Any], runs: Sequence[GrowthRun], *, plot: str) -> str:
+    """All runs, and what follows from them, as Markdown."""
+    machine = results["machine"]
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    least, most = (of(runs, key=lambda one: one.alive_mb) for of in (min, max))
+    lines = [
+        f"Measured on {results['date']}: {machine['cores']} cores ({machine['processor']}), "
+        f"{machine['memory_gib']:g} GiB, {machine['system']}, Java {machine['java']}, "
+        f"Python {machine['python']}, {packages}.",
+        "",
+        f"![Engine seconds by rows and by partitions]({plot})",
+        "",
+        "| scale | raw rows | partitions | commits (raw, staging, features) | seconds | of events "
+        "| engine | heap, MB | most alive, MB |",
+        "|---:|---:|---:|---|---:|---:|---:|---:|---:|",
+        *map(_format_run, runs),
+        "",
+        *_list_row_growth(runs),
+        *_list_partition_growth(runs),
+        f"Most alive after a collection: from {least.alive_mb} MB ({_name(least)}) to "
+        f"{most.alive_mb} MB ({_name(most)}), of {most.heap_mb} MB.",
+    ]
+    return "\n".join(lines)
+
+
+def _format_run(run: GrowthRun) -> str:
+    commits = ", ".join(str(run.commits[table.key]) for table in _TABLES)
+    return (
+        f"| {run.scale:g} | {run.rows:,} | {run.partitions:,} | {commits} | {run.seconds:.1f} "
+        f"| {run.event_seconds:.1f} | {run.engine_seconds:.1f} | {run.heap_mb} | {run.alive_mb} |"
+    )
+
+
+def _list_row_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
+    """What more rows cost in as many partitions, between neighbouring scales."""
+    pairs = [
+        pair
+        for some in _group(runs, lambda one: one.nominal)
+        for pair in pairwise(sorted(some, key=lambda one: one.rows))
+    ]
+    if not pairs:
+        return
+    yield "| partitions | from scale | to scale | rows | engine seconds | s per million more rows |"
+    yield "|---:|---:|---:|---:|---:|---:|"
+    for few, many in pairs:
+        million_rows = (many.rows - few.rows) / 1e6
+        slope = (many.engine_seconds - few.engine_seconds) / million_rows
+        yield (
+            f"| {few.nominal:,} | {few.scale:g} | {many.scale:g} | × {many.rows / few.rows:.1f} "
+            f"| × {many.engine_seconds / few.engine_seconds:.2f} | {slope:.1f} |"
+        )
+    yield ""
+
+
+def _list_partition_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
+    """What more partitions cost for as many rows, from the fewest to the most."""
+    groups = [one for one in _group(runs, lambda one: one.scale) if len(one) > 1]
+    if not groups:
+        return
+    yield "| scale | from partitions | to partitions | engine seconds |"
+    yield "|---:|---:|---:|---:|"
+    for some in groups:
+        few, many = (of(some, key=lambda one: one.partitions) for of in (min, max))
+        yield (
+            f"| {few.scale:g} | {few.partitions:,} | {many.partitions:,} "
+            f"| × {many.engine_seconds / few.engine_seconds:.2f} |"
+        )
+    yield ""
+
+
+def _group(runs: Sequence[GrowthRun], by: Callable[[GrowthRun], float]) -> list[list[GrowthRun]]:
+    values = sorted({by(one) for one in runs})
+    return [[one for one in runs if by(one) == value] for value in values]
+
+
+def _name(run: GrowthRun) -> str:
+    return f"scale {run.scale:g}, {run.partitions:,} partitions"
+
+
+def build_plot(runs: Sequence[GrowthRun]) -> alt.HConcatChart:
+    """Engine seconds by rows and by partitions; all axes are logarithmic."""
+    frame = pd.DataFrame(
+        {
+            "rows": one.rows,
+            "partitions": one.partitions,
+            "nominal": f"{one.nominal:,}",
+            "scale": f"{one.scale:g}",
+            "engine": one.engine_seconds,
+        }
+        for one in sorted(runs, key=lambda one: (one.scale, one.nominal))
+    )
+    by_rows = _build_panel(frame, "rows", "rows of raw/orders", "nominal", "partitions")
+    by_partitions = _build_panel(frame, "partitions", "partitions", "scale", "scale")
+    return alt.hconcat(by_rows, by_partitions).resolve_scale(color="independent")
+
+
+def _build_panel(frame: pd.DataFrame, x: str, x_title: str, line: str, title: str) -> alt.Chart:
+    """A line for each value of the column `line`, in the order of the frame."""
+    logarithmic = alt.Scale(type="log", nice=True)
+    numbers = alt.Axis(format="~s", tickCount=5)
+    color = alt.Color(f"{line}:N", title=title, sort=list(frame[line].unique()))
+    return (
+        alt.Chart(frame)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X(f"{x}:Q", title=x_title, scale=logarithmic, axis=numbers),
+            y=alt.Y("engine:Q", title="engine seconds", scale=logarithmic, axis=numbers),
+            color=color,
+        )
+        .properties(width=300, height=260)
+    )
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
+    parser.add_argument("--scales", type=float, nargs="+", default=[0.01, 0.1, 1])
+    parser.add_argument("--partitions", type=int, nargs="+", default=[10, 100, 1000])
+    parser.add_argument("--heap-mb", type=int, default=1024, help="default: 1024")
+    parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, help="default: docs/benchmarks")
+    parser.add_argument("--from-json", action="store_true", help="only plot and page, runs nothing")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
