@@ -13,8 +13,8 @@ from backfill_assets.jobs import maintain, maintain_nightly, reconcile, rollback
 from backfill_assets.resources import build_resources
 from backfill_assets.sensors import (
     continue_after_withheld,
-    materialize_range_job,
     process_new_partitions,
+    range_jobs,
     recover_dead_runs,
 )
 from backfill_assets.settings import read_settings
@@ -27,7 +27,7 @@ _assets = [
 defs = Definitions(
     assets=_assets,
     asset_checks=[build_readable_check(table, _assets) for table in TABLES],
-    jobs=[materialize_range_job, rollback_partitions, reconcile, maintain],
+    jobs=[*range_jobs, rollback_partitions, reconcile, maintain],
     schedules=[maintain_nightly],
     sensors=[continue_after_withheld, recover_dead_runs, process_new_partitions],
     resources=build_resources(read_settings()),

@@ -14,6 +14,7 @@ from dagster import (
     run_failure_sensor,
     sensor,
 )
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import read_watermarks
@@ -24,23 +25,39 @@ from backfill_assets.orchestration.run_options import INCREMENTAL_TAG, build_ass
 from backfill_assets.orchestration.steps import WITHHELD_TAG
 from backfill_assets.settings import read_settings
 from backfill_assets.table_assets import RECIPES
-from backfill_assets.tables.catalog import TABLES
+from backfill_assets.tables.catalog import TABLES, find_table
+from backfill_assets.tables.grains import Grain
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 PARTITION_TAG = "dagster/partition"
 CONTINUES_TAG = "backfill_assets/continues"
 
-materialize_range_job = define_asset_job(
-    "materialize_range",
-    selection=AssetSelection.all(),
-    description="Materializes a range of partitions of some assets in one run.",
-)
+
+def _define_range_job(grain: Grain) -> UnresolvedAssetJobDefinition:
+    tables = [table for table in TABLES if table.grain == grain]
+    return define_asset_job(
+        f"materialize_{str(grain).replace(' ', '_')}",
+        selection=AssetSelection.assets(*([table.layer, table.name] for table in tables)),
+        description=f"Materializes a range of {grain} of some assets in one run.",
+    )
+
+
+# Assets of one job must have the same partitions.
+_RANGE_JOBS = {grain: _define_range_job(grain) for grain in dict.fromkeys(t.grain for t in TABLES)}
+
+range_jobs = list(_RANGE_JOBS.values())
+"""The jobs whose runs the sensors request: one for each grain."""
+
+
+def _find_range_job(asset_key: AssetKey) -> str:
+    """Its name."""
+    return _RANGE_JOBS[find_table(asset_key.to_user_string()).grain].name
 
 
 @run_failure_sensor(
     default_status=DefaultSensorStatus.RUNNING,
-    request_job=materialize_range_job,
+    request_jobs=range_jobs,
     minimum_interval_seconds=10,
 )
 def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunRequest | SkipReason]:
@@ -73,6 +90,7 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
     for start, end in found.ranges:
         yield RunRequest(
             run_key=f"{run.run_id} {start}",
+            job_name=_find_range_job(found.assets[0]),
             asset_selection=found.assets,
             run_config=build_asset_config(run, found.assets),
             tags={
@@ -87,7 +105,7 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
     name="recover_dead_runs",
     minimum_interval_seconds=60,
     default_status=DefaultSensorStatus.RUNNING,
-    job=materialize_range_job,
+    jobs=range_jobs,
 )
 def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     """Marks runs failed whose process is gone, and records what they had published.
@@ -111,7 +129,7 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     name="process_new_partitions",
     minimum_interval_seconds=60,
     default_status=DefaultSensorStatus.STOPPED,
-    job=materialize_range_job,
+    jobs=range_jobs,
 )
 def process_new_partitions(context: SensorEvaluationContext) -> Iterator[RunRequest | SkipReason]:
     """The incremental job: takes each table on from its watermark, as far as its input has come.
@@ -126,6 +144,7 @@ def process_new_partitions(context: SensorEvaluationContext) -> Iterator[RunRequ
     repository = context.repository_def
     assert repository is not None
     for key, recipe in RECIPES.items():
+        asset_key = AssetKey.from_user_string(key)
         if is_at_work(context.instance, recipe):
             yield SkipReason(f"an incremental run of {key} is at work")
             continue
@@ -139,7 +158,8 @@ def process_new_partitions(context: SensorEvaluationContext) -> Iterator[RunRequ
         ):
             yield RunRequest(
                 run_key=f"{key} {one.first}...{one.last} {one.input_state}",
-                asset_selection=[AssetKey.from_user_string(key)],
+                job_name=_find_range_job(asset_key),
+                asset_selection=[asset_key],
                 tags={
                     RANGE_START_TAG: one.first,
                     RANGE_END_TAG: one.last,

@@ -10,6 +10,7 @@ from dagster import (
     AssetKey,
     BackfillPolicy,
     DailyPartitionsDefinition,
+    Definitions,
     TimeWindowPartitionMapping,
 )
 
@@ -18,6 +19,15 @@ from backfill_assets.tables.catalog import TABLES
 from backfill_assets_tests.commands import PROJECT
 
 GRAPH = defs.resolve_asset_graph()
+
+
+def test_the_code_location_loads_with_all_its_jobs_and_sensors():
+    Definitions.validate_loadable(defs)
+    jobs = {job.name for job in defs.get_repository_def().get_all_jobs()}
+    assert {
+        *("materialize_days", "materialize_hours", "materialize_buckets_of_100000"),
+        *("rollback_partitions", "reconcile", "maintain"),
+    } <= jobs
 
 
 def test_assets_are_the_tables():

@@ -8,6 +8,8 @@ from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.pages import run_page
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_page_does_what_it_says(
     january: Project, tmp_path_factory: pytest.TempPathFactory
