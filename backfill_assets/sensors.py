@@ -16,17 +16,18 @@ from dagster import (
 )
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+from backfill_assets.errors import BackfillError
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.continuation import find_continuation
-from backfill_assets.orchestration.increments import find_increments, is_at_work
+from backfill_assets.orchestration.increments import Increment, find_increments, is_at_work
 from backfill_assets.orchestration.recovery import fail_dead_runs, record_lost_commits
 from backfill_assets.orchestration.run_options import INCREMENTAL_TAG, build_asset_config
 from backfill_assets.orchestration.steps import WITHHELD_TAG
 from backfill_assets.settings import read_settings
 from backfill_assets.table_assets import RECIPES
 from backfill_assets.tables.catalog import TABLES, find_table
-from backfill_assets.tables.grains import Grain
+from backfill_assets.tables.grains import Buckets, Grain
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -36,8 +37,9 @@ CONTINUES_TAG = "backfill_assets/continues"
 
 def _define_range_job(grain: Grain) -> UnresolvedAssetJobDefinition:
     tables = [table for table in TABLES if table.grain == grain]
+    of_buckets = isinstance(grain, Buckets)
     return define_asset_job(
-        f"materialize_{str(grain).replace(' ', '_')}",
+        "materialize_" + (f"buckets_{grain.step}_{grain.space}" if of_buckets else str(grain)),
         selection=AssetSelection.assets(*([table.layer, table.name] for table in tables)),
         description=f"Materializes a range of {grain} of some assets in one run.",
     )
@@ -131,38 +133,51 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     default_status=DefaultSensorStatus.STOPPED,
     jobs=range_jobs,
 )
-def process_new_partitions(context: SensorEvaluationContext) -> Iterator[RunRequest | SkipReason]:
+def process_new_partitions(context: SensorEvaluationContext) -> list[RunRequest] | SkipReason:
     """The incremental job: takes each table on from its watermark, as far as its input has come.
 
     Turn it on in the UI. Its runs move the watermark; backfills leave it alone, unless told. A
     partition that is withheld holds the watermark before it, and is tried again with the next new
     one.
     """
+    assert context.repository_def is not None
+    graph = context.repository_def.asset_graph
     settings = read_settings()
     warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
     watermarks = read_watermarks(warehouse)
-    repository = context.repository_def
-    assert repository is not None
+    requests: list[RunRequest] = []
+    waiting: list[str] = []
     for key, recipe in RECIPES.items():
-        asset_key = AssetKey.from_user_string(key)
         if is_at_work(context.instance, recipe):
-            yield SkipReason(f"an incremental run of {key} is at work")
+            waiting.append(f"a run of {key} is at work")
             continue
-        for one in find_increments(
-            context.instance,
-            repository.asset_graph,
-            warehouse,
-            recipe,
-            watermarks.get(key),
-            landing_root=settings.landing,
-        ):
-            yield RunRequest(
-                run_key=f"{key} {one.first}...{one.last} {one.input_state}",
-                job_name=_find_range_job(asset_key),
-                asset_selection=[asset_key],
-                tags={
-                    RANGE_START_TAG: one.first,
-                    RANGE_END_TAG: one.last,
-                    INCREMENTAL_TAG: "true",
-                },
+        try:
+            increments = find_increments(
+                context.instance,
+                graph,
+                warehouse,
+                recipe,
+                watermarks.get(key),
+                landing_root=settings.landing,
             )
+        except BackfillError as error:
+            # Of one table's input; the others go on.
+            context.log.error(f"{key}: {error}")
+            waiting.append(f"{key}: {error}")
+            continue
+        requests += [_request_increment(key, one) for one in increments]
+    return requests or SkipReason("; ".join(waiting) or "no input has come since the watermarks")
+
+
+def _request_increment(key: str, increment: Increment) -> RunRequest:
+    asset_key = AssetKey.from_user_string(key)
+    return RunRequest(
+        run_key=f"{key} {increment.first}...{increment.last} {increment.input_state}",
+        job_name=_find_range_job(asset_key),
+        asset_selection=[asset_key],
+        tags={
+            RANGE_START_TAG: increment.first,
+            RANGE_END_TAG: increment.last,
+            INCREMENTAL_TAG: "true",
+        },
+    )

@@ -25,7 +25,7 @@ def test_the_code_location_loads_with_all_its_jobs_and_sensors():
     Definitions.validate_loadable(defs)
     jobs = {job.name for job in defs.get_repository_def().get_all_jobs()}
     assert {
-        *("materialize_days", "materialize_hours", "materialize_buckets_of_100000"),
+        *("materialize_days", "materialize_hours", "materialize_buckets_100000_10000000"),
         *("rollback_partitions", "reconcile", "maintain"),
     } <= jobs
 

@@ -1,6 +1,5 @@
-"""The only code that writes tables: creates them, and replaces partitions in one atomic commit."""
+"""The only code that writes the layers: creates tables, and replaces partitions in one commit."""
 
-import datetime as dt
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -241,42 +240,6 @@ def add_columns(
                         f"ALTER TABLE delta.`{warehouse.uri(table)}` "
                         f"ADD COLUMNS ({build_ddl(missing)})"
                     )
-
-
-def append_rows(frame: DataFrame, *, warehouse: Warehouse, table: Table) -> None:
-    """Appends rows to a side table; columns that it lacks are added."""
-    with hold_table_lock(warehouse, table):
-        for attempt in retry_conflicts():
-            with attempt:
-                frame.write.format("delta").mode("append").option("mergeSchema", "true").save(
-                    warehouse.uri(table)
-                )
-
-
-def replace_rows(
-    frame: DataFrame, *, warehouse: Warehouse, table: Table, slices: Sequence[Slice]
-) -> None:
-    """Replaces the rows of a side table in `slices` of its partition column."""
-    with hold_table_lock(warehouse, table):
-        for attempt in retry_conflicts():
-            with attempt:
-                (
-                    frame.select(*table.column_names)
-                    .write.format("delta")
-                    .mode("overwrite")
-                    .option("replaceWhere", build_table_predicate(table, slices))
-                    .save(warehouse.uri(table))
-                )
-
-
-def delete_rows_before(
-    spark: SparkSession, warehouse: Warehouse, table: Table, column: str, day: dt.date
-) -> None:
-    """Deletes the rows of a side table whose `column` lies before `day`."""
-    with hold_table_lock(warehouse, table):
-        spark.sql(
-            f"DELETE FROM delta.`{warehouse.uri(table)}` WHERE `{column}` < DATE'{day.isoformat()}'"
-        )
 
 
 def optimize_partitions(

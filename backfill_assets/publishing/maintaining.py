@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.lake.history import count_folder_files, count_folder_rows
 from backfill_assets.lake.partitions import find_folder
+from backfill_assets.lake.side_table_writer import delete_rows_before
 from backfill_assets.lake.side_tables import (
     REJECTED_ON,
     WITHHELD_ON,
@@ -16,7 +17,7 @@ from backfill_assets.lake.side_tables import (
 )
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.writer import delete_rows_before, optimize_partitions, vacuum_table
+from backfill_assets.lake.writer import optimize_partitions, vacuum_table
 from backfill_assets.tables.declarations import Table
 
 

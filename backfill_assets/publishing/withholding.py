@@ -9,6 +9,11 @@ from pyspark.sql import functions as F
 from backfill_assets.lake.history import count_folder_rows
 from backfill_assets.lake.numbering import build_number
 from backfill_assets.lake.partitions import build_table_predicate, find_folder
+from backfill_assets.lake.side_table_writer import (
+    append_rows,
+    delete_rows_before,
+    replace_rows,
+)
 from backfill_assets.lake.side_tables import (
     REJECTED_ON,
     WITHHELD_ON,
@@ -17,7 +22,7 @@ from backfill_assets.lake.side_tables import (
 )
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.window import Window
-from backfill_assets.lake.writer import append_rows, create_table, delete_rows_before, replace_rows
+from backfill_assets.lake.writer import create_table
 from backfill_assets.publishing.results import PartitionResult, describe_failures
 from backfill_assets.quality.audit_columns import AUDIT_COLUMNS, REJECT_REASON, REJECTED_LINE
 from backfill_assets.tables.declarations import Table

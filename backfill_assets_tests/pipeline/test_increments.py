@@ -37,9 +37,7 @@ def ask_sensor(pipeline: Pipeline) -> list[Requested]:
     with build_sensor_context(
         instance=pipeline.instance, repository_def=defs.get_repository_def()
     ) as context:
-        answers = process_new_partitions(context)
-        assert answers is not None
-        found = [one for one in answers if isinstance(one, RunRequest)]  # type: ignore[union-attr]
+        found = process_new_partitions.evaluate_tick(context).run_requests or []
     return [
         Requested(
             one.asset_selection[0].to_user_string(),
@@ -120,3 +118,11 @@ def test_the_sensor_takes_each_table_on_as_far_as_its_input_has_come(watched: Pi
     assert later[STAGING].request.run_key != again.request.run_key
     run_all(watched, [later[STAGING]])
     assert read(watched)[STAGING] == "2013-01-05"
+
+
+def test_a_table_whose_input_is_unreadable_keeps_no_other_waiting(watched: Pipeline) -> None:
+    watched.zone.land(list_days(1, 2))
+    broken = watched.zone.root / "orders" / "orders" / "a.parquet"
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"no Parquet")
+    assert [one.key for one in ask_sensor(watched)] == [RAW]
