@@ -110,7 +110,7 @@ def test_a_killed_merge_or_append_ends_as_if_nothing_had_happened(
     landing, undisturbed, tmp_path, mode
 ):
     project = Project(tmp_path, landing, (("BACKFILL_CHUNK_PARTITIONS", "2"),))
-    run = project.materialize("raw/flights", partitions="2013-01-01...2013-01-08")
+    run = project.materialize("raw/flights", partitions=RANGE)
     assert run.returncode == 0, run.stdout + run.stderr
     staging, config = ("staging/flights",), {"write_mode": mode}
     kill_when(project, lambda: has_version(project, *staging, 2), tables=staging, config=config)

@@ -97,7 +97,8 @@ def test_a_range_is_published_the_same_through_spark_connect(connect_url, sample
         watermarks[name] = {key: one.next_key for key, one in marks.items()}
     assert checksums["connect"] == checksums["classic"]
     assert len(checksums["connect"]) == 3 * 3 + 3
-    assert watermarks["connect"] == watermarks["classic"] == {FLIGHTS[1]: "2013-01-03"}
+    # The second day is provisional: its last landing day is not there.
+    assert watermarks["connect"] == watermarks["classic"] == {FLIGHTS[1]: "2013-01-02"}
 
 
 def test_a_server_that_is_not_there_is_one_sentence(sample_landing, tmp_path):
