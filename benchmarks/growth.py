@@ -13,29 +13,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
-
-import altair as alt
-import pandas as pd
 
 from backfill_assets.lake.history import count_folder_rows, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.orders import OrdersSampleReport, land_orders
 from backfill_assets.spark.session import check_prerequisites
 from backfill_assets.tables.grains import Buckets
-from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
+from backfill_assets.tables.orders import RAW_ORDERS
+from benchmarks.growth_report import TABLES, GrowthRun, write_growth_report
 from benchmarks.machine import describe_machine
 from benchmarks.report import DEFAULT_FOLDER
 from benchmarks.variants import DAGSTER_RANGE, REPOSITORY, find_warehouse, prepare_command
 
-BEGIN, END = "<!-- growth results: begin -->", "<!-- growth results: end -->"
-
-_TABLES = (RAW_ORDERS, STAGING_ORDERS, CUSTOMER_ORDERS)
-_RESULTS, _PLOT = "growth.json", "growth.svg"
+_RESULTS = "growth.json"
 _FEWEST_KEYS = 10
 _LAST_CHARACTERS = 4000
 _ALIVE_AFTER_PAUSE = re.compile(r"Pause .* \d+M->(\d+)M\(\d+M\)")
@@ -55,44 +48,12 @@ class Sample:
         return self.landed.orders + self.landed.lines
 
 
-@dataclass(frozen=True)
-class GrowthRun:
-    """One range run over all partitions, and the run of empty assets beside it.
-
-    Attributes:
-        scale: TPC-H scale factor.
-        nominal: partitions asked for.
-        partitions: those there are, by rounding the keys in each up; each holds keys.
-        rows: of `raw/orders`.
-        commits: commits that published the partitions, by table.
-        seconds: wall time.
-        event_seconds: wall time of the empty assets that store the same events.
-        heap_mb: the JVM's bound.
-        alive_mb: most that was alive after a garbage collection.
-    """
-
-    scale: float
-    nominal: int
-    partitions: int
-    rows: int
-    commits: dict[str, int]
-    seconds: float
-    event_seconds: float
-    heap_mb: int
-    alive_mb: int
-
-    @property
-    def engine_seconds(self) -> float:
-        """Beyond Python, Dagster and its events: Spark, Delta and the project's own."""
-        return self.seconds - self.event_seconds
-
-
 def main() -> None:
     """Runs all combinations and writes the report, or makes it again from the JSON."""
     options = _parse_arguments()
     folder = options.out.resolve()
     if options.from_json:
-        write_report(json.loads((folder / _RESULTS).read_text(encoding="utf-8")), folder)
+        write_growth_report(json.loads((folder / _RESULTS).read_text(encoding="utf-8")), folder)
         return
     check_prerequisites(remote=None, jars=None)
     scales, partitions = sorted(set(options.scales)), sorted(set(options.partitions))
@@ -108,7 +69,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
     (folder / _RESULTS).write_text(text, encoding="utf-8")
-    write_report(results, folder)
+    write_growth_report(results, folder)
 
 
 def build_buckets(largest_key: int, nominal: int) -> Buckets:
@@ -158,7 +119,7 @@ def measure_run(sample: Sample, nominal: int, *, heap_mb: int, folder: Path) -> 
         rows=sum(rows.values()),
         commits={
             table.key: sum(one.record is not None for one in read_commits(warehouse, table))
-            for table in _TABLES
+            for table in TABLES
         },
         seconds=round(seconds, 2),
         event_seconds=round(event_seconds, 2),
@@ -196,7 +157,7 @@ def _time_process(
     scratch.mkdir()
     # Its home and environment; the range is another.
     command = prepare_command(DAGSTER_RANGE, days=1, landing=landing, scratch=scratch)
-    selection = ",".join(f'key:"{table.key}"' for table in _TABLES)
+    selection = ",".join(f'key:"{table.key}"' for table in TABLES)
     arguments = [
         *(command.arguments[0], "asset", "materialize", "-m", module),
         *("--select", selection, "--partition-range", f"{keys[0]}...{keys[-1]}"),
@@ -234,145 +195,6 @@ def _find_most_alive(scratch: Path) -> int:
         int(match[1])
         for log in scratch.glob("gc.*.log")
         for match in _ALIVE_AFTER_PAUSE.finditer(log.read_text())
-    )
-
-
-def write_report(results: Mapping[str, Any], folder: Path) -> None:
-    """Writes the plot into `folder`, and the section within `growth.md` beside it.
-
-    Text of that page outside of the marker comments stays.
-    """
-    runs = [GrowthRun(**one) for one in results["runs"]]
-    build_plot(runs).save(folder / _PLOT)
-    page = folder.with_name("growth.md")
-    old = page.read_text(encoding="utf-8") if page.exists() else f"# Growth\n\n{BEGIN}\n{END}\n"
-    section = build_section(results, runs, plot=f"{folder.name}/{_PLOT}")
-    page.write_text(replace_section(old, section), encoding="utf-8")
-
-
-def replace_section(page: str, section: str) -> str:
-    """`page` with `section` between the marker comments.
-
-    Raises:
-        ValueError: if the page lacks a marker comment.
-    """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page has no section between {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{section}\n{END}{after}"
-
-
-def build_section(results: Mapping[str, Any], runs: Sequence[GrowthRun], *, plot: str) -> str:
-    """All runs, and what follows from them, as Markdown."""
-    machine = results["machine"]
-    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
-    least, most = (of(runs, key=lambda one: one.alive_mb) for of in (min, max))
-    lines = [
-        f"Measured on {results['date']}: {machine['cores']} cores ({machine['processor']}), "
-        f"{machine['memory_gib']:g} GiB, {machine['system']}, Java {machine['java']}, "
-        f"Python {machine['python']}, {packages}.",
-        "",
-        f"![Engine seconds by rows and by partitions]({plot})",
-        "",
-        "| scale | raw rows | partitions | commits (raw, staging, features) | seconds | of events "
-        "| engine | heap, MB | most alive, MB |",
-        "|---:|---:|---:|---|---:|---:|---:|---:|---:|",
-        *map(_format_run, runs),
-        "",
-        *_list_row_growth(runs),
-        *_list_partition_growth(runs),
-        f"Most alive after a collection: from {least.alive_mb} MB ({_name(least)}) to "
-        f"{most.alive_mb} MB ({_name(most)}), of {most.heap_mb} MB.",
-    ]
-    return "\n".join(lines)
-
-
-def _format_run(run: GrowthRun) -> str:
-    commits = ", ".join(str(run.commits[table.key]) for table in _TABLES)
-    return (
-        f"| {run.scale:g} | {run.rows:,} | {run.partitions:,} | {commits} | {run.seconds:.1f} "
-        f"| {run.event_seconds:.1f} | {run.engine_seconds:.1f} | {run.heap_mb} | {run.alive_mb} |"
-    )
-
-
-def _list_row_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
-    """What more rows cost in as many partitions, between neighbouring scales."""
-    pairs = [
-        pair
-        for some in _group(runs, lambda one: one.nominal)
-        for pair in pairwise(sorted(some, key=lambda one: one.rows))
-    ]
-    if not pairs:
-        return
-    yield "| partitions | from scale | to scale | rows | engine seconds | s per million more rows |"
-    yield "|---:|---:|---:|---:|---:|---:|"
-    for few, many in pairs:
-        million_rows = (many.rows - few.rows) / 1e6
-        slope = (many.engine_seconds - few.engine_seconds) / million_rows
-        yield (
-            f"| {few.nominal:,} | {few.scale:g} | {many.scale:g} | × {many.rows / few.rows:.1f} "
-            f"| × {many.engine_seconds / few.engine_seconds:.2f} | {slope:.1f} |"
-        )
-    yield ""
-
-
-def _list_partition_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
-    """What more partitions cost for as many rows, from the fewest to the most."""
-    groups = [one for one in _group(runs, lambda one: one.scale) if len(one) > 1]
-    if not groups:
-        return
-    yield "| scale | from partitions | to partitions | engine seconds |"
-    yield "|---:|---:|---:|---:|"
-    for some in groups:
-        few, many = (of(some, key=lambda one: one.partitions) for of in (min, max))
-        yield (
-            f"| {few.scale:g} | {few.partitions:,} | {many.partitions:,} "
-            f"| × {many.engine_seconds / few.engine_seconds:.2f} |"
-        )
-    yield ""
-
-
-def _group(runs: Sequence[GrowthRun], by: Callable[[GrowthRun], float]) -> list[list[GrowthRun]]:
-    values = sorted({by(one) for one in runs})
-    return [[one for one in runs if by(one) == value] for value in values]
-
-
-def _name(run: GrowthRun) -> str:
-    return f"scale {run.scale:g}, {run.partitions:,} partitions"
-
-
-def build_plot(runs: Sequence[GrowthRun]) -> alt.HConcatChart:
-    """Engine seconds by rows and by partitions; all axes are logarithmic."""
-    frame = pd.DataFrame(
-        {
-            "rows": one.rows,
-            "partitions": one.partitions,
-            "nominal": f"{one.nominal:,}",
-            "scale": f"{one.scale:g}",
-            "engine": one.engine_seconds,
-        }
-        for one in sorted(runs, key=lambda one: (one.scale, one.nominal))
-    )
-    by_rows = _build_panel(frame, "rows", "rows of raw/orders", "nominal", "partitions")
-    by_partitions = _build_panel(frame, "partitions", "partitions", "scale", "scale")
-    return alt.hconcat(by_rows, by_partitions).resolve_scale(color="independent")
-
-
-def _build_panel(frame: pd.DataFrame, x: str, x_title: str, line: str, title: str) -> alt.Chart:
-    """A line for each value of the column `line`, in the order of the frame."""
-    logarithmic = alt.Scale(type="log", nice=True)
-    numbers = alt.Axis(format="~s", tickCount=5)
-    color = alt.Color(f"{line}:N", title=title, sort=list(frame[line].unique()))
-    return (
-        alt.Chart(frame)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X(f"{x}:Q", title=x_title, scale=logarithmic, axis=numbers),
-            y=alt.Y("engine:Q", title="engine seconds", scale=logarithmic, axis=numbers),
-            color=color,
-        )
-        .properties(width=300, height=260)
     )
 
 

@@ -33,27 +33,34 @@ def write_report(results: Mapping[str, Any], folder: Path) -> None:
     page.write_text(replace_section(old, section), encoding="utf-8")
 
 
-def replace_section(page: str, section: str) -> str:
+def replace_section(page: str, section: str, *, markers: tuple[str, str] = (BEGIN, END)) -> str:
     """`page` with `section` between the marker comments.
 
     Raises:
         ValueError: if the page lacks a marker comment.
     """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = page.partition(markers[0])
+    _, end, after = rest.partition(markers[1])
     if not begin or not end:
-        raise ValueError(f"the page has no section between {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{section}\n{END}{after}"
+        raise ValueError(f"the page has no section between {' and '.join(markers)}")
+    return f"{before}{begin}\n{section}\n{end}{after}"
+
+
+def describe_measuring(results: Mapping[str, Any]) -> str:
+    """When and on what it was measured, in one line."""
+    machine = results["machine"]
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    return (
+        f"Measured on {results['date']}: {machine['cores']} cores ({machine['processor']}), "
+        f"{machine['memory_gib']:g} GiB, {machine['system']}, Java {machine['java']}, "
+        f"Python {machine['python']}, {packages}."
+    )
 
 
 def build_section(results: Mapping[str, Any], *, plot: str) -> str:
     """The tables as Markdown."""
-    machine = results["machine"]
-    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
     lines = [
-        f"Measured on {results['date']}: {machine['cores']} cores ({machine['processor']}), "
-        f"{machine['memory_gib']:g} GiB, {machine['system']}, Java {machine['java']}, "
-        f"Python {machine['python']}, {packages}.",
+        describe_measuring(results),
         "",
         f"![Wall time of each variant]({plot})",
         "",
