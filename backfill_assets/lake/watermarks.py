@@ -7,13 +7,16 @@ published, which the tables' own logs are: it says where the next incremental ru
 import datetime as dt
 from dataclasses import dataclass
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
 
 from backfill_assets.lake.uris import join_uri
 from backfill_assets.lake.warehouse import Warehouse
 
 WATERMARKS = "watermarks"
 """Its folder below the warehouse."""
+
+_READER_SETTINGS = {"datafusion.execution.parquet.coerce_int96": "us"}  # as Spark writes times
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,12 @@ def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
     uri, options = locate_watermarks(warehouse), dict(warehouse.storage_options)
     if not DeltaTable.is_deltatable(uri, options):
         return {}
-    rows = DeltaTable(uri, storage_options=options).to_pyarrow_table().to_pylist()
+    # By DataFusion: Arrow's own reader keeps threads that now and then abort a process at its end.
+    reader = QueryBuilder(_READER_SETTINGS).register(
+        WATERMARKS, DeltaTable(uri, storage_options=options)
+    )
+    found = reader.execute(f"SELECT * FROM {WATERMARKS}")
+    rows = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
     marks = (
         Watermark(row["table"], row["next_key"], row["number"], row["run_id"], row["moved_at"])
         for row in rows
