@@ -5,7 +5,7 @@ configuration of its own in every way of starting it. The configuration wins.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from dagster import AssetKey, Config, DagsterRun
 from pydantic import Field
@@ -82,19 +82,19 @@ def read_write_options(
         SettingsError: if the table can't honour it.
         FilterError: if the filter is unreadable.
     """
+    told = _read_told(config, tags)
     return choose_options(
         table,
-        write_mode=_first(config.write_mode, _read_text(tags, "write_mode")),
-        delete_missing=_first(config.delete_missing, _read_flag(tags, "delete_missing")) or False,
-        row_filter=_first(config.filter, _read_text(tags, "filter")) or "",
-        batch=_first(config.batch, _read_text(tags, "batch")) or "",
+        write_mode=told.get("write_mode"),
+        delete_missing=told.get("delete_missing", False),
+        row_filter=told.get("filter", ""),
+        batch=told.get("batch", ""),
     )
 
 
 def saves_watermark(config: PublishConfig, tags: Mapping[str, str]) -> bool:
     """Whether the run moves the production watermark: an incremental one, or one that is told."""
-    told = _first(config.save_watermark, _read_flag(tags, "save_watermark"))
-    return INCREMENTAL_TAG in tags if told is None else told
+    return _read_told(config, tags).get("save_watermark", INCREMENTAL_TAG in tags)
 
 
 def check_whole_run(run: DagsterRun) -> None:
@@ -122,19 +122,7 @@ def build_asset_config(run: DagsterRun, keys: Sequence[AssetKey]) -> dict[str, A
     Also by tags, which a command line can't give. Acceptances stay out: a person gave them for
     what that run found.
     """
-    by_tags = {
-        "write_mode": _read_text(run.tags, "write_mode"),
-        "filter": _read_text(run.tags, "filter"),
-        "batch": _read_text(run.tags, "batch"),
-        "delete_missing": _read_flag(run.tags, "delete_missing"),
-        "save_watermark": _read_flag(run.tags, "save_watermark"),
-    }
-    told: dict[AssetKey, dict[str, Any]] = {}
-    for key in keys:
-        config = {**by_tags, **read_asset_config(run, key)}
-        told[key] = {
-            name: value for name, value in config.items() if value is not None and name != "accept"
-        }
+    told = {key: _read_told(PublishConfig(**read_asset_config(run, key)), run.tags) for key in keys}
     ops = {name_op(key): {"config": config} for key, config in told.items() if config}
     return {"ops": ops} if ops else {}
 
@@ -144,8 +132,17 @@ def name_op(key: AssetKey) -> str:
     return "__".join(key.path)
 
 
-def _read_text(tags: Mapping[str, str], name: str) -> str | None:
-    return tags.get(TAG_PREFIX + name)
+def _read_told(config: PublishConfig, tags: Mapping[str, str]) -> dict[str, Any]:
+    """What a run was told of how to write, by the names of the configuration; nothing else."""
+    texts = {name: tags.get(TAG_PREFIX + name) for name in ("write_mode", "filter", "batch")}
+    flags = {name: _read_flag(tags, name) for name in ("delete_missing", "save_watermark")}
+    names = (*texts, *flags)
+    configured = {name: getattr(config, name) for name in names}
+    by_tags = {**texts, **flags}
+    chosen = {
+        name: by_tags[name] if configured[name] is None else configured[name] for name in names
+    }
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 def _read_flag(tags: Mapping[str, str], name: str) -> bool | None:
@@ -153,10 +150,3 @@ def _read_flag(tags: Mapping[str, str], name: str) -> bool | None:
     if text is not None and text.lower() not in ("true", "false"):
         raise SettingsError(f"tag {TAG_PREFIX}{name}={text}: set it to true or false")
     return None if text is None else text.lower() == "true"
-
-
-_Value = TypeVar("_Value")
-
-
-def _first(told: _Value | None, otherwise: _Value | None) -> _Value | None:
-    return otherwise if told is None else told

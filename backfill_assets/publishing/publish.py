@@ -127,12 +127,11 @@ class Publisher:
             for key in sorted(never_landed)
         ]
         landed = tuple(one for one in partitions if one.key not in never_landed)
-        repeated: list[PartitionResult] = []
         if self.options.mode is WriteMode.APPEND_ONCE:
             repeated = find_repeated(self.warehouse, table, landed, pinned, self.options)
             written = {one.key for one in repeated}
             landed = tuple(one for one in landed if one.key not in written)
-        results += repeated
+            results += repeated
         if not landed:
             return results, set()
         window = Window(

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
+from backfill_assets.lake.numbering import add_folder
 from backfill_assets.lake.window import Window
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import JsonLanding, Landing
@@ -37,11 +37,7 @@ class Recipe:
 
     def place_rows(self, rows: DataFrame) -> DataFrame:
         """Each folder's rows together, so that each becomes one file."""
-        table = self.table
-        if table.folder_by is not None:
-            # Of the engine's making, so that a row is always in the folder of its partition.
-            rows = rows.withColumn(table.folder_by, F.to_date(table.partition_by))
-        return rows.repartition(table.folder_column)
+        return add_folder(rows, self.table).repartition(self.table.folder_column)
 
     @property
     def source_fields(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.lake.history import count_folder_rows
-from backfill_assets.lake.numbering import build_number
+from backfill_assets.lake.numbering import add_folder, build_number
 from backfill_assets.lake.partitions import build_table_predicate, find_folder
 from backfill_assets.lake.side_table_writer import (
     append_rows,
@@ -25,7 +25,6 @@ from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import create_table
 from backfill_assets.publishing.results import PartitionResult, describe_failures
 from backfill_assets.quality.audit_columns import AUDIT_COLUMNS, REJECT_REASON, REJECTED_LINE
-from backfill_assets.tables.declarations import Table
 
 _NUMBER = "_partition_number"
 
@@ -132,17 +131,11 @@ def keep_rejected_records(
     slices = [one.slice for one in touched]
     create_table(window.spark, window.warehouse, side_table)
     replace_rows(
-        _add_folder(records, side_table).where(build_table_predicate(side_table, slices)),
+        add_folder(records, side_table).where(build_table_predicate(side_table, slices)),
         warehouse=window.warehouse,
         table=side_table,
         slices=slices,
     )
-
-
-def _add_folder(records: DataFrame, table: Table) -> DataFrame:
-    if table.folder_by is None:
-        return records
-    return records.withColumn(table.folder_by, F.to_date(table.partition_by))
 
 
 def _type_of_partition(window: Window) -> str:
