@@ -16,12 +16,12 @@ from dagster import (
     asset_check,
 )
 
-from backfill_assets.lake.history import find_latest_publishes, read_commits, read_version
+from backfill_assets.contents.read_back import read_back
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import find_latest_publishes, read_commits, read_version
 from backfill_assets.orchestration.events import describe_target
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.quality.judging import Check
-from backfill_assets.quality.readback import read_back
 from backfill_assets.resources import LakehouseResource
 from backfill_assets.tables.declarations import Table
 

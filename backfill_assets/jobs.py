@@ -15,15 +15,15 @@ from dagster import (
 from pydantic import Field
 
 from backfill_assets.errors import BackfillError, SettingsError
+from backfill_assets.lake.maintenance import maintain_table
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.watermark_writer import vacuum_watermarks
+from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
-from backfill_assets.partitions import find_partitions_def
-from backfill_assets.proof.golden import compare_with_golden
-from backfill_assets.publishing.maintaining import maintain_table
-from backfill_assets.publishing.reconciling import ReconciledPartition, Reconciler
+from backfill_assets.orchestration.selections import find_keys_in_range, select_tables
+from backfill_assets.proof.golden_comparison import compare_with_golden
+from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler
 from backfill_assets.resources import LakehouseResource, SparkResource
-from backfill_assets.status import find_keys_in_range, select_tables
 from backfill_assets.table_assets import RECIPES
 from backfill_assets.tables.catalog import TABLES, find_table
 from backfill_assets.tables.declarations import Table

@@ -14,7 +14,6 @@ from dagster import (
     run_failure_sensor,
     sensor,
 )
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from backfill_assets.errors import BackfillError
 from backfill_assets.lake.warehouse import Warehouse
@@ -35,7 +34,7 @@ PARTITION_TAG = "dagster/partition"
 CONTINUES_TAG = "backfill_assets/continues"
 
 
-def _define_range_job(grain: Grain) -> UnresolvedAssetJobDefinition:
+def _define_range_job(grain: Grain):
     tables = [table for table in TABLES if table.grain == grain]
     of_buckets = isinstance(grain, Buckets)
     return define_asset_job(

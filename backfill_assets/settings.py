@@ -8,8 +8,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from backfill_assets.errors import SettingsError
-from backfill_assets.lake.uris import absolute_uri
 from backfill_assets.tables.grains import Buckets
+from backfill_assets.uris import absolute_uri
 
 
 class Settings(BaseSettings):

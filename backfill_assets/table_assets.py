@@ -28,14 +28,15 @@ from dagster import (
     asset,
 )
 
-from backfill_assets.code_versions import compute_code_version
 from backfill_assets.errors import BackfillError
 from backfill_assets.lake.window import Window
+from backfill_assets.orchestration.dagster_internals import EVENTS_ARE_LOGGED
 from backfill_assets.orchestration.events import (
     build_readable_summary,
     build_summaries,
     list_publish_checks,
 )
+from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.readiness import REQUIRED, Required
 from backfill_assets.orchestration.run_options import (
     PublishConfig,
@@ -44,17 +45,12 @@ from backfill_assets.orchestration.run_options import (
     saves_watermark,
 )
 from backfill_assets.orchestration.steps import Step, StepResult
-from backfill_assets.partitions import find_partitions_def
+from backfill_assets.publishing.code_versions import compute_code_version
 from backfill_assets.publishing.recipes import Compute, CountSource, Recipe
 from backfill_assets.quality.judging import Check
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import Landing
-
-# A range run logs one materialization for each partition, with that partition's figures and data
-# version. The event that Dagster would add for every partition of the output (the same for all) is
-# turned off by this key, with which Dagster itself marks outputs whose events are already logged.
-EVENTS_ARE_LOGGED = {"__source_asset_observation__": True}
 
 RECIPES: dict[str, Recipe] = {}
 """Of all decorated functions, by table key: for running them without Dagster."""

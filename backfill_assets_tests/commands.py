@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backfill_assets.lake.history import count_rows, read_version
+from backfill_assets.contents.read_back import read_back
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import count_rows, read_version
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.quality.readback import read_back
 from backfill_assets.tables.catalog import TABLES
 
 PROJECT = Path(__file__).parents[1]

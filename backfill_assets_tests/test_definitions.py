@@ -155,7 +155,7 @@ def test_workspace_and_pyproject_load_the_same_module():
             "dagster",
         ),
         (
-            "backfill_assets.lake.history, backfill_assets.lake.landing, "
+            "backfill_assets.lake.table_log, backfill_assets.lake.landing, "
             "backfill_assets.tables.catalog, backfill_assets.settings, "
             "backfill_assets.lake.watermarks, backfill_assets.filters.row_filters",
             "pyspark",

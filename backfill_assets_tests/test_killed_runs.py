@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from backfill_assets.lake.history import read_commits
+from backfill_assets.lake.table_log import read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets_tests.commands import Project

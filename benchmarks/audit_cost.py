@@ -22,12 +22,12 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import create_table
 from backfill_assets.publishing.inputs import pin_inputs
-from backfill_assets.publishing.publish import Publisher
+from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.quality.audit_columns import REJECT_REASON
 from backfill_assets.settings import read_settings
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 from backfill_assets.table_assets import RECIPES
+from backfill_assets.tables.audit_columns import REJECT_REASON
 from backfill_assets.tables.flights import RAW_FLIGHTS
 
 _LAYERS = ("raw/flights", "staging/flights", "features/carrier_delays")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from backfill_assets.lake.history import count_rows
+from backfill_assets.lake.table_log import count_rows
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from gzip import compress, decompress
 from pathlib import Path
 
-from backfill_assets.lake.history import count_rows, read_commits
+from backfill_assets.lake.table_log import count_rows, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.flights import land_flights
 from backfill_assets.spark.session import check_prerequisites

@@ -4,7 +4,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.lake.window import Window
-from backfill_assets.partitions import FIRST_DAY, landing_window, trailing_week
+from backfill_assets.orchestration.partition_definitions import (
+    FIRST_DAY,
+    landing_window,
+    trailing_week,
+)
 from backfill_assets.table_assets import Required, Upstream, table_asset
 from backfill_assets.tables.flights import (
     CARRIER_DELAYS,

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 
 from backfill_assets.lake.window import Window
-from backfill_assets.partitions import build_window
+from backfill_assets.orchestration.partition_definitions import build_window
 from backfill_assets.table_assets import Required, Upstream, table_asset
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets.tables.landings import JsonLanding

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from backfill_assets.cli import partitions, proof, setup
+from backfill_assets.cli import partition_commands, proof_commands, setup_commands
 from backfill_assets.errors import BackfillError
 
 app = typer.Typer(
@@ -17,17 +17,17 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(setup.sample_app, name="sample")
+app.add_typer(setup_commands.sample_app, name="sample")
 for _command in (
-    setup.check,
-    partitions.status,
-    partitions.missing,
-    partitions.watermark,
-    proof.reconcile,
-    proof.history,
-    proof.diff,
-    proof.certificate,
-    partitions.rollback,
+    setup_commands.check,
+    partition_commands.status,
+    partition_commands.missing,
+    partition_commands.watermark,
+    proof_commands.reconcile,
+    proof_commands.history,
+    proof_commands.diff,
+    proof_commands.certificate,
+    partition_commands.rollback,
 ):
     app.command()(_command)
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from backfill_assets.lake.commits import WriteMode
-from backfill_assets.lake.history import Commit
+from backfill_assets.lake.table_log import Commit
 from backfill_assets.tables.declarations import Table
 
 

@@ -2,7 +2,7 @@
 
 from pyarrow import fs
 
-from backfill_assets.lake.uris import arrow_uri, is_local, local_path
+from backfill_assets.uris import arrow_uri, is_local, local_path
 
 
 def open_filesystem(uri: str) -> tuple[fs.FileSystem, str]:

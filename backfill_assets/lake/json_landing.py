@@ -18,7 +18,7 @@ from backfill_assets.lake.landing import (
     relative_name,
 )
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.uris import join_uri
+from backfill_assets.uris import join_uri
 
 _SUFFIXES = (".json", ".json.gz")
 

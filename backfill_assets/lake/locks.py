@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from filelock import FileLock, Timeout
 
 from backfill_assets.errors import TableLockedError
-from backfill_assets.lake.uris import is_local, local_path
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
+from backfill_assets.uris import is_local, local_path
 
 _PATIENCE_SECONDS = 1800.0
 

@@ -19,8 +19,8 @@ from backfill_assets.lake.landing import (
     relative_name,
 )
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.uris import join_uri
 from backfill_assets.tables.grains import Buckets
+from backfill_assets.uris import join_uri
 
 _SUFFIXES = (".parquet",)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from deltalake import DeltaTable
 
-from backfill_assets.lake.uris import absolute_uri, join_uri
 from backfill_assets.tables.declarations import Table
+from backfill_assets.uris import absolute_uri, join_uri
 
 
 @dataclass(frozen=True)

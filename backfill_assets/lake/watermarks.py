@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from backfill_assets.lake.uris import join_uri
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.uris import join_uri
 
 WATERMARKS = "watermarks"
 """Its folder below the warehouse."""

@@ -9,14 +9,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_assets.errors import LandingError
-from backfill_assets.lake.history import count_rows
 from backfill_assets.lake.json_landing import JsonListing
 from backfill_assets.lake.landing import Listing
-from backfill_assets.lake.numbering import build_number
 from backfill_assets.lake.parquet_landing import ParquetListing
 from backfill_assets.lake.partitions import build_table_predicate
+from backfill_assets.lake.placement import build_number
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate, widen_slices
+from backfill_assets.lake.table_log import count_rows
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.grains import Hourly

@@ -10,16 +10,16 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import CommitRecord, WriteMode
-from backfill_assets.lake.history import (
+from backfill_assets.lake.locks import hold_table_lock
+from backfill_assets.lake.partitions import build_folder_predicate, build_table_predicate
+from backfill_assets.lake.slices import Partition, Slice
+from backfill_assets.lake.spark_errors import SPARK_ERRORS
+from backfill_assets.lake.table_log import (
     Commit,
     find_changed_partitions,
     find_commit,
     read_commits,
 )
-from backfill_assets.lake.locks import hold_table_lock
-from backfill_assets.lake.partitions import build_folder_predicate, build_table_predicate
-from backfill_assets.lake.slices import Partition, Slice
-from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Column, Table, build_ddl
 

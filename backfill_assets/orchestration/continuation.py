@@ -4,8 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from dagster import AssetKey, AssetSelection, DagsterInstance
-from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
 
+from backfill_assets.orchestration.dagster_internals import AssetGraph
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import find_readiness, get_partitions_def
 
@@ -25,7 +25,7 @@ class Continuation:
 
 def find_continuation(
     instance: DagsterInstance,
-    graph: BaseAssetGraph,
+    graph: AssetGraph,
     stopped_at: AssetKey,
     selected: Collection[AssetKey],
     *,

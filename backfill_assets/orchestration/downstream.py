@@ -4,17 +4,19 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from dagster import AssetKey, AssetSelection, DagsterInstance
-from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
-from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
-from dagster._core.execution.backfill import PartitionBackfill
-from dagster._core.storage.partition_status_cache import AssetPartitionStatus
-from dagster._core.utils import make_new_backfill_id
 
+from backfill_assets.orchestration.dagster_internals import (
+    AssetGraph,
+    AssetGraphSubset,
+    AssetPartitionStatus,
+    PartitionBackfill,
+    make_new_backfill_id,
+)
 from backfill_assets.orchestration.readiness import get_partitions_def
 
 
 def find_dependent_partitions(
-    instance: DagsterInstance, graph: BaseAssetGraph, asset_key: AssetKey, keys: Collection[str]
+    instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, keys: Collection[str]
 ) -> dict[AssetKey, list[str]]:
     """Materialized partitions of downstream assets that were computed from `keys`, directly or not.
 
@@ -46,7 +48,7 @@ def find_dependent_partitions(
 
 def request_backfill(
     instance: DagsterInstance,
-    graph: BaseAssetGraph,
+    graph: AssetGraph,
     partitions: Mapping[AssetKey, Sequence[str]],
     *,
     title: str,
@@ -78,7 +80,7 @@ def request_backfill(
 
 
 def _keep_materialized(
-    instance: DagsterInstance, graph: BaseAssetGraph, key: AssetKey, partitions: list[str]
+    instance: DagsterInstance, graph: AssetGraph, key: AssetKey, partitions: list[str]
 ) -> list[str]:
     statuses = (
         instance.get_status_by_partition(key, partitions, get_partitions_def(graph, key)) or {}

@@ -18,14 +18,12 @@ from dagster import (
     EventLogRecord,
     MetadataValue,
 )
-from dagster._core.definitions.asset_checks.asset_check_evaluation import (
-    AssetCheckEvaluationTargetMaterializationData,
-)
 
+from backfill_assets.orchestration.dagster_internals import TargetMaterialization
 from backfill_assets.orchestration.readiness import PROVISIONAL
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.quality.judging import Check, Outcome
-from backfill_assets.quality.verdicts import find_outcome
+from backfill_assets.rules.verdicts import find_outcome
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.rules import Drift
 
@@ -150,11 +148,11 @@ def build_evaluations(
 
 def describe_target(
     record: EventLogRecord | None,
-) -> AssetCheckEvaluationTargetMaterializationData | None:
+) -> TargetMaterialization | None:
     """The materialization that an evaluation is about, as the evaluation names it."""
     if record is None:
         return None
-    return AssetCheckEvaluationTargetMaterializationData(
+    return TargetMaterialization(
         storage_id=record.storage_id, run_id=record.run_id, timestamp=record.timestamp
     )
 

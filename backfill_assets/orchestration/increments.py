@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dagster import AssetKey, DagsterInstance, DagsterRunStatus, RunsFilter
-from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
 
-from backfill_assets.lake.history import read_version
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import read_version
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import Watermark
+from backfill_assets.orchestration.dagster_internals import AssetGraph
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import find_readiness, get_partitions_def
 from backfill_assets.orchestration.run_options import INCREMENTAL_TAG
@@ -39,7 +39,7 @@ class Increment:
 
 def find_increments(
     instance: DagsterInstance,
-    graph: BaseAssetGraph,
+    graph: AssetGraph,
     warehouse: Warehouse,
     recipe: Recipe,
     watermark: Watermark | None,

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dagster import AssetKey, DagsterInstance, PartitionMapping, PartitionsDefinition
-from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph
-from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 
+from backfill_assets.orchestration.dagster_internals import AssetGraph, AssetPartitionStatus
 from backfill_assets.orchestration.materializations import find_latest_materializations
 
 PROVISIONAL = "provisional"
@@ -48,7 +47,7 @@ class Readiness:
 
 
 def find_readiness(
-    instance: DagsterInstance, graph: BaseAssetGraph, asset_key: AssetKey, keys: Sequence[str]
+    instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, keys: Sequence[str]
 ) -> Readiness:
     """Looks at the upstream partitions of `keys`, through the asset's partition mappings."""
     node = graph.get(asset_key)
@@ -84,7 +83,7 @@ def _describe(reasons: list[str]) -> str:
 
 
 def find_upstream_keys(
-    graph: BaseAssetGraph,
+    graph: AssetGraph,
     asset_key: AssetKey,
     upstream_key: AssetKey,
     mapping: PartitionMapping,
@@ -103,7 +102,7 @@ def find_upstream_keys(
 
 
 def _find_states(
-    instance: DagsterInstance, graph: BaseAssetGraph, key: AssetKey, partitions: set[str]
+    instance: DagsterInstance, graph: AssetGraph, key: AssetKey, partitions: set[str]
 ) -> dict[str, str]:
     """In words, the partitions that are not materialized."""
     ordered = sorted(partitions)
@@ -132,7 +131,7 @@ def _find_provisional(
     }
 
 
-def get_partitions_def(graph: BaseAssetGraph, key: AssetKey) -> PartitionsDefinition:
+def get_partitions_def(graph: AssetGraph, key: AssetKey) -> PartitionsDefinition:
     """Of an asset that has partitions, as all of this project's have."""
     partitions_def = graph.get(key).partitions_def
     assert partitions_def is not None, f"{key.to_user_string()} has no partitions"

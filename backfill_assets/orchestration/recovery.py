@@ -17,16 +17,16 @@ from dagster import (
     DagsterRunStatus,
     RunsFilter,
 )
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
+from backfill_assets.contents.read_back import read_back
 from backfill_assets.lake.commits import WriteMode
-from backfill_assets.lake.history import find_latest_publishes, read_commits, read_version
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import find_latest_publishes, read_commits, read_version
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.dagster_internals import CheckStatus
 from backfill_assets.orchestration.events import build_recovered_materialization
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.quality.judging import Check
-from backfill_assets.quality.readback import read_back
 from backfill_assets.tables.declarations import Table
 
 _FAILURES_LOOKED_AT = 1000
@@ -141,7 +141,7 @@ def find_failed_before(
         for record in instance.event_log_storage.get_asset_check_execution_history(
             AssetCheckKey(AssetKey([table.layer, table.name]), check.value),
             limit=_FAILURES_LOOKED_AT,
-            status={AssetCheckExecutionRecordStatus.FAILED},
+            status={CheckStatus.FAILED},
         )
     )
     return frozenset(

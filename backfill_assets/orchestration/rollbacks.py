@@ -16,6 +16,7 @@ from backfill_assets.orchestration.events import (
     list_publish_checks,
 )
 from backfill_assets.orchestration.materializations import find_latest_materializations
+from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import get_partitions_def
 from backfill_assets.orchestration.recovery import (
@@ -23,9 +24,9 @@ from backfill_assets.orchestration.recovery import (
     fail_dead_runs,
     record_lost_commits,
 )
-from backfill_assets.partitions import find_partitions_def
-from backfill_assets.publishing.certifying import RunFacts, certify
-from backfill_assets.publishing.publish import Publisher
+from backfill_assets.orchestration.selections import find_keys_in_range
+from backfill_assets.proof.certifying import RunFacts, certify
+from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.restoring import (
     RollbackPlan,
     build_rollback_recipe,
@@ -35,7 +36,6 @@ from backfill_assets.publishing.results import PartitionResult, describe_failure
 from backfill_assets.publishing.write_options import WriteOptions
 from backfill_assets.quality.judging import Acceptance
 from backfill_assets.resources import LakehouseResource, SparkResource
-from backfill_assets.status import find_keys_in_range
 from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
 

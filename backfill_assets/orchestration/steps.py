@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
-from dagster._core.storage.tags import BACKFILL_ID_TAG
 
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.watermark_writer import move_watermark
 from backfill_assets.orchestration.continuation import find_continuation
+from backfill_assets.orchestration.dagster_internals import BACKFILL_TAG
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.materializations import find_latest_materializations
+from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import build_command
 from backfill_assets.orchestration.readiness import find_readiness
 from backfill_assets.orchestration.recovery import (
@@ -23,11 +24,10 @@ from backfill_assets.orchestration.recovery import (
     record_lost_commits,
 )
 from backfill_assets.orchestration.run_options import build_asset_config
-from backfill_assets.partitions import find_partitions_def
 from backfill_assets.proof.certificates import locate_certificate
-from backfill_assets.publishing.certifying import RunFacts, certify
+from backfill_assets.proof.certifying import RunFacts, certify
 from backfill_assets.publishing.inputs import measure_input_bytes, pin_inputs, split_chunks
-from backfill_assets.publishing.publish import Publisher
+from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, describe_failures, withhold
 from backfill_assets.publishing.write_options import WriteOptions
@@ -195,7 +195,7 @@ class Step:
         run = self.context.run
         facts = RunFacts(
             run_id=run.run_id,
-            backfill_id=run.tags.get(BACKFILL_ID_TAG),
+            backfill_id=run.tags.get(BACKFILL_TAG),
             run_config=run.run_config,
             started_at=self.now,
             code_version=self.recipe.code_version,
@@ -209,7 +209,7 @@ class Step:
             self.lakehouse.warehouse(),
             self.recipe.table,
             run_id=run.run_id,
-            backfill_id=run.tags.get(BACKFILL_ID_TAG),
+            backfill_id=run.tags.get(BACKFILL_TAG),
         )
 
     def _find_partitions(self) -> tuple[Partition, ...]:

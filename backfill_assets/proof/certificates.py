@@ -14,9 +14,9 @@ from typing import Any
 from pyarrow import fs
 
 from backfill_assets.lake.filesystems import open_filesystem
-from backfill_assets.lake.uris import join_uri
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
+from backfill_assets.uris import join_uri
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class CertifiedPartition:
         status: `published`, `withheld`, or `already appended` by a commit before the run.
         version: the Delta version that published it; None if it was withheld.
         rows: rows published, or computed and withheld.
-        checksum: of them, see `quality.checksums`.
+        checksum: of them, see `contents.checksums`.
         rows_before: rows that were published before; None if nothing was, or nobody counted.
         checksum_before: of those.
         checks: outcome by check, of those with rules.

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from backfill_assets.contents.partition_contents import read_contents
 from backfill_assets.errors import TableError
-from backfill_assets.lake.history import find_version_before, read_commits, read_version
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import find_version_before, read_commits, read_version
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.proof.row_comparison import PartitionDiff, build_diffs
 from backfill_assets.proof.untouched import UntouchedProof, prove_untouched
-from backfill_assets.quality.comparison import PartitionDiff, build_diffs
-from backfill_assets.quality.contents import read_contents
 from backfill_assets.tables.declarations import Table
 
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 
 from deltalake.exceptions import DeltaError
 
+from backfill_assets.contents.read_back import UNREADABLE, read_back
 from backfill_assets.errors import TableError
 from backfill_assets.lake.filesystems import open_filesystem
-from backfill_assets.lake.history import list_files
 from backfill_assets.lake.partitions import (
     build_partitions,
     find_folder,
     find_partitions_in_folder,
 )
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import list_files
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.quality.readback import UNREADABLE, read_back
 from backfill_assets.tables.declarations import Table
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from deltalake.exceptions import DeltaError
 
+from backfill_assets.contents.read_back import read_back
 from backfill_assets.errors import BackfillError
-from backfill_assets.lake.history import find_latest_publishes, find_missing_files, read_commits
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import find_latest_publishes, find_missing_files, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.proof.certificates import Certificate
 from backfill_assets.proof.untouched import prove_untouched
-from backfill_assets.quality.readback import read_back
 from backfill_assets.tables.declarations import Table
 
 

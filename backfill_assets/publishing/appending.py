@@ -5,14 +5,14 @@ import json
 from collections.abc import Sequence
 
 from backfill_assets.lake.batches import find_batches
-from backfill_assets.lake.history import find_latest_publishes, read_commits
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import find_latest_publishes, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.publishing.inputs import PinnedInputs
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.publishing.write_options import WriteOptions
 from backfill_assets.quality.measures import PartitionMeasures
-from backfill_assets.quality.verdicts import Check, Finding, Outcome, Verdict
+from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
 from backfill_assets.tables.declarations import Table
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from backfill_assets.lake.commits import WriteMode
-from backfill_assets.lake.history import Commit, find_latest_publishes
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
+from backfill_assets.lake.table_log import Commit, find_latest_publishes
 from backfill_assets.lake.window import Window
 from backfill_assets.publishing.combining import combine_rows
 from backfill_assets.publishing.evolution import add_fields, find_new_fields
@@ -17,7 +17,7 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.write_options import WriteOptions
 from backfill_assets.quality.judging import Acceptance, Verdict, judge_partitions
 from backfill_assets.quality.measures import PartitionMeasures, keep_rows, measure_partitions
-from backfill_assets.quality.profiles import PartitionProfile
+from backfill_assets.rules.profiles import PartitionProfile
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from pyspark.sql import functions as F
 from backfill_assets.filters.conditions import build_condition
 from backfill_assets.filters.row_filters import parse_filter
 from backfill_assets.lake.commits import WriteMode
-from backfill_assets.lake.numbering import build_number
+from backfill_assets.lake.placement import build_number
 from backfill_assets.lake.reader import read_table_as_it_was
 from backfill_assets.lake.window import Window
 from backfill_assets.publishing.evolution import extend_table
 from backfill_assets.publishing.write_options import WriteOptions
-from backfill_assets.quality.audit_columns import KEPT, LEFT_OUT
 from backfill_assets.quality.measures import is_row
+from backfill_assets.tables.audit_columns import KEPT, LEFT_OUT
 
 _NUMBER, _REPLACED = "_partition_number", "_replaced"
 

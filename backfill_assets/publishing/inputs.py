@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from backfill_assets.lake.history import (
+from backfill_assets.lake.json_landing import JsonFolders
+from backfill_assets.lake.landing import Listing
+from backfill_assets.lake.parquet_landing import ParquetFolders
+from backfill_assets.lake.partitions import find_folder
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import (
     count_rows,
     find_latest_publishes,
     read_commits,
     read_version,
     sum_folder_bytes,
 )
-from backfill_assets.lake.json_landing import JsonFolders
-from backfill_assets.lake.landing import Listing
-from backfill_assets.lake.parquet_landing import ParquetFolders
-from backfill_assets.lake.partitions import find_folder
-from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.tables.grains import Buckets

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from backfill_assets.lake.numbering import add_folder
+from backfill_assets.lake.placement import add_folder
 from backfill_assets.lake.window import Window
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import JsonLanding, Landing

@@ -9,7 +9,9 @@ from pyspark.sql import DataFrame
 
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.commits import CommitRecord
-from backfill_assets.lake.history import (
+from backfill_assets.lake.reader import read_table_as_it_was
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import (
     Commit,
     count_rows,
     find_latest_publishes,
@@ -18,8 +20,6 @@ from backfill_assets.lake.history import (
     read_commits,
     read_version,
 )
-from backfill_assets.lake.reader import read_table_as_it_was
-from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
 from backfill_assets.publishing.evolution import extend_table

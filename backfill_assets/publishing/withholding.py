@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.lake.history import count_folder_rows
-from backfill_assets.lake.numbering import add_folder, build_number
 from backfill_assets.lake.partitions import build_table_predicate, find_folder
+from backfill_assets.lake.placement import add_folder, build_number
 from backfill_assets.lake.side_table_writer import (
     append_rows,
     delete_rows_before,
@@ -21,10 +20,11 @@ from backfill_assets.lake.side_tables import (
     build_withheld_table,
 )
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import count_folder_rows
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import create_table
 from backfill_assets.publishing.results import PartitionResult, describe_failures
-from backfill_assets.quality.audit_columns import AUDIT_COLUMNS, REJECT_REASON, REJECTED_LINE
+from backfill_assets.tables.audit_columns import AUDIT_COLUMNS, REJECT_REASON, REJECTED_LINE
 
 _NUMBER = "_partition_number"
 

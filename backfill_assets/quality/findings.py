@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from backfill_assets.quality.baseline import MIN_PARTITIONS, Baseline
-from backfill_assets.quality.drift import MIN_VALUES, compute_psi
-from backfill_assets.quality.profiles import PartitionProfile
-from backfill_assets.quality.verdicts import Finding, Outcome
+from backfill_assets.rules.baseline import MIN_PARTITIONS, Baseline
+from backfill_assets.rules.profiles import PartitionProfile
+from backfill_assets.rules.psi import MIN_VALUES, compute_psi
+from backfill_assets.rules.verdicts import Finding, Outcome
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowCount, Values
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from backfill_assets.quality import findings
-from backfill_assets.quality.baseline import Baseline
 from backfill_assets.quality.findings import Subject
-from backfill_assets.quality.profiles import PartitionProfile
-from backfill_assets.quality.verdicts import Acceptance, Check, Finding, Outcome, Verdict
+from backfill_assets.rules.baseline import Baseline
+from backfill_assets.rules.profiles import PartitionProfile
+from backfill_assets.rules.verdicts import Acceptance, Check, Finding, Outcome, Verdict
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowCount, Rule, Values
 

@@ -10,10 +10,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from backfill_assets.contents.checksums import build_checksum_parts, build_row_hash, format_checksum
 from backfill_assets.errors import TableError
-from backfill_assets.lake.numbering import build_number
+from backfill_assets.lake.placement import build_number
 from backfill_assets.lake.slices import Partition
-from backfill_assets.quality.audit_columns import (
+from backfill_assets.rules.profiles import PartitionProfile
+from backfill_assets.tables.audit_columns import (
     DUPLICATES,
     FIELD_SEPARATOR,
     FIELDS_SEEN,
@@ -22,8 +24,6 @@ from backfill_assets.quality.audit_columns import (
     NOT_OURS,
     REJECT_REASON,
 )
-from backfill_assets.quality.checksums import build_checksum_parts, build_row_hash, format_checksum
-from backfill_assets.quality.profiles import PartitionProfile
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Values
 
@@ -36,7 +36,7 @@ class PartitionMeasures:
 
     Attributes:
         rows: rows to publish.
-        checksum: see `quality.checksums`.
+        checksum: see `contents.checksums`.
         rejects: source records that can't become rows.
         rejects_due: those of them whose reason is `NOT_OURS`.
         kept: rows of these that were published before and stay.

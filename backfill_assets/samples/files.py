@@ -6,7 +6,7 @@ import importlib.metadata
 from pathlib import Path
 
 from backfill_assets.errors import BackfillError
-from backfill_assets.lake.uris import is_local, local_path
+from backfill_assets.uris import is_local, local_path
 
 
 def find_local_root(landing_root: str) -> Path:

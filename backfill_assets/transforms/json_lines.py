@@ -6,7 +6,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.quality.audit_columns import (
+from backfill_assets.tables.audit_columns import (
     FIELD_SEPARATOR,
     FIELDS_SEEN,
     REJECT_REASON,

@@ -6,7 +6,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.quality.audit_columns import FIELDS_SEEN, REJECT_REASON, REJECTED_LINE
+from backfill_assets.tables.audit_columns import FIELDS_SEEN, REJECT_REASON, REJECTED_LINE
 from backfill_assets.tables.declarations import Column, Table
 from backfill_assets.transforms.json_lines import parse_json_lines
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.quality.audit_columns import NOT_OURS
+from backfill_assets.tables.audit_columns import NOT_OURS
 from backfill_assets.tables.flights import FLIGHT_FIELDS, LANDING_DAYS, RAW_FLIGHTS
 from backfill_assets.transforms.landed_rows import build_landed_rows
 

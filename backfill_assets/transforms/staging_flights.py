@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.quality.audit_columns import DUPLICATES
+from backfill_assets.tables.audit_columns import DUPLICATES
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 
 AIRPORTS_TIME_ZONE = "America/New_York"

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.lake.history import read_version
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import read_version
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import Provenance, PublishedContent, overwrite_partitions
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required

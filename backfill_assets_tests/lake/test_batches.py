@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backfill_assets.lake.batches import build_transaction, find_batches
 from backfill_assets.lake.commits import CommitRecord, WriteMode
-from backfill_assets.lake.history import Commit
+from backfill_assets.lake.table_log import Commit
 from backfill_assets_tests.lake.readings import READINGS
 
 KEYS = FIRST, SECOND, THIRD = "2013-01-01", "2013-01-02", "2013-01-03"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.lake.history import Commit, read_commits
+from backfill_assets.lake.table_log import Commit, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import READINGS, ReadingRow, build_rows, read_rows

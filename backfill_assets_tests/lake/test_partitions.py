@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.numbering import build_number
 from backfill_assets.lake.partitions import (
     build_folder_predicate,
     build_partition,
@@ -21,6 +20,7 @@ from backfill_assets.lake.partitions import (
     find_folder,
     find_partitions_in_folder,
 )
+from backfill_assets.lake.placement import build_number
 from backfill_assets.lake.slices import Slice, build_predicate
 from backfill_assets.tables.declarations import Table, required
 from backfill_assets.tables.grains import DAYS, HOURS, Buckets, Grain, SliceBound

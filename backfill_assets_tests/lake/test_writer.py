@@ -8,8 +8,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.history import read_commits
 from backfill_assets.lake.slices import Partition, build_predicate
+from backfill_assets.lake.table_log import read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import (
     PartitionsChangedError,

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
-from backfill_assets.partitions import FIRST_DAY
+from backfill_assets.orchestration.partition_definitions import FIRST_DAY
 from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs
-from backfill_assets.publishing.publish import Publisher
+from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.publishing.write_options import OVERWRITE, WriteOptions

@@ -24,20 +24,20 @@ from dagster import (
     define_asset_job,
     execute_job,
 )
-from dagster._core.definitions.reconstruct import ReconstructableRepository
 
+from backfill_assets.contents.read_back import read_back
 from backfill_assets.definitions import defs
-from backfill_assets.lake.history import (
+from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import (
     count_rows,
     find_latest_publishes,
     read_commits,
     read_version,
 )
-from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.partitions import find_partitions_def
+from backfill_assets.orchestration.dagster_internals import ReconstructableRepository
+from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.quality.judging import Check
-from backfill_assets.quality.readback import read_back
 from backfill_assets.resources import build_resources
 from backfill_assets.sensors import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.settings import Settings

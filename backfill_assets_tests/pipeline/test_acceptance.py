@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dagster import AssetCheckSeverity
 
-from backfill_assets.lake.history import read_version
+from backfill_assets.lake.table_log import read_version
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets_tests.pipeline.landing_zone import (
     FLIGHTS_A_DAY,

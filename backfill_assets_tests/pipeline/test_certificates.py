@@ -9,7 +9,7 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.proof.certificates import Certificate, find_certificates, locate_certificate
 from backfill_assets.proof.pages import render_certificate, render_verification
 from backfill_assets.proof.verification import VerifiedLine, verify_certificate
-from backfill_assets.publishing.publish import Publisher
+from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.pipeline.running import (
     RAW,

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from backfill_assets.cli import app
 from backfill_assets.errors import BackfillError
-from backfill_assets.lake.history import read_version
+from backfill_assets.lake.table_log import read_version
 from backfill_assets.proof.diffs import TableDiff, diff_table
-from backfill_assets.proof.golden import compare_with_golden
-from backfill_assets.publishing.reconciling import ReconciledPartition, Reconciler
+from backfill_assets.proof.golden_comparison import compare_with_golden
+from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler
 from backfill_assets.table_assets import RECIPES
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets_tests.conftest import build_days

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.history import count_folder_files, read_version
+from backfill_assets.lake.maintenance import maintain_table
 from backfill_assets.lake.slices import Partition, build_predicate
+from backfill_assets.lake.table_log import count_folder_files, read_version
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import create_table, optimize_partitions
 from backfill_assets.proof.diffs import diff_table
-from backfill_assets.publishing.maintaining import maintain_table
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days

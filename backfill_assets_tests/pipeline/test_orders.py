@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.history import count_rows, read_commits
+from backfill_assets.lake.table_log import count_rows, read_commits
 from backfill_assets.samples.orders import land_orders
 from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
 from backfill_assets_tests.commands import Project

@@ -11,8 +11,12 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.history import find_latest_publishes, read_commits, read_version
-from backfill_assets.status import MissingRange, find_missing_ranges, read_statuses
+from backfill_assets.lake.table_log import find_latest_publishes, read_commits, read_version
+from backfill_assets.orchestration.partition_statuses import (
+    MissingRange,
+    find_missing_ranges,
+    read_statuses,
+)
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.pipeline.landing_zone import FLIGHTS_A_DAY, build_landed
 from backfill_assets_tests.pipeline.running import (

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.errors import LandingError, TableError
-from backfill_assets.lake.history import count_rows, read_commits, read_version
+from backfill_assets.lake.table_log import count_rows, read_commits, read_version
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import create_table

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from backfill_assets.lake.history import find_latest_publishes, read_commits, read_version
+from backfill_assets.lake.table_log import find_latest_publishes, read_commits, read_version
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets_tests.pipeline.landing_zone import double_distance
 from backfill_assets_tests.pipeline.running import (

@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets.contents import read_back as readback
+from backfill_assets.contents.read_back import ReadBack
 from backfill_assets.lake.commits import WriteMode
-from backfill_assets.lake.history import find_latest_publishes, read_commits
+from backfill_assets.lake.table_log import find_latest_publishes, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, describe_failures
-from backfill_assets.quality import readback
-from backfill_assets.quality.readback import ReadBack
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import READINGS, build_rows, overwrite_readings
@@ -130,7 +130,7 @@ def test_what_another_run_has_published_meanwhile_is_not_taken_back(
             overwrite_readings(spark, warehouse, second, rows, run_id="other")
         return found
 
-    monkeypatch.setattr("backfill_assets.publishing.publish.read_back", read_back_late)
+    monkeypatch.setattr("backfill_assets.publishing.publisher.read_back", read_back_late)
     good, bad = publish_unreadable(Lake(spark, warehouse), tmp_path / "source.csv")
     assert good.version is not None
     assert bad.version is None

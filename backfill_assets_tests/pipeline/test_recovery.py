@@ -7,9 +7,9 @@ from dagster import DagsterRun, DagsterRunStatus
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.commits import WriteMode
-from backfill_assets.lake.history import read_version
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import build_predicate
+from backfill_assets.lake.table_log import read_version
 from backfill_assets.lake.writer import Provenance, PublishedContent, overwrite_partitions
 from backfill_assets.orchestration.recovery import (
     HOST_TAG,

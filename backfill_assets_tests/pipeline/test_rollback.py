@@ -9,7 +9,7 @@ import pytest
 from dagster import AssetKey
 
 from backfill_assets.errors import RollbackError
-from backfill_assets.lake.history import read_commits, read_version
+from backfill_assets.lake.table_log import read_commits, read_version
 from backfill_assets.proof.certificates import find_certificates
 from backfill_assets.publishing.restoring import plan_rollback
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS

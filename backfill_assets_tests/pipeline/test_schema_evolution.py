@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.lake.history import read_commits
 from backfill_assets.lake.side_tables import build_quarantine_table
+from backfill_assets.lake.table_log import read_commits
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.pipeline.landing_zone import build_flights
 from backfill_assets_tests.pipeline.running import RAW, FinishedRun, Pipeline, copy_pipeline

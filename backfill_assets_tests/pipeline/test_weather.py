@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.history import read_commits, read_version
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.reader import read_table
+from backfill_assets.lake.table_log import read_commits, read_version
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import (
     Provenance,

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from backfill_assets.lake.side_tables import build_quarantine_table, build_withheld_table
+from backfill_assets.orchestration.partition_statuses import (
+    MissingRange,
+    find_missing_ranges,
+    read_statuses,
+)
 from backfill_assets.orchestration.ranges import build_command
-from backfill_assets.status import MissingRange, find_missing_ranges, read_statuses
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets_tests.pipeline.landing_zone import FLIGHTS_A_DAY, double_distance
 from backfill_assets_tests.pipeline.running import (

@@ -10,15 +10,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.errors import BackfillError, FilterError, SettingsError, TableError
 from backfill_assets.lake.commits import CommitRecord, WriteMode
-from backfill_assets.lake.history import read_commits, read_version
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import read_commits, read_version
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import PublishedContent, create_table, overwrite_partitions
 from backfill_assets.publishing.inputs import PinnedInputs
-from backfill_assets.publishing.publish import Publisher
+from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.write_options import WriteOptions, choose_options
-from backfill_assets.quality.verdicts import Check
+from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets.tables.rules import Reconciled

@@ -2,7 +2,7 @@
 
 from backfill_assets.quality.judging import Check, Finding, Verdict, judge_partitions
 from backfill_assets.quality.measures import PartitionMeasures
-from backfill_assets.quality.profiles import PartitionProfile
+from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.tables.declarations import Table, required
 from backfill_assets.tables.rules import Drift, Rule
 

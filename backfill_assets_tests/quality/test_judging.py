@@ -15,7 +15,7 @@ from backfill_assets.quality.judging import (
     judge_partitions,
 )
 from backfill_assets.quality.measures import PartitionMeasures
-from backfill_assets.quality.profiles import PartitionProfile
+from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.tables.rules import Nulls, Reconciled, Rejects, RowCount, Values
 from backfill_assets_tests.quality.judged_days import (
     DAY,

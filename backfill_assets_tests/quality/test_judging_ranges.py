@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from backfill_assets.quality.judging import Acceptance, Check, Verdict, judge_partitions
 from backfill_assets.quality.measures import PartitionMeasures
-from backfill_assets.quality.profiles import PartitionProfile
+from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.tables.declarations import Table, required
 from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowCount, Values
 

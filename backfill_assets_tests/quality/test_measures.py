@@ -4,13 +4,13 @@ import datetime as dt
 
 from pyspark.sql import SparkSession
 
-from backfill_assets.quality.audit_columns import (
+from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
+from backfill_assets.tables.audit_columns import (
     DUPLICATES,
     FIELD_SEPARATOR,
     FIELDS_SEEN,
     REJECT_REASON,
 )
-from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required
 from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Values
 from backfill_assets_tests.conftest import build_days

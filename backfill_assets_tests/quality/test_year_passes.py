@@ -14,7 +14,7 @@ import pytest
 
 from backfill_assets.quality.judging import Check, Finding, Outcome, Verdict, judge_partitions
 from backfill_assets.quality.measures import PartitionMeasures
-from backfill_assets.quality.profiles import PartitionProfile
+from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets.tables.rules import Drift, Reconciled

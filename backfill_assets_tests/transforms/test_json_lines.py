@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from backfill_assets.quality.audit_columns import (
+from backfill_assets.tables.audit_columns import (
     FIELD_SEPARATOR,
     FIELDS_SEEN,
     REJECT_REASON,

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from backfill_assets.quality.audit_columns import REJECT_REASON, REJECTED_LINE
+from backfill_assets.tables.audit_columns import REJECT_REASON, REJECTED_LINE
 from backfill_assets.tables.declarations import Column, Table, required
 from backfill_assets.transforms.landed_rows import build_landed_rows
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from backfill_assets.quality.audit_columns import (
+from backfill_assets.tables.audit_columns import (
     FIELD_SEPARATOR,
     FIELDS_SEEN,
     NOT_OURS,

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.quality.audit_columns import (
+from backfill_assets.tables.audit_columns import (
     FIELD_SEPARATOR,
     FIELDS_SEEN,
     REJECT_REASON,

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from backfill_assets.quality.audit_columns import DUPLICATES
+from backfill_assets.tables.audit_columns import DUPLICATES
 from backfill_assets.tables.declarations import build_ddl
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets.transforms.staging_flights import build_staging_flights

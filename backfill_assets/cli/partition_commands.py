@@ -1,0 +1,137 @@
+"""What partitions hold, which are to be run, and how they are taken back."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from backfill_assets.cli.options import (
+    AsJson,
+    First,
+    Last,
+    Select,
+    TableKey,
+    default_dagster_home,
+    print_grid,
+    print_json,
+)
+from backfill_assets.settings import read_settings
+
+if TYPE_CHECKING:
+    from backfill_assets.orchestration.partition_statuses import PartitionStatus
+
+
+def status(
+    first: First,
+    last: Last,
+    select: Select = None,
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
+    """Show rows, status and Delta version of each partition and layer."""
+    statuses = _read_statuses(select, first, last)
+    if as_json:
+        print_json(statuses)
+    else:
+        _print_statuses(statuses)
+
+
+def missing(
+    first: First,
+    last: Last,
+    select: Select = None,
+    failed: Annotated[bool, typer.Option(help="Leave out what no run ever tried.")] = False,  # noqa: FBT002
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
+    """Print what is missing or failed as ranges: table, then what --partition-range takes."""
+    from backfill_assets.orchestration.partition_statuses import find_missing_ranges
+
+    ranges = find_missing_ranges(_read_statuses(select, first, last), only_failed=failed)
+    if as_json:
+        print_json(ranges)
+    else:
+        for one in ranges:
+            typer.echo(f"{one.table}\t{one.first}...{one.last}")
+
+
+def watermark(as_json: AsJson = False) -> None:  # noqa: FBT002 (an option)
+    """Show up to where incremental runs have processed each table."""
+    from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.lake.watermarks import read_watermarks
+
+    found = list(read_watermarks(Warehouse(read_settings().warehouse)).values())
+    if as_json:
+        print_json(found)
+        return
+    for one in found:
+        typer.echo(
+            f"{one.table}\tbefore {one.next_key}\t{one.moved_at:%Y-%m-%d %H:%M}\t{one.run_id}"
+        )
+
+
+def rollback(
+    table: TableKey,
+    first: First,
+    last: Last,
+    to_version: Annotated[int | None, typer.Option(help="Delta version to go back to.")] = None,
+    before: Annotated[str | None, typer.Option(help="Or the run to undo.")] = None,
+    force: Annotated[  # noqa: FBT002 (an option)
+        bool, typer.Option(help="Undo later runs too, and publish what fails its audit.")
+    ] = False,
+    downstream: Annotated[  # noqa: FBT002 (an option)
+        bool, typer.Option(help="Request a backfill of what was computed from the partitions.")
+    ] = False,
+) -> None:
+    """Take partitions back to what an earlier version of the table held."""
+    default_dagster_home()
+    from dagster import DagsterInstance
+
+    from backfill_assets.cli.job_runs import run_job
+
+    config = {
+        "table": table,
+        "first": first,
+        "last": last,
+        "to_version": to_version,
+        "before_run": before,
+        "force": force,
+        "downstream": downstream,
+    }
+    with DagsterInstance.get() as instance:
+        typer.echo(run_job(instance, "rollback_partitions", "restore_partitions", config))
+
+
+def _read_statuses(select: str | None, first: str, last: str) -> "list[PartitionStatus]":
+    default_dagster_home()
+    from dagster import DagsterInstance
+
+    from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.orchestration.partition_statuses import read_statuses
+    from backfill_assets.orchestration.selections import select_tables
+
+    warehouse = Warehouse(read_settings().warehouse)
+    with DagsterInstance.get() as instance:
+        tables = select_tables(warehouse, select, first=first, last=last)
+        return read_statuses(instance, warehouse, tables, first=first, last=last)
+
+
+def _print_statuses(statuses: "list[PartitionStatus]") -> None:
+    from rich.table import Table as Grid
+
+    by_cell = {(one.partition, one.table): one for one in statuses}
+    tables = list(dict.fromkeys(one.table for one in statuses))
+    grid = Grid("partition", title="rows, status and Delta version by partition and table")
+    for table in tables:
+        grid.add_column(table, justify="right")
+    for partition in dict.fromkeys(one.partition for one in statuses):
+        grid.add_row(partition, *(_format_cell(by_cell[partition, table]) for table in tables))
+    grid.add_section()
+    totals = (sum(one.rows or 0 for one in statuses if one.table == table) for table in tables)
+    grid.add_row("all", *(f"{total:,} rows" for total in totals))
+    print_grid(grid, width=30 + 34 * len(tables))
+
+
+def _format_cell(status: "PartitionStatus") -> str:
+    colour = {"materialized": "green", "failed": "red"}.get(status.status, "yellow")
+    shown = f"[{colour}]{status.status}[/]"
+    if status.version is None:
+        return shown
+    return f"{status.rows:,} {shown} v{status.version}"

@@ -1,0 +1,6 @@
+"""What partitions hold, and its checksum, by a reader of its own: Arrow and numpy, no Spark.
+
+Here belong rows as canonical words, their hashes, and counts by partition; not what two of them
+differ in, which is `proof`'s, nor what a partition must meet, which is `rules`'. The one part for
+Spark is `checksums`: the same formula, for what Spark is about to write.
+"""

@@ -1,0 +1,210 @@
+"""What partitions of a table, or of a golden data set, hold: hashes of their rows, and counts.
+
+No Spark, no Dagster. Rows are equal if their canonical values (see `contents.checksums`) are, so
+floats to six decimals. Two different rows are taken for equal with a chance of 1 in 2^64.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from backfill_assets.contents.rows import (
+    Hashes,
+    Longs,
+    PartitionIndex,
+    RowBatch,
+    RowSource,
+    TableRows,
+    canonicalize,
+    hash_rows,
+)
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.rules import Drift
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What partitions hold, as hashes: 20 bytes a row, 12 without a key, whatever the columns.
+
+    While it is read, another 8 bytes a row are taken.
+
+    Attributes:
+        source: where the rows are, to read them again.
+        partitions: ascending.
+        keys: columns that identify a row within its partition; empty where rows may repeat.
+        compared: columns that the row hashes are of, in declared order.
+        missing: declared columns that the source lacks; of a table they read as null and are
+            compared, of a golden data set they aren't.
+        owners: per row, the index of its partition.
+        key_hashes: per row, of its partition and its key; None without a key.
+        row_hashes: per row, of the compared columns.
+        row_counts: rows per partition.
+        nulls: null values per partition, by compared column.
+        histograms: an array (partitions × bins) of rows, nulls in the last bin, by the `histogram`
+            of each `Drift` rule of a compared column.
+    """
+
+    source: RowSource
+    partitions: tuple[Partition, ...]
+    keys: tuple[str, ...]
+    compared: tuple[str, ...]
+    missing: tuple[str, ...]
+    owners: NDArray[np.int32]
+    key_hashes: Hashes | None
+    row_hashes: Hashes
+    row_counts: Longs
+    nulls: Mapping[str, Longs]
+    histograms: Mapping[str, Longs]
+
+    @property
+    def identities(self) -> Hashes:
+        """Per row, what makes it the same row in another content: its key, else all of it."""
+        return self.row_hashes if self.key_hashes is None else self.key_hashes
+
+
+def read_contents(
+    warehouse: Warehouse,
+    table: Table,
+    partitions: Sequence[Partition],
+    *,
+    version: int,
+    columns: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+) -> Contents:
+    """Reads partitions of a table at a version, a batch of rows at a time; see `Contents`.
+
+    Args:
+        warehouse: where the table is.
+        table: its declaration; other columns that it may have aren't read.
+        partitions: in any order; disjoint. Files of others aren't opened.
+        version: of the table. Declared columns that it lacked then read as null.
+        columns: to compare, None for all; the keys and the partition column always are.
+        keys: columns that identify a row within its partition; None for the natural key.
+
+    Raises:
+        TypeError: if a column's type has no canonical form.
+        ValueError: if a column isn't declared.
+        ArrowInvalid: if a data file is missing, or unreadable (another size than the log says).
+    """
+    keys = table.natural_key if keys is None else tuple(keys)
+    wanted = {*(table.column_names if columns is None else columns), *keys, table.partition_by}
+    if undeclared := sorted(wanted - set(table.column_names)):
+        raise ValueError(f"{table.key} has no columns {', '.join(undeclared)}")
+    source = TableRows(warehouse, table, version)
+    return read_source(source, partitions, keys, wanted, present=source.read_column_names())
+
+
+def read_source(
+    source: RowSource,
+    partitions: Sequence[Partition],
+    keys: tuple[str, ...],
+    wanted: Set[str],
+    *,
+    present: Set[str],
+) -> Contents:
+    """Reads partitions of any source.
+
+    Args:
+        source: what to read.
+        partitions: in any order; disjoint.
+        keys: columns that identify a row within its partition.
+        wanted: columns to compare, the keys among them; those that aren't declared are ignored.
+        present: columns that the source has.
+    """
+    table = source.table
+    index = PartitionIndex(table, partitions)
+    count = len(index.partitions)
+    columns = [one for one in table.columns if one.name in wanted]
+    names = tuple(one.name for one in columns)
+    drifts = [rule for rule in table.rules if isinstance(rule, Drift) and rule.column in names]
+    nulls = {name: np.zeros(count, np.int64) for name in names}
+    histograms = {one.histogram: np.zeros((count, len(one.edges) + 2), np.int64) for one in drifts}
+    owners = [np.zeros(0, np.int32)]
+    key_hashes, row_hashes = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+    for batch in source.stream(columns, index):
+        words = {name: canonicalize(batch.values[name]) for name in names}
+        owners.append(batch.owners.astype(np.int32))
+        row_hashes.append(hash_whole(batch, words))
+        if keys:
+            key_hashes.append(hash_keys(batch, words, keys, index))
+        for name in names:
+            if batch.values[name].null_count:
+                np.add.at(nulls[name], batch.owners[_find_nulls(batch.values[name])], 1)
+        for rule in drifts:
+            bins = _find_bins(batch.values[rule.column], rule)
+            np.add.at(histograms[rule.histogram], (batch.owners, bins), 1)
+    joined = _join(owners)
+    return Contents(
+        source=source,
+        partitions=index.partitions,
+        keys=keys,
+        compared=names,
+        missing=tuple(name for name in table.column_names if name not in present),
+        owners=joined,
+        key_hashes=_join(key_hashes) if keys else None,
+        row_hashes=_join(row_hashes),
+        row_counts=np.bincount(joined, minlength=count),
+        nulls=nulls,
+        histograms=histograms,
+    )
+
+
+def hash_keys(
+    batch: RowBatch, words: Mapping[str, Longs], keys: Sequence[str], index: PartitionIndex
+) -> Hashes:
+    """Of the partition and the key, for a row that moved has another identity.
+
+    Args:
+        batch: rows.
+        words: their canonical words, by column.
+        keys: the key columns.
+        index: of the partitions.
+    """
+    return hash_rows([index.starts[batch.owners], *(words[name] for name in keys)])
+
+
+def hash_whole(batch: RowBatch, words: Mapping[str, Longs]) -> Hashes:
+    """Of all columns that `words`, the canonical words of the batch, has."""
+    return hash_rows([*words.values(), *_flag_constants([batch.values[name] for name in words])])
+
+
+def _flag_constants(values: Sequence[pa.Array]) -> Iterator[Longs]:
+    """Bits that tell null, NaN and infinity from the numbers whose words are the same."""
+    for first in range(0, len(values), 64):
+        flags = np.zeros(len(values[0]), np.uint64)
+        for bit, each in enumerate(values[first : first + 64]):
+            if pa.types.is_floating(each.type):
+                # Nulls become NaN.
+                flagged = ~np.isfinite(each.to_numpy(zero_copy_only=False))
+            elif each.null_count:
+                flagged = _find_nulls(each)
+            else:
+                continue
+            flags |= flagged.astype(np.uint64) << np.uint64(bit)
+        yield flags.view(np.int64)
+
+
+def _find_nulls(values: pa.Array) -> NDArray[np.bool_]:
+    return values.is_null().to_numpy(zero_copy_only=False)
+
+
+def _find_bins(values: pa.Array, rule: Drift) -> Longs:
+    """The same bins as when Spark measures: NaN counts as larger than any number."""
+    numbers = pc.fill_null(values.cast(pa.float64(), safe=False), 0.0)
+    bins = np.searchsorted(rule.edges, numbers.to_numpy(zero_copy_only=False), side="right")
+    bins[_find_nulls(values)] = len(rule.edges) + 1
+    return bins
+
+
+def _join(parts: list[Any]) -> Any:
+    """Forgets the parts, so that only one array is there twice at a time."""
+    joined = np.concatenate(parts)
+    parts.clear()
+    return joined

@@ -1,0 +1,93 @@
+"""Keeps tables quick and small, without shortening the time for which undo is promised."""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from backfill_assets.lake.partitions import find_folder
+from backfill_assets.lake.side_table_writer import delete_rows_before
+from backfill_assets.lake.side_tables import (
+    REJECTED_ON,
+    WITHHELD_ON,
+    build_quarantine_table,
+    build_withheld_table,
+)
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import count_folder_files, count_folder_rows
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.writer import optimize_partitions, vacuum_table
+from backfill_assets.tables.declarations import Table
+
+
+@dataclass(frozen=True)
+class MaintainedTable:
+    """What was done to one table.
+
+    Attributes:
+        table: `layer/name`.
+        optimized: keys of the partitions of which small files were joined.
+        files_before: data files of these before.
+        files_after: and after.
+        pruned: withheld and quarantined rows that were dropped for their age.
+    """
+
+    table: str
+    optimized: tuple[str, ...]
+    files_before: int
+    files_after: int
+    pruned: int
+
+
+def maintain_table(
+    spark: SparkSession,
+    warehouse: Warehouse,
+    table: Table,
+    final: Sequence[Partition],
+    *,
+    keep_aside_since: dt.date,
+) -> MaintainedTable:
+    """Joins small files, removes what no promise needs, and drops old withheld and rejected rows.
+
+    Safe while runs are at work: joining changes no data and waits for the table's lock.
+
+    Args:
+        spark: the session.
+        warehouse: where the table is.
+        table: the table; nothing is done if it doesn't exist.
+        final: partitions of which no more late data is due; others are left alone.
+        keep_aside_since: withheld and rejected rows of runs before this UTC day are dropped.
+    """
+    files = count_folder_files(warehouse, table)
+    scattered = [one for one in final if files.get(find_folder(table, one), 0) > 1]
+    folders = {find_folder(table, one) for one in scattered}
+    if scattered:
+        optimize_partitions(spark, warehouse, table, [one.slice for one in scattered])
+    if files:
+        vacuum_table(spark, warehouse, table)
+    after = count_folder_files(warehouse, table)
+    return MaintainedTable(
+        table=table.key,
+        optimized=tuple(one.key for one in scattered),
+        files_before=sum(files[one] for one in folders),
+        files_after=sum(after.get(one, 0) for one in folders),
+        pruned=sum(
+            _prune(spark, warehouse, side_table, column, keep_aside_since)
+            for side_table, column in (
+                (build_withheld_table(table), WITHHELD_ON),
+                (build_quarantine_table(table), REJECTED_ON),
+            )
+        ),
+    )
+
+
+def _prune(
+    spark: SparkSession, warehouse: Warehouse, side_table: Table, column: str, since: dt.date
+) -> int:
+    if not warehouse.exists(side_table):
+        return 0
+    before = sum(count_folder_rows(warehouse, side_table).values())
+    delete_rows_before(spark, warehouse, side_table, column, since)
+    vacuum_table(spark, warehouse, side_table)
+    return before - sum(count_folder_rows(warehouse, side_table).values())

@@ -1,0 +1,51 @@
+"""The one place for what is private in Dagster, each name with the reason why no public one does.
+
+Nothing else imports `dagster._core` or leans on a convention that Dagster doesn't document; the test
+of this module says in one line which of them a new version of Dagster has broken.
+"""
+
+# The UI shows a check as not run for a partition unless its evaluation names the materialization
+# that it is about, and the public evaluation takes that as an instance of this class.
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData as TargetMaterialization,
+)
+
+# A backfill of chosen partitions of several assets: public only over HTTP, for which a webserver
+# would have to run.
+from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
+
+# What `repository_def.asset_graph` returns; there is no public name to annotate it by.
+from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph as AssetGraph
+
+# `execute_job` takes one to run a job of a code location, and nothing public makes it.
+from dagster._core.definitions.reconstruct import ReconstructableRepository
+from dagster._core.execution.backfill import PartitionBackfill
+
+# Arguments and results of public methods of the instance and its storage.
+from dagster._core.storage.asset_check_execution_record import (
+    AssetCheckExecutionRecordStatus as CheckStatus,
+)
+from dagster._core.storage.partition_status_cache import AssetPartitionStatus
+from dagster._core.utils import make_new_backfill_id
+
+__all__ = [
+    "BACKFILL_TAG",
+    "EVENTS_ARE_LOGGED",
+    "AssetGraph",
+    "AssetGraphSubset",
+    "AssetPartitionStatus",
+    "CheckStatus",
+    "PartitionBackfill",
+    "ReconstructableRepository",
+    "TargetMaterialization",
+    "make_new_backfill_id",
+]
+
+BACKFILL_TAG = "dagster/backfill"
+"""Tag of the runs of a backfill: its id."""
+
+# A range run logs one materialization for each partition, with that partition's figures and data
+# version. The event that Dagster would add for every partition of the output, the same for all, is
+# turned off by the key with which it marks outputs whose events are logged already.
+EVENTS_ARE_LOGGED = {"__source_asset_observation__": True}
+"""Metadata of a result."""

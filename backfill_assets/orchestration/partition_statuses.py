@@ -1,0 +1,99 @@
+"""What each partition of a range holds and how its last run ended.
+
+Status comes from the Dagster instance, rows and versions from the Delta log: neither is kept twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dagster import AssetKey, DagsterInstance
+
+from backfill_assets.lake.table_log import count_rows, find_latest_publishes, read_commits
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.ranges import find_ranges
+from backfill_assets.orchestration.selections import find_keys_in_range
+from backfill_assets.tables.declarations import Table
+
+
+@dataclass(frozen=True)
+class PartitionStatus:
+    """One partition of one table.
+
+    Attributes:
+        table: `layer/name`.
+        partition: its key.
+        status: `materialized`, `failed`, `in_progress` or `missing`, as Dagster has it.
+        rows: rows in the newest version of the table; None if the partition was never published.
+        version: Delta version that published it last; None likewise.
+    """
+
+    table: str
+    partition: str
+    status: str
+    rows: int | None
+    version: int | None
+
+
+@dataclass(frozen=True)
+class MissingRange:
+    """Contiguous partitions of a table that are to be run: first and last key, both included."""
+
+    table: str
+    first: str
+    last: str
+
+
+def read_statuses(
+    instance: DagsterInstance,
+    warehouse: Warehouse,
+    tables: Sequence[Table],
+    *,
+    first: str,
+    last: str,
+) -> list[PartitionStatus]:
+    """The partitions `first` to `last`, both included, of each table.
+
+    Raises:
+        PartitionRangeError: if a key is unknown or the range is reversed.
+    """
+    statuses: list[PartitionStatus] = []
+    for table in tables:
+        key = AssetKey([table.layer, table.name])
+        partitions_def = find_partitions_def(table)
+        keys = find_keys_in_range(partitions_def, first=first, last=last)
+        by_key = instance.get_status_by_partition(key, keys, partitions_def) or {}
+        rows = count_rows(warehouse, table)
+        publishes = find_latest_publishes(read_commits(warehouse, table))
+        for one in keys:
+            status = by_key.get(one)
+            statuses.append(
+                PartitionStatus(
+                    table=table.key,
+                    partition=one,
+                    status=status.value.lower() if status else "missing",
+                    rows=rows.get(one, 0) if one in publishes else None,
+                    version=publishes[one].version if one in publishes else None,
+                )
+            )
+    return statuses
+
+
+def find_missing_ranges(
+    statuses: Sequence[PartitionStatus], *, only_failed: bool
+) -> list[MissingRange]:
+    """The partitions that are missing or failed, as ranges, by table and in order.
+
+    Args:
+        statuses: all partitions of a range, by table and ascending.
+        only_failed: leave out those that no run ever tried.
+    """
+    wanted = {"failed"} if only_failed else {"failed", "missing"}
+    return [
+        MissingRange(table, first, last)
+        for table in dict.fromkeys(one.table for one in statuses)
+        for first, last in find_ranges(
+            [one.partition for one in statuses if one.table == table],
+            {one.partition for one in statuses if one.table == table and one.status in wanted},
+        )
+    ]

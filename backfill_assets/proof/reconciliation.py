@@ -1,0 +1,187 @@
+"""Computes partitions again from their inputs as they are now, and compares what is published."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from backfill_assets.contents.partition_contents import read_contents
+from backfill_assets.contents.read_back import ReadBack, read_back
+from backfill_assets.errors import LandingError
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.spark_errors import SPARK_ERRORS
+from backfill_assets.lake.table_log import find_latest_publishes, read_commits, read_version
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.window import Window
+from backfill_assets.proof.row_comparison import count_duplicates
+from backfill_assets.publishing.combining import combine_rows
+from backfill_assets.publishing.evolution import find_extra_fields
+from backfill_assets.publishing.inputs import (
+    PinnedInputs,
+    find_never_landed,
+    measure_input_bytes,
+    pin_inputs,
+    split_chunks,
+)
+from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.write_options import OVERWRITE
+from backfill_assets.quality.findings import count_accounted
+from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
+from backfill_assets.tables.rules import Reconciled
+
+
+@dataclass(frozen=True)
+class ReconciledPartition:
+    """One partition: its source, what follows from it, and what is published.
+
+    Attributes:
+        table: `layer/name`.
+        partition: its key.
+        source_records: records of the layer above; for raw, lines in the landing zone; None where
+            the table reconciles with nothing.
+        rejects: of them, what can't become a row.
+        duplicates_dropped: of them, what a later record of the same row replaced.
+        rows_expected: rows that follow from the source now.
+        checksum_expected: of these.
+        rows: rows that an independent reader finds published; None if nothing ever was.
+        checksum: of these.
+        duplicates_per_1000: published rows beyond the first of their natural key, per 1,000.
+        mismatch: what doesn't agree, in words; empty if all does.
+    """
+
+    table: str
+    partition: str
+    source_records: int | None
+    rejects: int
+    duplicates_dropped: int
+    rows_expected: int
+    checksum_expected: str
+    rows: int | None
+    checksum: str | None
+    duplicates_per_1000: float
+    mismatch: str = ""
+
+
+@dataclass(frozen=True)
+class Reconciler:
+    """What it needs to compute partitions again.
+
+    Attributes:
+        spark: the session.
+        warehouse: the Delta tables.
+        landing_root: root of the landing zone.
+        chunk_partitions: most partitions to compute at once.
+        chunk_bytes: most bytes of input to compute from at once.
+    """
+
+    spark: SparkSession
+    warehouse: Warehouse
+    landing_root: str
+    chunk_partitions: int
+    chunk_bytes: int
+
+    def reconcile(
+        self, recipe: Recipe, partitions: Sequence[Partition]
+    ) -> Iterator[ReconciledPartition]:
+        """Ascending. Nothing is written.
+
+        Raises:
+            LandingError: if a landing file can't be read.
+            TableError: if an input table doesn't exist.
+        """
+        pinned = pin_inputs(
+            self.warehouse, recipe, landing_root=self.landing_root, partitions=partitions
+        )
+        sizes = measure_input_bytes(self.warehouse, recipe, pinned, partitions)
+        for chunk in split_chunks(
+            partitions, sizes, max_partitions=self.chunk_partitions, max_bytes=self.chunk_bytes
+        ):
+            yield from self._reconcile_chunk(recipe, chunk, pinned.restrict(chunk))
+
+    def _reconcile_chunk(
+        self, recipe: Recipe, partitions: tuple[Partition, ...], pinned: PinnedInputs
+    ) -> Iterator[ReconciledPartition]:
+        table = recipe.table
+        window = Window(
+            spark=self.spark,
+            warehouse=self.warehouse,
+            table=table,
+            partitions=partitions,
+            versions=pinned.versions,
+            listing=pinned.listing,
+            extra_fields=find_extra_fields(self.warehouse, table),
+        )
+        measures = _measure(recipe, window)
+        source_records = recipe.count_source(window) if recipe.count_source else {}
+        published = self._read_published(recipe, partitions)
+        never_landed = find_never_landed(self.warehouse, recipe, pinned)
+        for key, measured in measures.items():
+            there, duplicates = published.get(key, (None, 0))
+            mismatch = _find_mismatch(recipe, measured, source_records.get(key), there)
+            if key in never_landed:
+                mismatch = "" if there is None else "it is published, but nothing has ever landed"
+            yield ReconciledPartition(
+                table=table.key,
+                partition=key,
+                source_records=source_records.get(key),
+                rejects=measured.rejects,
+                duplicates_dropped=measured.duplicates_dropped,
+                rows_expected=measured.rows,
+                checksum_expected=measured.checksum,
+                rows=there.rows if there else None,
+                checksum=there.checksum if there else None,
+                duplicates_per_1000=1000 * duplicates / there.rows if there and there.rows else 0.0,
+                mismatch=mismatch,
+            )
+
+    def _read_published(
+        self, recipe: Recipe, partitions: Sequence[Partition]
+    ) -> dict[str, tuple[ReadBack, int]]:
+        """What is there and its duplicates, by key; absent where nothing was ever published."""
+        table = recipe.table
+        publishes = find_latest_publishes(read_commits(self.warehouse, table))
+        some = [one for one in partitions if one.key in publishes]
+        if not some:
+            return {}
+        version = read_version(self.warehouse, table)
+        seen = read_back(self.warehouse, table, some, version=version)
+        if not table.natural_key:
+            return {key: (there, 0) for key, there in seen.items()}
+        contents = read_contents(self.warehouse, table, some, version=version)
+        duplicates = dict(zip(seen, count_duplicates(contents).tolist(), strict=True))
+        return {key: (there, duplicates[key]) for key, there in seen.items()}
+
+
+def _measure(recipe: Recipe, window: Window) -> dict[str, PartitionMeasures]:
+    rows = combine_rows(recipe.compute(window), window, OVERWRITE, base_version=-1)
+    frame = recipe.place_rows(rows).persist()
+    try:
+        return measure_partitions(frame, recipe.table, window.partitions)
+    except SPARK_ERRORS as error:
+        broken = window.listing.find_broken(str(error)) if window.listing else []
+        if not broken:
+            raise
+        names = ", ".join(sorted({name for _, name in broken}))
+        raise LandingError(f"{names} can't be read: land it again") from error
+    finally:
+        frame.unpersist()
+
+
+def _find_mismatch(
+    recipe: Recipe,
+    measured: PartitionMeasures,
+    source_records: int | None,
+    there: ReadBack | None,
+) -> str:
+    if there is None:
+        return "not published" if measured.rows else ""
+    for rule in recipe.table.rules:
+        if isinstance(rule, Reconciled) and source_records is not None:
+            accounted = count_accounted(rule, measured)
+            if accounted != source_records:
+                return f"{accounted} of {source_records} source records are accounted for"
+    if there.rows != measured.rows:
+        return f"{there.rows} rows are published, {measured.rows} follow from the source"
+    if there.checksum != measured.checksum:
+        return "the rows differ from those that follow from the source"
+    return ""

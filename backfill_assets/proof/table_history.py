@@ -1,0 +1,74 @@
+"""The commits of a table, as its log tells them."""
+
+from dataclasses import dataclass
+
+from backfill_assets.lake.table_log import Commit, read_commits
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.tables.declarations import Table
+
+
+@dataclass(frozen=True)
+class Change:
+    """One commit.
+
+    Attributes:
+        version: the Delta version that it made.
+        committed_at: UTC, ISO 8601.
+        operation: as Delta names it.
+        write_mode: how the rows came about; the following are None and 0 where the commit isn't a
+            publish of this project.
+        run_id: the run.
+        first: first partition key, of the range asked for if there is one.
+        last: last one.
+        partitions: how many were replaced.
+        rows: rows in them.
+        accepted: failed checks that a person let pass.
+    """
+
+    version: int
+    committed_at: str
+    operation: str
+    write_mode: str | None = None
+    run_id: str | None = None
+    first: str | None = None
+    last: str | None = None
+    partitions: int = 0
+    rows: int = 0
+    accepted: int = 0
+
+
+def list_changes(
+    warehouse: Warehouse, table: Table, *, first: str | None = None, last: str | None = None
+) -> list[Change]:
+    """The commits that replaced a partition from `first` to `last`, newest first.
+
+    Without a range, and of other programs, all commits.
+    """
+    changes = (_describe(one, first, last) for one in read_commits(warehouse, table))
+    return [one for one in changes if one is not None]
+
+
+def _describe(commit: Commit, first: str | None, last: str | None) -> Change | None:
+    committed_at = commit.committed_at.isoformat(timespec="milliseconds")
+    record = commit.record
+    if record is None:
+        return Change(commit.version, committed_at, commit.operation)
+    keys = sorted(
+        key
+        for key in record.rows
+        if (first is None or key >= first) and (last is None or key <= last)
+    )
+    if not keys:
+        return None
+    return Change(
+        version=commit.version,
+        committed_at=committed_at,
+        operation=commit.operation,
+        write_mode=record.write_mode,
+        run_id=record.run_id,
+        first=keys[0],
+        last=keys[-1],
+        partitions=len(keys),
+        rows=sum(record.rows[key] for key in keys),
+        accepted=sum(one["partition"] in keys for one in record.accepted),
+    )

@@ -1,0 +1,1 @@
+"""What a partition must meet to be published, a module for each rule."""

@@ -1,0 +1,107 @@
+"""The log as delta-rs writes it: these answers need neither Spark nor this project's writer."""
+
+import dataclasses
+import datetime as dt
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, write_deltalake
+
+from backfill_assets.errors import TableError
+from backfill_assets.lake.commits import CommitRecord
+from backfill_assets.lake.table_log import (
+    Commit,
+    count_rows,
+    find_changed_partitions,
+    find_commit,
+    find_latest_publishes,
+    read_commits,
+    read_version,
+    sum_folder_bytes,
+)
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets_tests.lake.readings import READINGS
+from backfill_assets_tests.lake.test_commits import RECORD
+
+
+def append(warehouse: Warehouse, day: dt.date, rows: int, user_metadata: str | None) -> None:
+    columns = {"day": [day] * rows, "id": range(rows), "value": ["x"] * rows}
+    write_deltalake(
+        warehouse.uri(READINGS),
+        pa.table({name: list(values) for name, values in columns.items()}),
+        mode="append",
+        partition_by=["day"],
+        commit_properties=CommitProperties(
+            custom_metadata={"userMetadata": user_metadata} if user_metadata else {}
+        ),
+    )
+
+
+def test_missing_table_has_no_commits_no_rows_and_no_version(warehouse: Warehouse) -> None:
+    assert read_commits(warehouse, READINGS) == []
+    assert count_rows(warehouse, READINGS) == {}
+    with pytest.raises(TableError, match=r"raw/readings does not exist at .*: materialize"):
+        read_version(warehouse, READINGS)
+
+
+def test_rows_are_counted_per_partition_over_all_files(warehouse: Warehouse) -> None:
+    for day, rows in ((1, 3), (2, 1), (1, 2)):
+        append(warehouse, dt.date(2013, 1, day), rows, None)
+    assert count_rows(warehouse, READINGS) == {"2013-01-01": 5, "2013-01-02": 1}
+    assert count_rows(warehouse, READINGS, version=0) == {"2013-01-01": 3}
+    assert read_version(warehouse, READINGS) == 2
+
+
+def test_bytes_are_summed_per_partition(warehouse: Warehouse) -> None:
+    for day in (1, 2, 1):
+        append(warehouse, dt.date(2013, 1, day), 10, None)
+    sizes = {
+        day: sum(path.stat().st_size for path in Path(warehouse.uri(READINGS)).glob(f"day={day}/*"))
+        for day in ("2013-01-01", "2013-01-02")
+    }
+    assert sum_folder_bytes(warehouse, READINGS, version=2) == sizes
+
+
+def test_commits_come_newest_first_and_foreign_ones_without_record(warehouse: Warehouse) -> None:
+    day = dt.date(2013, 1, 1)
+    for user_metadata in (RECORD.to_json(), "by hand", None):
+        append(warehouse, day, 1, user_metadata)
+    commits = read_commits(warehouse, READINGS)
+    assert [(one.version, one.record) for one in commits] == [(2, None), (1, None), (0, RECORD)]
+    assert [one.version for one in read_commits(warehouse, READINGS, after=0)] == [2, 1]
+    assert read_commits(warehouse, READINGS, after=2) == []
+    assert abs(commits[0].committed_at - dt.datetime.now(tz=dt.UTC)) < dt.timedelta(minutes=5)
+
+
+def test_commit_is_found_by_its_id_and_partitions_by_their_latest(warehouse: Warehouse) -> None:
+    later = dataclasses.replace(RECORD, commit_id="later", rows={"2013-01-02": 1, "2013-01-03": 1})
+    for record in (RECORD, later):
+        append(warehouse, dt.date(2013, 1, 1), 1, record.to_json())
+    commits = read_commits(warehouse, READINGS)
+    found = find_commit(commits, RECORD.commit_id)
+    assert found is not None
+    assert found.version == 0
+    assert find_commit(commits, "unknown") is None
+    versions = {key: one.version for key, one in find_latest_publishes(commits).items()}
+    assert versions == {"2013-01-01": 0, "2013-01-02": 1, "2013-01-03": 1}
+
+
+@pytest.mark.parametrize(
+    ("operation", "record", "changed"),
+    [
+        ("WRITE", RECORD, {"2013-01-02"}),
+        ("WRITE", dataclasses.replace(RECORD, run_id="own"), set()),
+        ("WRITE", None, {"2013-01-02", "2013-01-03"}),
+        ("DELETE", None, {"2013-01-02", "2013-01-03"}),
+        ("RESTORE", None, {"2013-01-02", "2013-01-03"}),
+        ("OPTIMIZE", None, set()),
+        ("VACUUM END", None, set()),
+    ],
+)
+def test_partitions_are_changed_by_other_runs_and_by_hand(
+    operation: str, record: CommitRecord | None, changed: set[str]
+) -> None:
+    commit = Commit(7, dt.datetime.now(tz=dt.UTC), operation, record)
+    keys = ["2013-01-02", "2013-01-03"]
+    assert find_changed_partitions([commit], keys, run_id="own") == changed
