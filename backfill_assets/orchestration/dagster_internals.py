@@ -1,7 +1,7 @@
 """The one place for what is private in Dagster, each name with the reason why no public one does.
 
-Nothing else imports `dagster._core` or leans on a convention that Dagster doesn't document; the test
-of this module says in one line which of them a new version of Dagster has broken.
+Nothing else imports `dagster._core` or leans on a convention that Dagster doesn't document; the
+test of this module says in one line which of them a new version of Dagster has broken.
 """
 
 # The UI shows a check as not run for a partition unless its evaluation names the materialization
