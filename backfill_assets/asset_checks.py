@@ -18,7 +18,7 @@ from dagster import (
 
 from backfill_assets.contents.read_back import read_back
 from backfill_assets.lake.partitions import build_partitions
-from backfill_assets.lake.table_log import find_latest_publishes, read_commits, read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.events import describe_target
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.quality.judging import Check
@@ -46,17 +46,14 @@ def build_readable_check(table: Table, assets: Sequence[AssetsDefinition]) -> As
             return AssetCheckResult(
                 passed=True, metadata={"partitions": len(keys), "checked": "when published"}
             )
-        warehouse = lakehouse.warehouse()
-        publishes = find_latest_publishes(read_commits(warehouse, table))
-        partitions = [one for one in build_partitions(table, keys) if one.key in publishes]
-        version = read_version(warehouse, table)
-        seen = read_back(warehouse, table, partitions, version=version)
-        targets = find_latest_materializations(context.instance, asset_key, list(seen))
+        log = read_log(lakehouse.warehouse(), table)
+        published = [key for key in keys if key in log.publishes]
+        contents = read_back(log.require(), build_partitions(table, published))
+        targets = find_latest_materializations(context.instance, asset_key, published)
         different: list[str] = []
-        for key, there in seen.items():
-            record = publishes[key].record
-            assert record is not None
-            passed = (there.rows, there.checksum) == (record.rows[key], record.checksums[key])
+        for key, found in contents.items():
+            audited = log.publishes[key]
+            passed = found.agrees_with(audited)
             if not passed:
                 different.append(key)
             evaluation = AssetCheckEvaluation(
@@ -65,11 +62,11 @@ def build_readable_check(table: Table, assets: Sequence[AssetsDefinition]) -> As
                 passed=passed,
                 partition=key,
                 metadata={
-                    "rows": there.rows,
-                    "rows audited": record.rows[key],
-                    "checksum": there.checksum,
-                    "checksum audited": record.checksums[key],
-                    "delta_version": version,
+                    "rows": found.rows,
+                    "rows audited": audited.rows,
+                    "checksum": found.checksum,
+                    "checksum audited": audited.checksum,
+                    "delta_version": log.version,
                 },
                 target_materialization_data=describe_target(targets.get(key)),
             )
@@ -78,8 +75,8 @@ def build_readable_check(table: Table, assets: Sequence[AssetsDefinition]) -> As
         return AssetCheckResult(
             passed=not different,
             metadata={
-                "partitions": len(seen),
-                "never published": len(keys) - len(seen),
+                "partitions": len(contents),
+                "never published": len(keys) - len(contents),
                 "different": MetadataValue.json(different),
             },
         )

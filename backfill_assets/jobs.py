@@ -14,11 +14,14 @@ from dagster import (
 )
 from pydantic import Field
 
-from backfill_assets.errors import BackfillError, SettingsError
+from backfill_assets.errors import SettingsError
 from backfill_assets.lake.maintenance import maintain_table
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.watermark_writer import vacuum_watermarks
+from backfill_assets.orchestration.failures import fail_with_message
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
 from backfill_assets.orchestration.selections import find_keys_in_range, select_tables
 from backfill_assets.proof.golden_comparison import compare_with_golden
@@ -40,11 +43,8 @@ def restore_partitions(
     lakehouse: LakehouseResource,
 ) -> str:
     """Takes partitions of a table back to what an earlier version held; returns what was done."""
-    try:
+    with fail_with_message(context):
         done = roll_back(context, config, spark, lakehouse)
-    except BackfillError as error:
-        context.log.error(str(error))
-        raise Failure(description=str(error), allow_retries=False) from None
     context.log.info(done)
     return done
 
@@ -80,7 +80,7 @@ def compare_with_source(
     lakehouse: LakehouseResource,
 ) -> str:
     """Computes the partitions again from their inputs as they are, and fails if any differs."""
-    try:
+    with fail_with_message(context):
         if config.golden is None:
             found = reconcile_tables(
                 spark,
@@ -97,19 +97,16 @@ def compare_with_source(
             mismatches = {f"{one.table} {one.partition}": one.mismatch for one in found}
         else:
             mismatches = _compare_with_golden(lakehouse, config, config.golden)
-    except BackfillError as error:
-        context.log.error(str(error))
-        raise Failure(description=str(error), allow_retries=False) from None
     different = {where: what for where, what in mismatches.items() if what}
     other = config.golden or "their source"
     context.add_output_metadata({"partitions": len(mismatches), "different": len(different)})
     if different:
-        listed = "".join(
-            f"\n  {where}: {what}" for where, what in list(different.items())[:_LISTED]
+        listed = "\n  ".join(
+            shorten([f"{where}: {what}" for where, what in different.items()], _LISTED)
         )
         raise Failure(
             description=f"{len(different)} of {len(mismatches)} partitions don't agree with "
-            f"{other}:{listed}",
+            f"{other}:\n  {listed}",
             allow_retries=False,
         )
     return f"{len(mismatches)} partitions agree with {other}"
@@ -124,8 +121,7 @@ def _compare_with_golden(
     table = find_table(config.tables[0])
     keys = find_keys_in_range(find_partitions_def(table), first=config.first, last=config.last)
     report = compare_with_golden(
-        lakehouse.warehouse(),
-        table,
+        read_log(lakehouse.warehouse(), table).require(),
         build_partitions(table, keys),
         Path(golden),
         keys=config.keys or table.natural_key,

@@ -16,13 +16,17 @@ from dagster import (
 )
 
 from backfill_assets.errors import BackfillError
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.increments import Increment, find_increments, is_at_work
 from backfill_assets.orchestration.recovery import fail_dead_runs, record_lost_commits
-from backfill_assets.orchestration.run_options import INCREMENTAL_TAG, build_asset_config
-from backfill_assets.orchestration.steps import WITHHELD_TAG
+from backfill_assets.orchestration.run_options import (
+    INCREMENTAL_TAG,
+    WITHHELD_TAG,
+    build_asset_config,
+)
 from backfill_assets.settings import read_settings
 from backfill_assets.table_assets import RECIPES
 from backfill_assets.tables.catalog import TABLES, find_table
@@ -119,7 +123,10 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
         return SkipReason("every started run of this host has its process")
     settings = read_settings()
     warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
-    lost = {table.key: record_lost_commits(context.instance, warehouse, table) for table in TABLES}
+    lost = {
+        table.key: record_lost_commits(context.instance, read_log(warehouse, table))
+        for table in TABLES
+    }
     found = ", ".join(
         f"{len(one.recorded)} of {table}" for table, one in lost.items() if one.recorded
     )

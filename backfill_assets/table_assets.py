@@ -28,22 +28,23 @@ from dagster import (
     asset,
 )
 
-from backfill_assets.errors import BackfillError
-from backfill_assets.lake.window import Window
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.orchestration.dagster_internals import EVENTS_ARE_LOGGED
 from backfill_assets.orchestration.events import (
     build_readable_summary,
     build_summaries,
     list_publish_checks,
 )
+from backfill_assets.orchestration.failures import fail_with_message
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.readiness import REQUIRED, Required
 from backfill_assets.orchestration.run_options import (
+    WITHHELD_TAG,
     PublishConfig,
+    build_run,
     check_whole_run,
-    read_write_options,
-    saves_watermark,
 )
+from backfill_assets.orchestration.step_messages import describe_withheld
 from backfill_assets.orchestration.steps import Step, StepResult
 from backfill_assets.publishing.code_versions import compute_code_version
 from backfill_assets.publishing.recipes import Compute, CountSource, Recipe
@@ -147,30 +148,21 @@ def table_asset(
         ) -> Iterator[
             AssetMaterialization | AssetCheckEvaluation | AssetCheckResult | MaterializeResult
         ]:
-            outcome = StepResult()
-            try:
-                check_whole_run(context.run)
-                step = Step(
-                    context,
-                    recipe,
-                    spark,
-                    lakehouse,
-                    config.read_acceptances(),
-                    read_write_options(table, config, context.run.tags),
-                    saves_watermark(config, context.run.tags),
-                    datetime.now(tz=UTC),
-                )
+            outcome, now = StepResult(), datetime.now(tz=UTC)
+            with fail_with_message(context):
+                check_whole_run(context.run, now=now)
+                run = build_run(table, config, context.run, now=now)
+                step = Step(context, recipe, run, spark, lakehouse)
                 # As a generator, so that a chunk's events are stored before the next begins.
-                yield from step.run(outcome)
-            except BackfillError as error:
-                context.log.error(str(error))
-                # The same input gives the same error: a retry would only hide it for longer.
-                raise Failure(description=str(error), allow_retries=False) from None
+                yield from step.publish(outcome)
             summaries = build_summaries(outcome.results, checks)
             if outcome.withheld:
+                tags = {WITHHELD_TAG: asset_key.to_user_string()}
+                context.instance.add_run_tags(context.run.run_id, tags)
                 yield from summaries
                 yield build_readable_summary(asset_key, outcome.results)
-                raise Failure(description=step.describe_withheld(outcome), allow_retries=False)
+                message = describe_withheld(context, table, outcome.withheld, len(outcome.results))
+                raise Failure(description=message, allow_retries=False)
             yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)
 
         return publish_range
@@ -180,7 +172,7 @@ def table_asset(
 
 def _count_whole_source(inputs: Sequence[Upstream], landing: Landing | None) -> CountSource | None:
     if landing is not None:
-        return Window.count_landing
+        return InputWindow.count_landing
     if len(inputs) == 1 and inputs[0].mapping == SAME_KEY:
         source = inputs[0].table
         return lambda window: window.count_input(source)

@@ -12,7 +12,7 @@ from typing import Any
 
 from backfill_assets.contents.read_back import read_back
 from backfill_assets.lake.partitions import build_partitions
-from backfill_assets.lake.table_log import count_rows, read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.catalog import TABLES
 
@@ -84,11 +84,11 @@ class Project:
         warehouse = Warehouse(str(self.warehouse))
         checksums: dict[tuple[str, str], str] = {}
         for table in TABLES:
-            counts = count_rows(warehouse, table)
+            counts = read_log(warehouse, table).count_rows()
             if counts:
                 partitions = build_partitions(table, sorted(counts))
-                version = read_version(warehouse, table)
-                found = read_back(warehouse, table, partitions, version=version)
+                version = read_log(warehouse, table).version
+                found = read_back(read_log(warehouse, table, version=version), partitions)
                 checksums |= {(table.key, key): one.checksum for key, one in found.items()}
         return checksums
 

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from backfill_assets.lake.table_log import read_commits
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets_tests.commands import Project
@@ -119,7 +119,7 @@ def test_a_killed_merge_or_append_ends_as_if_nothing_had_happened(
     found = {key: one for key, one in project.read_checksums().items() if key[0] == staging[0]}
     assert found == {key: one for key, one in undisturbed.items() if key[0] == staging[0]}
     log = Warehouse(str(project.warehouse))
-    records = [one.record for one in read_commits(log, STAGING_FLIGHTS) if one.record]
+    records = [one.record for one in read_log(log, STAGING_FLIGHTS).commits if one.record]
     written = Counter(key for record in records for key in record.rows)
     if mode == "append_once":
         assert set(written.values()) == {1}, "no day was appended twice"

@@ -19,7 +19,6 @@ from backfill_assets.assets import flights
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition, build_predicate
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import create_table
 from backfill_assets.publishing.inputs import pin_inputs
 from backfill_assets.publishing.publisher import Publisher

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from backfill_assets.lake.table_log import count_folder_rows, read_commits
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.orders import OrdersSampleReport, land_orders
 from backfill_assets.spark.session import check_prerequisites
@@ -110,7 +110,7 @@ def measure_run(sample: Sample, nominal: int, *, heap_mb: int, folder: Path) -> 
         scratch=events,
     )
     warehouse = Warehouse(str(find_warehouse(engine)))
-    rows = count_folder_rows(warehouse, RAW_ORDERS)
+    rows = read_log(warehouse, RAW_ORDERS).count_folder_rows()
     _check_complete(sample, rows, len(keys))
     return GrowthRun(
         scale=sample.scale,
@@ -118,7 +118,7 @@ def measure_run(sample: Sample, nominal: int, *, heap_mb: int, folder: Path) -> 
         partitions=len(keys),
         rows=sum(rows.values()),
         commits={
-            table.key: sum(one.record is not None for one in read_commits(warehouse, table))
+            table.key: sum(one.record is not None for one in read_log(warehouse, table).commits)
             for table in TABLES
         },
         seconds=round(seconds, 2),

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from gzip import compress, decompress
 from pathlib import Path
 
-from backfill_assets.lake.table_log import count_rows, read_commits
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.flights import land_flights
 from backfill_assets.spark.session import check_prerequisites
@@ -124,9 +124,9 @@ def measure_run(
     ]
     return HeapUse(
         copies=copies,
-        rows={table.key: sum(count_rows(warehouse, table).values()) for table in TABLES},
+        rows={table.key: sum(read_log(warehouse, table).count_rows().values()) for table in TABLES},
         commits={
-            table.key: sum(one.record is not None for one in read_commits(warehouse, table))
+            table.key: sum(one.record is not None for one in read_log(warehouse, table).commits)
             for table in TABLES
         },
         heap_mb=max(int(match[2]) for match in pauses),

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.lake.window import Window
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.orchestration.partition_definitions import (
     FIRST_DAY,
     landing_window,
@@ -24,7 +24,7 @@ from backfill_assets.transforms.staging_flights import build_staging_flights
 
 
 @table_asset(RAW_FLIGHTS, landing=JsonLanding("flights", FLIGHT_FIELDS))
-def raw_flights(window: Window) -> DataFrame:
+def raw_flights(window: InputWindow) -> DataFrame:
     """One row per landed record; a partition is the day on which its records landed.
 
     Everything that landed, typed by a declared schema, with the flight's date, the landing day and
@@ -35,7 +35,7 @@ def raw_flights(window: Window) -> DataFrame:
     )
 
 
-def _read_reported(window: Window) -> DataFrame:
+def _read_reported(window: InputWindow) -> DataFrame:
     """What raw holds of the flights of the window's days, landed on their day or later."""
     raw = window.read(RAW_FLIGHTS, column="flight_date")
     first_day = min(one.start for one in window.slices)
@@ -50,7 +50,7 @@ def _read_reported(window: Window) -> DataFrame:
     inputs=[Upstream(RAW_FLIGHTS, landing_window, required=Required.OWN)],
     count_source=lambda window: window.count_by(_read_reported(window), "flight_date"),
 )
-def staging_flights(window: Window) -> DataFrame:
+def staging_flights(window: InputWindow) -> DataFrame:
     """One row per flight; a partition is the day of the scheduled local departure.
 
     Of the records that raw holds for a flight, landed on its day or later, the latest landed wins.
@@ -64,7 +64,7 @@ def staging_flights(window: Window) -> DataFrame:
     inputs=[Upstream(STAGING_FLIGHTS, trailing_week)],
     count_source=lambda window: window.count_input(STAGING_FLIGHTS, before=WINDOW_DAYS - 1),
 )
-def carrier_delays(window: Window) -> DataFrame:
+def carrier_delays(window: InputWindow) -> DataFrame:
     """One row per carrier and origin that had a flight in the week ending with the partition's day.
 
     Flight counts, cancellations, mean delays and the share of late arrivals over those days; the

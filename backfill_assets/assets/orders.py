@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame
 
-from backfill_assets.lake.window import Window
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.table_assets import Upstream, table_asset
 from backfill_assets.tables.landings import ParquetLanding
 from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
@@ -18,7 +18,7 @@ _LANDING = ParquetLanding(
 
 
 @table_asset(RAW_ORDERS, landing=_LANDING)
-def raw_orders(window: Window) -> DataFrame:
+def raw_orders(window: InputWindow) -> DataFrame:
     """One row per landed record, an order or one of its lines; a partition is a bucket of keys.
 
     Everything that landed, typed; nothing is dropped, joined or deduplicated.
@@ -27,7 +27,7 @@ def raw_orders(window: Window) -> DataFrame:
 
 
 @table_asset(STAGING_ORDERS, inputs=[Upstream(RAW_ORDERS)])
-def staging_orders(window: Window) -> DataFrame:
+def staging_orders(window: InputWindow) -> DataFrame:
     """One row per order with its lines summed up; a partition is a bucket of keys.
 
     A record that landed twice counts once. A line without its order holds the bucket back.
@@ -36,7 +36,7 @@ def staging_orders(window: Window) -> DataFrame:
 
 
 @table_asset(CUSTOMER_ORDERS, inputs=[Upstream(STAGING_ORDERS)])
-def customer_orders(window: Window) -> DataFrame:
+def customer_orders(window: InputWindow) -> DataFrame:
     """One row per customer and bucket of keys in which the customer ordered.
 
     Counts, sums, days of the first and the last order, and shares of lines late or sent back.

@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame
 
-from backfill_assets.lake.window import Window
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.orchestration.partition_definitions import build_window
 from backfill_assets.table_assets import Required, Upstream, table_asset
 from backfill_assets.tables.flights import STAGING_FLIGHTS
@@ -19,7 +19,7 @@ from backfill_assets.transforms.staging_weather import build_staging_weather
 
 
 @table_asset(RAW_WEATHER, landing=JsonLanding("weather", REPORT_FIELDS))
-def raw_weather(window: Window) -> DataFrame:
+def raw_weather(window: InputWindow) -> DataFrame:
     """One row per landed report; a partition is the hour (UTC) in which it landed.
 
     Hours are the partitions, days the folders: a month of hours is one commit and 31 files.
@@ -34,7 +34,7 @@ def raw_weather(window: Window) -> DataFrame:
         window.read(RAW_WEATHER, column="landing_date"), "landing_date"
     ),
 )
-def staging_weather(window: Window) -> DataFrame:
+def staging_weather(window: InputWindow) -> DataFrame:
     """One row per station and hour, reported or not; a partition is a day (UTC).
 
     Goes as soon as one of its hours is there. Hours without a report are rows of nulls, and their
@@ -53,7 +53,7 @@ def staging_weather(window: Window) -> DataFrame:
     ],
     count_source=lambda window: window.count_input(STAGING_FLIGHTS),
 )
-def departure_conditions(window: Window) -> DataFrame:
+def departure_conditions(window: InputWindow) -> DataFrame:
     """One row per flight with the weather as of its scheduled departure; a partition is its day.
 
     The latest report of the three hours up to the departure's, never a later one.

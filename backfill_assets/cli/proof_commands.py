@@ -19,6 +19,7 @@ from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
     from backfill_assets.lake.slices import Partition
+    from backfill_assets.lake.table_log import TableLog
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.proof.diffs import TableDiff
     from backfill_assets.proof.golden_comparison import GoldenReport
@@ -78,7 +79,7 @@ def history(
     from backfill_assets.proof.table_history import list_changes
     from backfill_assets.tables.catalog import find_table
 
-    changes = list_changes(_open_warehouse(), find_table(table), first=first, last=last)
+    changes = list_changes(_read_log(find_table(table)), first=first, last=last)
     if as_json:
         print_json(changes)
         return
@@ -107,7 +108,7 @@ def diff(
 
     chosen = find_table(table)
     partitions = _find_partitions(chosen, first, last)
-    found = diff_table(_open_warehouse(), chosen, partitions, before=before, after=after)
+    found = diff_table(_read_log(chosen).require(), partitions, before=before, after=after)
     if as_json:
         print_json(found)
     else:
@@ -144,8 +145,7 @@ def certificate(
         (
             one,
             verify_certificate(
-                warehouse,
-                find_table(one.asset_key),
+                _read_log(find_table(one.asset_key)),
                 one,
                 build_partitions(find_table(one.asset_key), one.published),
             ),
@@ -171,8 +171,7 @@ def _compare_with_golden(
     if len(tables) != 1 or select is None:
         raise SettingsError("--golden is compared with one table: name it with --select")
     report = compare_with_golden(
-        _open_warehouse(),
-        tables[0],
+        _read_log(tables[0]).require(),
         _find_partitions(tables[0], first, last),
         path,
         keys=[one.strip() for one in keys.split(",")] if keys else tables[0].natural_key,
@@ -189,6 +188,12 @@ def _open_warehouse() -> "Warehouse":
     from backfill_assets.lake.warehouse import Warehouse
 
     return Warehouse(read_settings().warehouse)
+
+
+def _read_log(table: "Table") -> "TableLog":
+    from backfill_assets.lake.table_log import read_log
+
+    return read_log(_open_warehouse(), table)
 
 
 def _find_partitions(table: "Table", first: str, last: str) -> "tuple[Partition, ...]":

@@ -24,8 +24,7 @@ from backfill_assets.contents.rows import (
     hash_rows,
 )
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.tables.declarations import Table
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.tables.rules import Drift
 
 
@@ -70,21 +69,18 @@ class Contents:
 
 
 def read_contents(
-    warehouse: Warehouse,
-    table: Table,
+    log: TableLog,
     partitions: Sequence[Partition],
     *,
-    version: int,
     columns: Sequence[str] | None = None,
     keys: Sequence[str] | None = None,
 ) -> Contents:
     """Reads partitions of a table at a version, a batch of rows at a time; see `Contents`.
 
     Args:
-        warehouse: where the table is.
-        table: its declaration; other columns that it may have aren't read.
+        log: of the table, at the version to read. Declared columns that it lacked then read as
+            null; columns that aren't declared aren't read.
         partitions: in any order; disjoint. Files of others aren't opened.
-        version: of the table. Declared columns that it lacked then read as null.
         columns: to compare, None for all; the keys and the partition column always are.
         keys: columns that identify a row within its partition; None for the natural key.
 
@@ -93,11 +89,12 @@ def read_contents(
         ValueError: if a column isn't declared.
         ArrowInvalid: if a data file is missing, or unreadable (another size than the log says).
     """
+    table = log.table
     keys = table.natural_key if keys is None else tuple(keys)
     wanted = {*(table.column_names if columns is None else columns), *keys, table.partition_by}
     if undeclared := sorted(wanted - set(table.column_names)):
         raise ValueError(f"{table.key} has no columns {', '.join(undeclared)}")
-    source = TableRows(warehouse, table, version)
+    source = TableRows(log)
     return read_source(source, partitions, keys, wanted, present=source.read_column_names())
 
 

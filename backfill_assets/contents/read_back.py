@@ -7,6 +7,7 @@ alone.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +21,21 @@ from backfill_assets.contents.rows import (
     stream_rows,
 )
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.tables.declarations import Table
+from backfill_assets.lake.table_log import TableLog
+
+
+class Counted(Protocol):
+    """Whatever says how many rows a partition has, and their checksum."""
+
+    @property
+    def rows(self) -> int:
+        """Rows."""
+        ...
+
+    @property
+    def checksum(self) -> str:
+        """See `contents.checksums`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -31,39 +45,37 @@ class ReadBack:
     rows: int
     checksum: str
 
+    def agrees_with(self, audited: Counted) -> bool:
+        """Whether the same rows were audited."""
+        return (self.rows, self.checksum) == (audited.rows, audited.checksum)
+
 
 UNREADABLE = ReadBack(rows=0, checksum="unreadable")
 """Of a partition of which a data file is missing or broken."""
 
 
-def read_back(
-    warehouse: Warehouse, table: Table, partitions: Sequence[Partition], *, version: int
-) -> dict[str, ReadBack]:
+def read_back(log: TableLog, partitions: Sequence[Partition]) -> dict[str, ReadBack]:
     """Reads all partitions together; if that fails each alone, so that a bad one is known by name.
 
     Args and returns as `read_readable`; what can't be read is `UNREADABLE`.
     """
     try:
-        return read_readable(warehouse, table, partitions, version=version)
+        return read_readable(log, partitions)
     except pa.ArrowInvalid:
         if len(partitions) == 1:
             return {partitions[0].key: UNREADABLE}
     found: dict[str, ReadBack] = {}
-    for one in partitions:
-        found |= read_back(warehouse, table, [one], version=version)
+    for partition in partitions:
+        found |= read_back(log, [partition])
     return found
 
 
-def read_readable(
-    warehouse: Warehouse, table: Table, partitions: Sequence[Partition], *, version: int
-) -> dict[str, ReadBack]:
+def read_readable(log: TableLog, partitions: Sequence[Partition]) -> dict[str, ReadBack]:
     """Reads only the files of `partitions`, and a few batches of rows at a time.
 
     Args:
-        warehouse: where the table is.
-        table: its declaration; other columns that it may have aren't read.
+        log: of the table, at the version to read; columns that aren't declared aren't read.
         partitions: what to read, in any order; disjoint.
-        version: of the table.
 
     Returns:
         Rows and checksum per partition key, for each of `partitions`, in their order.
@@ -74,13 +86,14 @@ def read_readable(
     """
     if not partitions:
         return {}
+    table = log.table
     types = [find_arrow_type(column) for column in table.columns]
     by = table.column_names.index(table.partition_by)
     index = PartitionIndex(table, partitions)
     rows = np.zeros(len(index.partitions), np.int64)
     sums = np.zeros(len(index.partitions), np.uint64)
     for batch in stream_rows(
-        warehouse.open(table, version=version),
+        log.open_snapshot(),
         table.column_names,
         partition_by=table.partition_by,
         partitions=partitions,

@@ -25,7 +25,7 @@ from backfill_assets.contents.canonical_form import (
     SEED,
 )
 from backfill_assets.lake.slices import Partition, SliceBound, build_predicate, merge_slices
-from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.tables.declarations import Column, Table
 
 _READER_SETTINGS = {
@@ -105,15 +105,18 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows of a table of the warehouse at a version."""
+    """The rows of a table of the warehouse, at the version of its log."""
 
-    warehouse: Warehouse
-    table: Table
-    version: int
+    log: TableLog
+
+    @property
+    def table(self) -> Table:
+        """The declaration by which they are read."""
+        return self.log.table
 
     def read_column_names(self) -> frozenset[str]:
         """The columns that the table has at the version."""
-        return read_delta_names(self._open())
+        return read_delta_names(self.log.open_snapshot())
 
     def stream(self, columns: Sequence[Column], index: PartitionIndex) -> Iterator[RowBatch]:
         """A `RowSource`; opens only files of the partitions. Columns that it lacks are null.
@@ -127,8 +130,8 @@ class TableRows:
         present = self.read_column_names()
         read = [one for one in dict.fromkeys((by, *columns)) if one.name in present]
         names = [one.name for one in read]
-        some = index.partitions
-        for batch in stream_rows(self._open(), names, partition_by=by.name, partitions=some):
+        snapshot, partitions = self.log.open_snapshot(), index.partitions
+        for batch in stream_rows(snapshot, names, partition_by=by.name, partitions=partitions):
             values = {
                 column.name: stored.cast(find_arrow_type(column))
                 for column, stored in zip(read, batch.columns, strict=True)
@@ -137,9 +140,6 @@ class TableRows:
                 if column.name not in values:
                     values[column.name] = pa.nulls(batch.num_rows, find_arrow_type(column))
             yield RowBatch(index.find_owners(canonicalize(values[by.name])), values)
-
-    def _open(self) -> DeltaTable:
-        return self.warehouse.open(self.table, version=self.version)
 
 
 def find_column(table: Table, name: str) -> Column:

@@ -1,29 +1,30 @@
-"""The audit record that every commit carries in its `userMetadata`."""
+"""Commits of a table, and the audit record that each publish carries in its `userMetadata`.
 
-import dataclasses
-import json
-from collections.abc import Mapping, Sequence
+Here is what can be told from commits alone; `lake.table_log` reads them.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
 
-class WriteMode(StrEnum):
-    """How a commit came by the rows of its partitions."""
-
-    OVERWRITE = "overwrite"
-    """Computed from the inputs."""
-    MERGE = "merge"
-    """Computed from the inputs, beside rows of other natural keys that were there and stay."""
-    APPEND_ONCE = "append_once"
-    """A batch computed from the inputs, beside all rows that were there."""
-    ROLLBACK = "rollback"
-    """A person took them back to an earlier version."""
-    TAKE_BACK = "take_back"
-    """A run took back what it had just published and could not read as it was audited."""
+_UNCHANGING_OPERATIONS = frozenset(
+    {
+        "CREATE TABLE",
+        "ADD COLUMNS",
+        "SET TBLPROPERTIES",
+        "UPGRADE PROTOCOL",
+        "OPTIMIZE",
+        "VACUUM START",
+        "VACUUM END",
+    }
+)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CommitRecord:
     """What a commit published, from what, by which code.
 
@@ -36,7 +37,7 @@ class CommitRecord:
         code_version: hash of the transform's source, the table declaration and the lock.
         input_versions: Delta version per input table; for the landing zone, a fingerprint of the
             files.
-        write_mode: how the partitions were written.
+        write_mode: how the rows came about, the name of a module of `publishing.write_modes`.
         predicate: the rows that the commit replaced.
         rows: rows per partition key; its keys are exactly the partitions replaced.
         checksums: content checksum per partition key.
@@ -46,7 +47,7 @@ class CommitRecord:
         batches: of an append, the batch by partition key.
     """
 
-    commit_id: str
+    commit_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     run_id: str
     asset_key: str
     partition_start: str
@@ -64,17 +65,103 @@ class CommitRecord:
 
     def to_json(self) -> str:
         """One line of JSON, keys in field order."""
-        return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+        return _RECORDS.dump_json(self).decode()
 
     @classmethod
     def from_json(cls, text: str | None) -> "CommitRecord | None":
         """The record, or None for a commit that isn't this project's (maintenance, or by hand)."""
         try:
-            fields: Any = json.loads(text or "")
-            known = {name: fields[name] for name in _FIELD_NAMES if name in fields}
-            return cls(**{**known, "accepted": tuple(known.get("accepted", ()))})
-        except (ValueError, TypeError, KeyError):
+            return _RECORDS.validate_json(text or "")
+        except ValidationError:
             return None
 
 
-_FIELD_NAMES = tuple(field.name for field in dataclasses.fields(CommitRecord))
+_RECORDS = TypeAdapter(CommitRecord)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One version of a table; `record` is None where the commit isn't a publish of this project."""
+
+    version: int
+    committed_at: dt.datetime
+    operation: str
+    record: CommitRecord | None
+
+    @property
+    def changes_data(self) -> bool:
+        """Whether it may have: all but maintenance and changes of the schema."""
+        return self.record is not None or self.operation not in _UNCHANGING_OPERATIONS
+
+    def may_change(self, keys: Collection[str]) -> bool:
+        """Whether it may have changed a partition; what other programs changed nobody knows."""
+        if self.record is None:
+            return self.changes_data
+        return any(key in self.record.rows for key in keys)
+
+
+@dataclass(frozen=True)
+class Publish:
+    """What the log says of one partition's last publish.
+
+    Attributes:
+        commit: the commit that replaced it.
+        record: what that commit carries.
+        key: the partition.
+    """
+
+    commit: Commit
+    record: CommitRecord
+    key: str
+
+    @property
+    def version(self) -> int:
+        """The Delta version that the commit made."""
+        return self.commit.version
+
+    @property
+    def rows(self) -> int:
+        """Rows that the audit counted."""
+        return self.record.rows[self.key]
+
+    @property
+    def checksum(self) -> str:
+        """Checksum that the audit computed."""
+        return self.record.checksums[self.key]
+
+
+def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Publish]:
+    """Per partition key, the newest commit that replaced it. Takes commits newest first."""
+    latest: dict[str, Publish] = {}
+    for commit in commits:
+        if commit.record is not None:
+            for key in commit.record.rows:
+                if key not in latest:
+                    latest[key] = Publish(commit, commit.record, key)
+    return latest
+
+
+def find_commit(commits: Iterable[Commit], commit_id: str) -> Commit | None:
+    """The commit that carries this id."""
+    matching = (
+        commit for commit in commits if commit.record and commit.record.commit_id == commit_id
+    )
+    return next(matching, None)
+
+
+def find_changed_partitions(
+    commits: Iterable[Commit], keys: Iterable[str], *, run_id: str
+) -> set[str]:
+    """Which of `keys` a commit of another run may have changed.
+
+    A commit without a record (by hand, or of another program) may have changed any of them, unless
+    its operation never changes data.
+    """
+    wanted = set(keys)
+    changed: set[str] = set()
+    for commit in commits:
+        if commit.record is None:
+            changed |= wanted if commit.changes_data else set()
+        elif commit.record.run_id != run_id:
+            changed |= wanted & set(commit.record.rows)
+    return changed

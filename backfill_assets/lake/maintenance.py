@@ -15,7 +15,7 @@ from backfill_assets.lake.side_tables import (
     build_withheld_table,
 )
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import count_folder_files, count_folder_rows
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import optimize_partitions, vacuum_table
 from backfill_assets.tables.declarations import Table
@@ -59,14 +59,15 @@ def maintain_table(
         final: partitions of which no more late data is due; others are left alone.
         keep_aside_since: withheld and rejected rows of runs before this UTC day are dropped.
     """
-    files = count_folder_files(warehouse, table)
+    log = read_log(warehouse, table)
+    files = log.count_folder_files()
     scattered = [one for one in final if files.get(find_folder(table, one), 0) > 1]
     folders = {find_folder(table, one) for one in scattered}
     if scattered:
         optimize_partitions(spark, warehouse, table, [one.slice for one in scattered])
     if files:
         vacuum_table(spark, warehouse, table)
-    after = count_folder_files(warehouse, table)
+    after = log.reread().count_folder_files()
     return MaintainedTable(
         table=table.key,
         optimized=tuple(one.key for one in scattered),
@@ -85,9 +86,9 @@ def maintain_table(
 def _prune(
     spark: SparkSession, warehouse: Warehouse, side_table: Table, column: str, since: dt.date
 ) -> int:
-    if not warehouse.exists(side_table):
+    log = read_log(warehouse, side_table)
+    if not log.exists:
         return 0
-    before = sum(count_folder_rows(warehouse, side_table).values())
     delete_rows_before(spark, warehouse, side_table, column, since)
     vacuum_table(spark, warehouse, side_table)
-    return before - sum(count_folder_rows(warehouse, side_table).values())
+    return sum(log.count_folder_rows().values()) - sum(log.reread().count_folder_rows().values())

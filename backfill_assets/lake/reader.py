@@ -3,36 +3,31 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.tables.declarations import Table
 
 
-def read_table(
-    spark: SparkSession, warehouse: Warehouse, table: Table, *, version: int
-) -> DataFrame:
-    """The table's declared columns as of `version`.
+def read_table(spark: SparkSession, log: TableLog) -> DataFrame:
+    """The table's declared columns at the version of its log.
 
     Unpinned, a persisted frame is computed again from newer data when the table changes, so that
     the audit would see one version and the publish write another.
     """
-    return (
-        spark.read.format("delta")
-        .option("versionAsOf", version)
-        .load(warehouse.uri(table))
-        .select(*table.column_names)
-    )
+    return _load(spark, log).select(*log.table.column_names)
 
 
-def read_table_as_it_was(
-    spark: SparkSession, warehouse: Warehouse, table: Table, *, version: int
-) -> DataFrame:
-    """As `read_table`, but columns that the table got since `version` are null."""
-    rows = spark.read.format("delta").option("versionAsOf", version).load(warehouse.uri(table))
+def read_table_as_it_was(spark: SparkSession, log: TableLog, table: Table) -> DataFrame:
+    """The columns of `table` at the version of its log; those that it got since are null."""
+    rows = _load(spark, log)
     return rows.select(
         *(
-            F.col(one.name)
-            if one.name in rows.columns
-            else F.lit(None).cast(one.type).alias(one.name)
-            for one in table.columns
+            F.col(column.name)
+            if column.name in rows.columns
+            else F.lit(None).cast(column.type).alias(column.name)
+            for column in table.columns
         )
     )
+
+
+def _load(spark: SparkSession, log: TableLog) -> DataFrame:
+    return spark.read.format("delta").option("versionAsOf", log.version).load(log.uri)

@@ -1,231 +1,240 @@
-"""Answers from the Delta log through delta-rs: versions, commits, row counts. No JVM, no rows."""
+"""The Delta log of a table, read by delta-rs: versions, commits, files, counts. No JVM, no rows.
+
+What a commit says is in `lake.commits`; whoever needs rows reads them at a version of the log.
+"""
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
+from deltalake import DeltaTable
 from pyarrow import fs
 
 from backfill_assets.errors import HistoryError, TableError
-from backfill_assets.lake.commits import CommitRecord
+from backfill_assets.lake.commit_files import read_commit_infos
+from backfill_assets.lake.commits import Commit, CommitRecord, Publish, find_latest_publishes
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.partitions import find_folder, find_partitions_in_folder
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
 
-_UNCHANGING_OPERATIONS = frozenset(
-    {
-        "CREATE TABLE",
-        "ADD COLUMNS",
-        "SET TBLPROPERTIES",
-        "UPGRADE PROTOCOL",
-        "OPTIMIZE",
-        "VACUUM START",
-        "VACUUM END",
-    }
-)
 
+@dataclass(frozen=True, eq=False)
+class TableLog:
+    """The log of one table up to the version that was the newest when it was read.
 
-@dataclass(frozen=True)
-class Commit:
-    """One version of a table; `record` is None where the commit isn't a publish of this project."""
+    It never changes: a step reads it once, works by it, and calls `reread` where it must see what
+    others have committed meanwhile. Commits and files are fetched when they are asked for, once.
 
-    version: int
-    committed_at: dt.datetime
-    operation: str
-    record: CommitRecord | None
+    Attributes:
+        warehouse: where the table is.
+        table: its declaration.
+        snapshot: the table as delta-rs opened it; None if it doesn't exist.
+        earlier: an earlier reading, so that only the commits since then are read.
+    """
+
+    warehouse: Warehouse
+    table: Table
+    snapshot: DeltaTable | None
+    earlier: "TableLog | None" = None
 
     @property
-    def changes_data(self) -> bool:
-        """Whether it may have: all but maintenance and changes of the schema."""
-        return self.record is not None or self.operation not in _UNCHANGING_OPERATIONS
+    def exists(self) -> bool:
+        """Whether the table has been created."""
+        return self.snapshot is not None
 
-    def may_change(self, keys: Collection[str]) -> bool:
-        """Whether it may have changed one of the partitions; of other programs' nobody knows."""
-        if self.record is None:
-            return self.changes_data
-        return any(key in self.record.rows for key in keys)
+    @cached_property
+    def version(self) -> int:
+        """The newest version; -1 if the table doesn't exist."""
+        return -1 if self.snapshot is None else self.snapshot.version()
 
+    @property
+    def uri(self) -> str:
+        """Where the table is."""
+        return self.warehouse.uri(self.table)
 
-def read_version(warehouse: Warehouse, table: Table) -> int:
-    """The newest version.
+    @cached_property
+    def commits(self) -> tuple[Commit, ...]:
+        """All that the log still has, newest first."""
+        known = self.earlier.commits if self.earlier is not None else ()
+        newest = self.earlier.version if self.earlier is not None else -1
+        if newest == self.version:
+            return known
+        found = read_commit_infos(self.uri, after=newest, up_to=self.version)
+        return (*(_build_commit(version, info) for version, info in found), *known)
 
-    Raises:
-        TableError: if the table doesn't exist.
-    """
-    if not warehouse.exists(table):
-        raise TableError(
-            f"table {table.key} does not exist at {warehouse.uri(table)}: "
-            f"materialize the asset {table.key} first"
+    @cached_property
+    def publishes(self) -> dict[str, Publish]:
+        """The last publish of each partition, by key; absent where nothing was ever published."""
+        return find_latest_publishes(self.commits)
+
+    @property
+    def extra_fields(self) -> tuple[str, ...]:
+        """Columns that the stored table has beyond its declaration, in stored order."""
+        stored = self.snapshot.schema().fields if self.snapshot is not None else ()
+        return tuple(field.name for field in stored if field.name not in self.table.column_names)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties; none of one that doesn't exist."""
+        return self.snapshot.metadata().configuration if self.snapshot is not None else {}
+
+    def reread(self) -> "TableLog":
+        """The log as it is now."""
+        return read_log(self.warehouse, self.table, earlier=self)
+
+    def open_snapshot(self) -> DeltaTable:
+        """The table as delta-rs opened it; it must exist."""
+        assert self.snapshot is not None, f"{self.table.key} does not exist"
+        return self.snapshot
+
+    def require(self) -> "TableLog":
+        """The same log, of a table that is there.
+
+        Raises:
+            TableError: if the table doesn't exist.
+        """
+        if not self.exists:
+            raise TableError(
+                f"table {self.table.key} does not exist at {self.uri}: "
+                f"materialize the asset {self.table.key} first"
+            )
+        return self
+
+    def as_of(self, version: int) -> "TableLog":
+        """The log as it was when `version` was the newest."""
+        return (
+            self
+            if version == self.version
+            else read_log(self.warehouse, self.table, version=version)
         )
-    return warehouse.open(table).version()
 
+    def list_commits_after(self, version: int) -> list[Commit]:
+        """Commits of the versions above `version`, newest first."""
+        return [commit for commit in self.commits if commit.version > version]
 
-def read_commits(warehouse: Warehouse, table: Table, *, after: int = -1) -> list[Commit]:
-    """Commits of the versions above `after`, newest first; none if the table doesn't exist."""
-    if not warehouse.exists(table):
-        return []
-    log = warehouse.open(table)
-    if log.version() <= after:
-        return []
-    return [
-        Commit(
-            version=entry["version"],
-            committed_at=dt.datetime.fromtimestamp(entry["timestamp"] / 1000, tz=dt.UTC),
-            operation=entry["operation"],
-            record=CommitRecord.from_json(entry.get("userMetadata")),
-        )
-        for entry in log.history(log.version() - after)
-    ]
+    def has_transaction(self, application_id: str) -> bool:
+        """Whether a commit with this transaction identifier was ever made."""
+        found = self.snapshot and self.snapshot.transaction_version(application_id)
+        return found is not None
 
+    def find_version_before(self, keys: Collection[str], run: str) -> tuple[str, int]:
+        """The version before a run's first commit to some partitions.
 
-def find_commit(commits: Iterable[Commit], commit_id: str) -> Commit | None:
-    """The commit that carries this id."""
-    matching = (one for one in commits if one.record and one.record.commit_id == commit_id)
-    return next(matching, None)
+        Args:
+            keys: the partitions.
+            run: its id, or the beginning of it.
 
+        Returns:
+            The run's whole id, and the version.
 
-def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Commit]:
-    """Per partition key, the newest commit that replaced it. Takes commits newest first."""
-    latest: dict[str, Commit] = {}
-    for commit in commits:
-        for key in commit.record.rows if commit.record else ():
-            latest.setdefault(key, commit)
-    return latest
+        Raises:
+            HistoryError: if no such run, or more than one, published any of them.
+        """
+        versions: dict[str, list[int]] = {}
+        for commit in self.commits:
+            record = commit.record
+            if record is not None and record.run_id.startswith(run) and commit.may_change(keys):
+                versions.setdefault(record.run_id, []).append(commit.version)
+        if not versions:
+            raise HistoryError(
+                f"{self.table.key}: no run {run} has published any of these partitions; "
+                f"`backfill-assets history {self.table.key}` lists those that have"
+            )
+        if len(versions) > 1:
+            runs = " and ".join(sorted(versions))
+            raise HistoryError(f"{run} is the beginning of {runs}: say more")
+        ((run_id, found),) = versions.items()
+        return run_id, min(found) - 1
 
+    def count_rows(self) -> dict[str, int]:
+        """Rows per partition key.
 
-def find_version_before(
-    table: Table, commits: Iterable[Commit], keys: Collection[str], run: str
-) -> tuple[str, int]:
-    """The version before a run's first commit to some partitions.
-
-    Args:
-        table: for the message.
-        commits: of the table.
-        keys: the partitions.
-        run: its id, or the beginning of it.
-
-    Returns:
-        The run's whole id, and the version.
-
-    Raises:
-        HistoryError: if no such run, or more than one, published any of them.
-    """
-    versions: dict[str, list[int]] = {}
-    for one in commits:
-        if one.record is not None and one.record.run_id.startswith(run) and one.may_change(keys):
-            versions.setdefault(one.record.run_id, []).append(one.version)
-    if not versions:
-        raise HistoryError(
-            f"{table.key}: no run {run} has published any of these partitions; "
-            f"`backfill-assets history {table.key}` lists those that have"
-        )
-    if len(versions) > 1:
-        raise HistoryError(f"{run} is the beginning of {' and '.join(sorted(versions))}: say more")
-    ((run_id, found),) = versions.items()
-    return run_id, min(found) - 1
-
-
-def find_changed_partitions(
-    commits: Iterable[Commit], keys: Iterable[str], *, run_id: str
-) -> set[str]:
-    """Which of `keys` a commit of another run may have changed.
-
-    A commit without a record (by hand, or of another program) may have changed any of them, unless
-    its operation never changes data.
-    """
-    wanted = set(keys)
-    changed: set[str] = set()
-    for commit in commits:
-        if commit.record is not None:
-            if commit.record.run_id != run_id:
-                changed |= wanted & set(commit.record.rows)
-        elif commit.changes_data:
-            changed |= wanted
-    return changed
-
-
-def count_rows(warehouse: Warehouse, table: Table, *, version: int | None = None) -> dict[str, int]:
-    """Rows per partition key of a version, else the newest.
-
-    From file statistics; where partitions are finer than folders, from what the commits counted.
-    """
-    if table.folder_by is None:
-        counts = count_folder_rows(warehouse, table, version=version)
+        From file statistics; where partitions are finer than folders, from what the commits
+        counted.
+        """
+        if self.table.folder_by is not None:
+            return {key: publish.rows for key, publish in self.publishes.items()}
         return {
-            find_partitions_in_folder(table, folder)[0].key: rows for folder, rows in counts.items()
+            find_partitions_in_folder(self.table, folder)[0].key: rows
+            for folder, rows in self.count_folder_rows().items()
         }
-    commits = read_commits(warehouse, table)
-    then = (one for one in commits if version is None or one.version <= version)
-    return {
-        key: commit.record.rows[key]
-        for key, commit in find_latest_publishes(then).items()
-        if commit.record
-    }
+
+    def count_folder_rows(self) -> dict[str, int]:
+        """Rows per folder (its value as text), from file statistics."""
+        return self._sum_files("num_records")
+
+    def count_folder_files(self) -> dict[str, int]:
+        """Data files per folder (its value as text)."""
+        return dict(Counter(folder for folder, _ in self.list_files("path")))
+
+    def sum_folder_bytes(self) -> dict[str, int]:
+        """Bytes of data files per folder (its value as text)."""
+        return self._sum_files("size_bytes")
+
+    def list_files(self, column: str) -> list[tuple[str, Any]]:
+        """Folder (its value as text) and one figure of each data file.
+
+        Args:
+            column: of delta-rs's `get_add_actions`: `path`, `num_records`, `size_bytes`.
+        """
+        if self.snapshot is None:
+            return []
+        files = self.snapshot.get_add_actions(flatten=True)
+        folders = files.column(f"partition.{self.table.folder_column}").to_pylist()
+        return list(zip(map(str, folders), files.column(column).to_pylist(), strict=True))
+
+    def find_missing_files(self, partitions: Iterable[Partition]) -> list[str]:
+        """Data files of the partitions' folders that are no longer there, by path."""
+        folders = {find_folder(self.table, partition) for partition in partitions}
+        paths = [unquote(path) for folder, path in self.list_files("path") if folder in folders]
+        filesystem, base = open_filesystem(self.uri)
+        found = filesystem.get_file_info([f"{base}/{path}" for path in paths])
+        return [
+            path
+            for path, info in zip(paths, found, strict=True)
+            if info.type == fs.FileType.NotFound
+        ]
+
+    def _sum_files(self, column: str) -> dict[str, int]:
+        sums: Counter[str] = Counter()
+        for folder, figure in self.list_files(column):
+            sums[folder] += figure
+        return dict(sums)
 
 
-def count_folder_rows(
-    warehouse: Warehouse, table: Table, *, version: int | None = None
-) -> dict[str, int]:
-    """Rows per folder (its value as text) of a version, else the newest; from file statistics."""
-    return _sum_files(warehouse, table, "num_records", version=version)
-
-
-def count_folder_files(warehouse: Warehouse, table: Table) -> dict[str, int]:
-    """Data files per folder (its value as text) of the newest version."""
-    if not warehouse.exists(table):
-        return {}
-    return dict(Counter(folder for folder, _ in list_files(warehouse, table, "path")))
-
-
-def sum_folder_bytes(warehouse: Warehouse, table: Table, *, version: int) -> dict[str, int]:
-    """Bytes of data files per folder (its value as text) at a version."""
-    return _sum_files(warehouse, table, "size_bytes", version=version)
-
-
-def list_files(
-    warehouse: Warehouse, table: Table, column: str, *, version: int | None = None
-) -> list[tuple[str, Any]]:
-    """Folder (its value as text) and one figure of each data file of a version, else the newest.
+def read_log(
+    warehouse: Warehouse,
+    table: Table,
+    *,
+    version: int | None = None,
+    earlier: TableLog | None = None,
+) -> TableLog:
+    """Reads the log of a table, which need not exist.
 
     Args:
         warehouse: where the table is.
-        table: which must exist.
-        column: of delta-rs's `get_add_actions`: `path`, `num_records`, `size_bytes`.
-        version: of the table.
+        table: its declaration.
+        version: the newest version to know of; None for all.
+        earlier: an earlier reading of the same log.
+
+    Raises:
+        DeltaError: if the log no longer has the version.
     """
-    files = warehouse.open(table, version=version).get_add_actions(flatten=True)
-    values = files.column(f"partition.{table.folder_column}").to_pylist()
-    return list(zip(map(str, values), files.column(column).to_pylist(), strict=True))
+    exists = warehouse.exists(table)
+    snapshot = warehouse.open(table, version=version) if exists else None
+    return TableLog(warehouse, table, snapshot, earlier)
 
 
-def find_missing_files(
-    warehouse: Warehouse, table: Table, partitions: Iterable[Partition], *, version: int
-) -> list[str]:
-    """Data files of the partitions' folders at a version that are no longer there, by path."""
-    folders = {find_folder(table, one) for one in partitions}
-    paths = [
-        unquote(path)
-        for folder, path in list_files(warehouse, table, "path", version=version)
-        if folder in folders
-    ]
-    filesystem, base = open_filesystem(warehouse.uri(table))
-    found = filesystem.get_file_info([f"{base}/{path}" for path in paths])
-    return [
-        path for path, info in zip(paths, found, strict=True) if info.type == fs.FileType.NotFound
-    ]
-
-
-def _sum_files(
-    warehouse: Warehouse, table: Table, column: str, *, version: int | None
-) -> dict[str, int]:
-    if not warehouse.exists(table):
-        return {}
-    sums: dict[str, int] = {}
-    for value, figure in list_files(warehouse, table, column, version=version):
-        sums[value] = sums.get(value, 0) + figure
-    return sums
+def _build_commit(version: int, info: Mapping[str, Any]) -> Commit:
+    return Commit(
+        version=version,
+        committed_at=dt.datetime.fromtimestamp(info.get("timestamp", 0) / 1000, tz=dt.UTC),
+        operation=info.get("operation", ""),
+        record=CommitRecord.from_json(info.get("userMetadata")),
+    )

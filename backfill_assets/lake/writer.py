@@ -1,25 +1,18 @@
 """The only code that writes the layers: creates tables, and replaces partitions in one commit."""
 
-import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from backfill_assets.errors import TableError
-from backfill_assets.lake.commits import CommitRecord, WriteMode
+from backfill_assets.lake.commits import Commit, CommitRecord, find_changed_partitions, find_commit
 from backfill_assets.lake.locks import hold_table_lock
 from backfill_assets.lake.partitions import build_folder_predicate, build_table_predicate
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
-from backfill_assets.lake.table_log import (
-    Commit,
-    find_changed_partitions,
-    find_commit,
-    read_commits,
-)
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Column, Table, build_ddl
 
@@ -38,36 +31,6 @@ _CONFLICT_MARKS = (
     "MetadataChangedException",
     "ProtocolChangedException",
 )
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Who publishes, with which code, from which inputs."""
-
-    run_id: str
-    code_version: str
-    input_versions: Mapping[str, int | str]
-
-
-@dataclass(frozen=True)
-class PublishedContent:
-    """What the audit saw, per partition key.
-
-    Attributes:
-        rows: rows.
-        checksums: content checksums.
-        profiles: what later partitions are compared with, as JSON values.
-        accepted: failed checks that a person let pass.
-        row_filter: the run's filter of what was computed.
-        batches: of an append, the batch by partition key.
-    """
-
-    rows: Mapping[str, int]
-    checksums: Mapping[str, str]
-    profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    accepted: Sequence[Mapping[str, str]] = ()
-    row_filter: str = ""
-    batches: Mapping[str, str] = field(default_factory=dict)
 
 
 class PartitionsChangedError(Exception):
@@ -121,30 +84,22 @@ def _refuse_other_grain(warehouse: Warehouse, table: Table) -> None:
 
 def overwrite_partitions(
     frame: DataFrame,
-    *,
-    warehouse: Warehouse,
-    table: Table,
+    log: TableLog,
     partitions: Sequence[Partition],
-    content: PublishedContent,
-    provenance: Provenance,
-    base_version: int,
-    write_mode: WriteMode = WriteMode.OVERWRITE,
+    record: CommitRecord,
+    *,
     transaction: str | None = None,
 ) -> int:
     """Replaces exactly `partitions` by the rows of `frame`, in one Delta commit.
 
     A partition without rows in `frame` becomes empty. Delta refuses rows outside the partitions
-    (its constraint check), and the commit carries a CommitRecord.
+    (its constraint check).
 
     Args:
-        frame: columns of `table`, in order; only rows of `partitions`.
-        warehouse: where the table is.
-        table: its declaration.
+        frame: the columns that the table has in storage, in order; only rows of `partitions`.
+        log: of the table, as it was when the inputs of `frame` were pinned.
         partitions: what to replace, ascending; at least one.
-        content: rows and checksum of each of `partitions`.
-        provenance: goes into the commit.
-        base_version: the table's version when the inputs of `frame` were pinned.
-        write_mode: goes into the commit.
+        record: what the commit carries; of exactly these partitions, as `build_record` makes it.
         transaction: application id of Delta's transaction identifier, by which Delta commits at
             most once; None for none.
 
@@ -152,94 +107,83 @@ def overwrite_partitions(
         The version that the commit made.
 
     Raises:
-        ValueError: if there are no partitions, or `content` isn't about them.
-        PartitionsChangedError: if another run has changed some of them since `base_version`: its
-            inputs may be newer than ours. Nothing was written then, but on storage without a lock,
-            where a race is seen only afterwards.
+        ValueError: if there are no partitions, or `record` isn't about them.
+        PartitionsChangedError: if another run has changed some of them since `log`: its inputs may
+            be newer than ours. Nothing was written then, but on storage without a lock, where a
+            race is seen only afterwards.
         TableError: if the transaction was committed before, or the commit can't be found in the log
             afterwards.
     """
     keys = [partition.key for partition in partitions]
-    if set(content.rows) != set(keys) or set(content.checksums) != set(keys):
-        raise ValueError(f"{table.key}: content must describe exactly the partitions {keys}")
-    predicate = build_table_predicate(table, (one.slice for one in partitions))
-    record = CommitRecord(
-        commit_id=str(uuid.uuid4()),
-        run_id=provenance.run_id,
-        asset_key=table.key,
-        partition_start=keys[0],
-        partition_end=keys[-1],
-        code_version=provenance.code_version,
-        input_versions=dict(provenance.input_versions),
-        write_mode=write_mode,
-        predicate=predicate,
-        rows=dict(content.rows),
-        checksums=dict(content.checksums),
-        profiles=dict(content.profiles),
-        accepted=tuple(content.accepted),
-        row_filter=content.row_filter,
-        batches=dict(content.batches),
-    )
+    if set(record.rows) != set(keys) or set(record.checksums) != set(keys):
+        raise ValueError(f"{log.table.key}: the record must be of exactly the partitions {keys}")
     writer = (
-        frame.select(*table.column_names)
-        .write.format("delta")
+        frame.write.format("delta")
         .mode("overwrite")
-        .option("replaceWhere", predicate)
+        .option("replaceWhere", record.predicate)
         .option("userMetadata", record.to_json())
     )
     if transaction is not None:
         writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
-    with hold_table_lock(warehouse, table):
-        _refuse_changed(read_commits(warehouse, table, after=base_version), keys, provenance)
+    with hold_table_lock(log.warehouse, log.table):
+        newest = log.reread()
+        _refuse_changed(newest.list_commits_after(log.version), record)
         for attempt in retry_conflicts():
             with attempt:
-                writer.save(warehouse.uri(table))
-        commits = read_commits(warehouse, table, after=base_version)
+                writer.save(log.uri)
+        newest = newest.reread()
+    commits = newest.list_commits_after(log.version)
     commit = find_commit(commits, record.commit_id)
-    if commit is None and transaction is not None and _is_committed(warehouse, table, transaction):
+    if commit is None and transaction is not None and newest.has_transaction(transaction):
         # Delta has skipped the write without a word: this very append was committed before.
-        _refuse_changed(commits, keys, provenance)
+        _refuse_changed(commits, record)
         raise TableError(
-            f"{table.key}: this batch was appended to {keys[0]} … {keys[-1]} by a commit that the "
-            "log no longer describes; nothing was written"
+            f"{log.table.key}: this batch was appended to {keys[0]} … {keys[-1]} by a commit that "
+            "the log no longer describes; nothing was written"
         )
     if commit is None:
         raise TableError(
-            f"{table.key}: Spark reported a commit that the log at {warehouse.uri(table)} lacks: "
+            f"{log.table.key}: Spark reported a commit that the log at {log.uri} lacks: "
             "the storage is not safe for concurrent commits"
         )
-    earlier = [one for one in commits if one.version < commit.version]
-    _refuse_changed(earlier, keys, provenance)
+    _refuse_changed([other for other in commits if other.version < commit.version], record)
     return commit.version
 
 
-def _is_committed(warehouse: Warehouse, table: Table, transaction: str) -> bool:
-    return warehouse.open(table).transaction_version(transaction) is not None
+def build_record(table: Table, partitions: Sequence[Partition], **content: Any) -> CommitRecord:
+    """The record of a commit that replaces `partitions`, ascending; the rest as in CommitRecord.
+
+    Raises:
+        ValueError: if there are no partitions.
+    """
+    predicate = build_table_predicate(table, (partition.slice for partition in partitions))
+    return CommitRecord(
+        asset_key=table.key,
+        partition_start=partitions[0].key,
+        partition_end=partitions[-1].key,
+        predicate=predicate,
+        **content,
+    )
 
 
-def _refuse_changed(commits: list[Commit], keys: list[str], provenance: Provenance) -> None:
-    changed = find_changed_partitions(commits, keys, run_id=provenance.run_id)
+def _refuse_changed(commits: Sequence[Commit], record: CommitRecord) -> None:
+    changed = find_changed_partitions(commits, record.rows, run_id=record.run_id)
     if changed:
         raise PartitionsChangedError(changed)
 
 
-def add_columns(
-    spark: SparkSession, warehouse: Warehouse, table: Table, columns: Sequence[Column]
-) -> None:
+def add_columns(spark: SparkSession, log: TableLog, columns: Sequence[Column]) -> None:
     """Adds nullable columns in a commit of their own; old partitions read null.
 
     Those that another run has added meanwhile are left as they are.
     """
-    with hold_table_lock(warehouse, table):
+    with hold_table_lock(log.warehouse, log.table):
         for attempt in retry_conflicts():
             with attempt:
-                stored = {field.name.lower() for field in warehouse.open(table).schema().fields}
-                missing = [one for one in columns if one.name.lower() not in stored]
+                stored = {name.lower() for name in log.reread().extra_fields}
+                missing = [column for column in columns if column.name.lower() not in stored]
                 if missing:
-                    spark.sql(
-                        f"ALTER TABLE delta.`{warehouse.uri(table)}` "
-                        f"ADD COLUMNS ({build_ddl(missing)})"
-                    )
+                    spark.sql(f"ALTER TABLE delta.`{log.uri}` ADD COLUMNS ({build_ddl(missing)})")
 
 
 def optimize_partitions(

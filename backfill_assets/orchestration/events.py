@@ -19,6 +19,7 @@ from dagster import (
     MetadataValue,
 )
 
+from backfill_assets.lake.commits import Publish
 from backfill_assets.orchestration.dagster_internals import TargetMaterialization
 from backfill_assets.orchestration.readiness import PROVISIONAL
 from backfill_assets.publishing.results import PartitionResult
@@ -74,29 +75,24 @@ def build_materialization(
 
 
 def build_recovered_materialization(
-    asset_key: AssetKey,
-    partition: str,
-    *,
-    uri: str,
-    version: int,
-    rows: int,
-    checksum: str,
-    input_versions: Mapping[str, int | str],
-    code_version: str,
+    asset_key: AssetKey, publish: Publish, *, uri: str
 ) -> AssetMaterialization:
     """The event of a partition whose run died between its commit and its events."""
     return AssetMaterialization(
         asset_key=asset_key,
-        partition=partition,
+        partition=publish.key,
         metadata={
-            "dagster/partition_row_count": rows,
+            "dagster/partition_row_count": publish.rows,
             "dagster/uri": uri,
-            "delta_version": version,
-            "checksum": checksum,
-            "input_versions": json.dumps(dict(input_versions)),
+            "delta_version": publish.version,
+            "checksum": publish.checksum,
+            "input_versions": json.dumps(dict(publish.record.input_versions)),
             "recovered_at": MetadataValue.timestamp(datetime.now(tz=UTC)),
         },
-        tags={"dagster/code_version": code_version, "dagster/data_version": checksum},
+        tags={
+            "dagster/code_version": publish.record.code_version,
+            "dagster/data_version": publish.checksum,
+        },
     )
 
 
@@ -105,7 +101,7 @@ def build_evaluations(
     results: Sequence[PartitionResult],
     *,
     targets: Mapping[str, EventLogRecord],
-    noteworthy: frozenset[str] | None,
+    recovering: frozenset[str] | None,
 ) -> Iterator[AssetCheckEvaluation]:
     """An evaluation for each partition and check.
 
@@ -114,13 +110,13 @@ def build_evaluations(
         results: partitions after their audit.
         targets: latest materialization by partition key. Dagster shows only evaluations that are
             about it; a withheld partition's is about the version that stays.
-        noteworthy: None within the budget. Beyond it, the keys of partitions that get evaluations
+        recovering: None within the budget. Beyond it, the keys of partitions that get evaluations
             even where they pass (recovered ones); others get them only if they failed or warned.
     """
     for result in results:
         for check, findings in result.verdict.findings.items():
             outcome = find_outcome(findings)
-            folded = noteworthy is not None and result.key not in noteworthy
+            folded = recovering is not None and result.key not in recovering
             if not findings or (folded and outcome is Outcome.PASSED):
                 continue
             accepted = [one for one in result.verdict.accepted if one.check == check]

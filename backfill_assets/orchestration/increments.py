@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dagster import AssetKey, DagsterInstance, DagsterRunStatus, RunsFilter
 
 from backfill_assets.lake.partitions import build_partitions
-from backfill_assets.lake.table_log import read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import Watermark
 from backfill_assets.orchestration.dagster_internals import AssetGraph
@@ -71,7 +71,7 @@ def find_increments(
         return []
     blocked = find_readiness(instance, graph, asset_key, keys).blocked
     ready = [key for key in keys if key not in blocked]
-    versions = ",".join(str(read_version(warehouse, table)) for table in recipe.inputs)
+    versions = ",".join(str(read_log(warehouse, table).version) for table in recipe.inputs)
     return [Increment(first, last, versions) for first, last in find_ranges(keys, ready)]
 
 

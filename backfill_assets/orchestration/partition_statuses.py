@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dagster import AssetKey, DagsterInstance
 
-from backfill_assets.lake.table_log import count_rows, find_latest_publishes, read_commits
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import find_ranges
@@ -63,8 +63,8 @@ def read_statuses(
         partitions_def = find_partitions_def(table)
         keys = find_keys_in_range(partitions_def, first=first, last=last)
         by_key = instance.get_status_by_partition(key, keys, partitions_def) or {}
-        rows = count_rows(warehouse, table)
-        publishes = find_latest_publishes(read_commits(warehouse, table))
+        log = read_log(warehouse, table)
+        rows, publishes = log.count_rows(), log.publishes
         for one in keys:
             status = by_key.get(one)
             statuses.append(

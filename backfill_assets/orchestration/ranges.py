@@ -1,4 +1,4 @@
-"""Partition keys as inclusive ranges, the way Dagster's command line and tags take them."""
+"""Partition keys as inclusive ranges, the way Dagster takes them, and as lists for people."""
 
 import json
 import shlex
@@ -30,9 +30,15 @@ def build_command(
     asset_keys: Sequence[str], first: str, last: str, config: Mapping[str, Any]
 ) -> str:
     """The command that materializes a range, with a run's configuration if it isn't empty."""
-    told = f" --config-json {shlex.quote(json.dumps(config))}" if config else ""
+    options = f" --config-json {shlex.quote(json.dumps(config))}" if config else ""
     select = ",".join(f'key:"{key}"' for key in asset_keys)
     return (
         "dagster asset materialize -m backfill_assets.definitions "
-        f"--select '{select}' --partition-range {first}...{last}{told}"
+        f"--select '{select}' --partition-range {first}...{last}{options}"
     )
+
+
+def shorten(texts: Sequence[str], most: int) -> list[str]:
+    """The first `most` of them, and how many more there are."""
+    rest = len(texts) - most
+    return [*texts[:most], *([f"and {rest} more"] if rest > 0 else [])]

@@ -12,6 +12,7 @@ from dagster import AssetKey, DagsterInstance, PartitionMapping, PartitionsDefin
 
 from backfill_assets.orchestration.dagster_internals import AssetGraph, AssetPartitionStatus
 from backfill_assets.orchestration.materializations import find_latest_materializations
+from backfill_assets.orchestration.ranges import shorten
 
 PROVISIONAL = "provisional"
 """Metadata of a materialization: what of its upstream was not there yet, or not final."""
@@ -78,8 +79,7 @@ def find_readiness(
 
 
 def _describe(reasons: list[str]) -> str:
-    more = f" and {len(reasons) - _LISTED} more" if len(reasons) > _LISTED else ""
-    return ", ".join(reasons[:_LISTED]) + more
+    return ", ".join(shorten(reasons, _LISTED))
 
 
 def find_upstream_keys(

@@ -19,15 +19,13 @@ from dagster import (
 )
 
 from backfill_assets.contents.read_back import read_back
-from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.partitions import build_partitions
-from backfill_assets.lake.table_log import find_latest_publishes, read_commits, read_version
-from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.dagster_internals import CheckStatus
 from backfill_assets.orchestration.events import build_recovered_materialization
 from backfill_assets.orchestration.materializations import find_latest_materializations
+from backfill_assets.publishing.write_modes.restore import TakeBack
 from backfill_assets.quality.judging import Check
-from backfill_assets.tables.declarations import Table
 
 _FAILURES_LOOKED_AT = 1000
 
@@ -77,69 +75,55 @@ class LostCommits:
     unreadable: tuple[str, ...] = ()
 
 
-def record_lost_commits(
-    instance: DagsterInstance, warehouse: Warehouse, table: Table
-) -> LostCommits:
+def record_lost_commits(instance: DagsterInstance, log: TableLog) -> LostCommits:
     """Finds what dead runs published and did not record, reads it back, and records it."""
-    asset_key = AssetKey([table.layer, table.name])
-    publishes = find_latest_publishes(read_commits(warehouse, table))
-    run_ids = sorted({one.record.run_id for one in publishes.values() if one.record})
-    if not run_ids:
+    asset_key = AssetKey(log.table.key.split("/"))
+    lost = _find_unrecorded(instance, log)
+    known = _find_recorded_versions(instance, asset_key, lost)
+    lost = [key for key in lost if known.get(key, -1) < log.publishes[key].version]
+    if not lost:
         return LostCommits()
+    recorded: list[str] = []
+    unreadable: list[str] = []
+    for key, found in read_back(log, build_partitions(log.table, lost)).items():
+        publish = log.publishes[key]
+        if not found.agrees_with(publish):
+            unreadable.append(key)
+            continue
+        recorded.append(key)
+        event = build_recovered_materialization(asset_key, publish, uri=log.uri)
+        instance.report_runless_asset_event(event)
+    return LostCommits(tuple(recorded), tuple(unreadable))
+
+
+def _find_unrecorded(instance: DagsterInstance, log: TableLog) -> list[str]:
+    """Partitions published last by a run that ended without success, or that nobody knows."""
+    run_ids = sorted({publish.record.run_id for publish in log.publishes.values()})
+    if not run_ids:
+        return []
     runs = {run.run_id: run for run in instance.get_runs(RunsFilter(run_ids=run_ids))}
-    lost: list[str] = []
-    for key, commit in publishes.items():
-        record = commit.record
-        assert record is not None
-        run = runs.get(record.run_id)
+    unrecorded: list[str] = []
+    for key, publish in log.publishes.items():
+        run = runs.get(publish.record.run_id)
         # A run that ended well has recorded all it published; one that still works, will.
         if run is not None and (run.status is DagsterRunStatus.SUCCESS or not run.is_finished):
             continue
         # What a withheld publish put back, an earlier event tells of; that run had no success.
-        if record.write_mode == WriteMode.TAKE_BACK:
-            continue
-        lost.append(key)
-    known = _find_recorded_versions(instance, asset_key, lost)
-    lost = [key for key in lost if known.get(key, -1) < publishes[key].version]
-    partitions = build_partitions(table, lost)
-    seen = read_back(warehouse, table, partitions, version=read_version(warehouse, table))
-    recorded: list[str] = []
-    unreadable: list[str] = []
-    for key, there in seen.items():
-        record = publishes[key].record
-        assert record is not None
-        if (there.rows, there.checksum) != (record.rows[key], record.checksums[key]):
-            unreadable.append(key)
-            continue
-        recorded.append(key)
-        instance.report_runless_asset_event(
-            build_recovered_materialization(
-                asset_key,
-                key,
-                uri=warehouse.uri(table),
-                version=publishes[key].version,
-                rows=record.rows[key],
-                checksum=record.checksums[key],
-                input_versions=record.input_versions,
-                code_version=record.code_version,
-            )
-        )
-    return LostCommits(tuple(recorded), tuple(unreadable))
+        if publish.record.write_mode != TakeBack.name:
+            unrecorded.append(key)
+    return unrecorded
 
 
-def find_failed_before(
-    instance: DagsterInstance, warehouse: Warehouse, table: Table
-) -> frozenset[str]:
+def find_failed_before(instance: DagsterInstance, log: TableLog) -> frozenset[str]:
     """Partitions with a check that failed since they were published last, or that never were."""
     published_at = {
-        key: commit.committed_at.timestamp()
-        for key, commit in find_latest_publishes(read_commits(warehouse, table)).items()
+        key: publish.commit.committed_at.timestamp() for key, publish in log.publishes.items()
     }
     failures = (
         record
         for check in Check
         for record in instance.event_log_storage.get_asset_check_execution_history(
-            AssetCheckKey(AssetKey([table.layer, table.name]), check.value),
+            AssetCheckKey(AssetKey(log.table.key.split("/")), check.value),
             limit=_FAILURES_LOOKED_AT,
             status={CheckStatus.FAILED},
         )

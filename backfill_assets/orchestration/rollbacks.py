@@ -7,8 +7,8 @@ from dagster import AssetKey, Config, OpExecutionContext
 from pydantic import Field
 
 from backfill_assets.errors import RollbackError
-from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.downstream import find_dependent_partitions, request_backfill
 from backfill_assets.orchestration.events import (
     build_evaluations,
@@ -25,7 +25,7 @@ from backfill_assets.orchestration.recovery import (
     record_lost_commits,
 )
 from backfill_assets.orchestration.selections import find_keys_in_range
-from backfill_assets.proof.certifying import RunFacts, certify
+from backfill_assets.proof.certifying import certify
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.restoring import (
     RollbackPlan,
@@ -33,7 +33,9 @@ from backfill_assets.publishing.restoring import (
     plan_rollback,
 )
 from backfill_assets.publishing.results import PartitionResult, describe_failures
-from backfill_assets.publishing.write_options import WriteOptions
+from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.write_modes.options import WriteOptions
+from backfill_assets.publishing.write_modes.restore import Rollback
 from backfill_assets.quality.judging import Acceptance
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.tables.catalog import find_table
@@ -74,47 +76,39 @@ def roll_back(
         BackfillError: if it can't be done; nothing is written then, but for partitions that pass
             where others fail their audit.
     """
-    instance, warehouse = context.instance, lakehouse.warehouse()
-    table = find_table(config.table)
+    instance, table = context.instance, find_table(config.table)
     claim_run(instance, context.run.run_id)
     fail_dead_runs(instance)
-    record_lost_commits(instance, warehouse, table)
-    now = datetime.now(tz=UTC)
+    log = read_log(lakehouse.warehouse(), table).require()
+    record_lost_commits(instance, log)
+    run = Run(
+        run_id=context.run.run_id,
+        started_at=datetime.now(tz=UTC),
+        config=context.run.run_config,
+        options=WriteOptions(write_mode=Rollback.name),
+        acceptances=_accept_all(table) if config.force else (),
+    )
     keys = find_keys_in_range(find_partitions_def(table), first=config.first, last=config.last)
     plan = plan_rollback(
-        warehouse,
-        table,
+        log,
         build_partitions(table, keys),
         to_version=config.to_version,
         before_run=config.before_run,
         force=config.force,
-        now=now,
+        now=run.started_at,
     )
-    recipe = build_rollback_recipe(warehouse, plan)
-    options = WriteOptions(WriteMode.ROLLBACK)
+    recipe = build_rollback_recipe(plan)
     publisher = Publisher(
         spark=spark.spark_session,
-        warehouse=warehouse,
         recipe=recipe,
+        run=run,
         landing_root=lakehouse.landing_root,
-        run_id=context.run.run_id,
-        today=now.date(),
         withheld_days=lakehouse.withheld_days,
-        acceptances=_accept_all(table) if config.force else (),
-        options=options,
     )
     results = publisher.publish_as_pinned(plan.partitions, plan.pin())
-    facts = RunFacts(
-        run_id=context.run.run_id,
-        backfill_id=None,
-        run_config=context.run.run_config,
-        started_at=now,
-        code_version=recipe.code_version,
-        options=options,
-    )
-    certificate = certify(warehouse, table, results, facts)
-    _record(context, results, plan, warehouse.uri(table), recipe.code_version, certificate)
-    restored = [one.key for one in results if one.version is not None]
+    certificate = certify(log.reread(), results, run, code_version=recipe.code_version)
+    _record(context, results, plan, recipe.code_version, certificate)
+    restored = [result.key for result in results if result.version is not None]
     _refuse_withheld(plan, results)
     return "\n".join(
         [
@@ -135,7 +129,6 @@ def _record(
     context: OpExecutionContext,
     results: Sequence[PartitionResult],
     plan: RollbackPlan,
-    uri: str,
     code_version: str,
     certificate: str,
 ) -> None:
@@ -146,7 +139,7 @@ def _record(
             event = build_materialization(
                 asset_key,
                 result,
-                uri=uri,
+                uri=plan.log.uri,
                 code_version=code_version,
                 certificate=certificate,
                 restored=f"version {plan.to_version}, "
@@ -154,7 +147,7 @@ def _record(
             )
             context.log_event(event)
     targets = find_latest_materializations(context.instance, asset_key, list(plan.published_by))
-    for evaluation in build_evaluations(asset_key, results, targets=targets, noteworthy=None):
+    for evaluation in build_evaluations(asset_key, results, targets=targets, recovering=None):
         # Dagster takes it, though its signature doesn't say so.
         context.log_event(evaluation)  # pyright: ignore[reportArgumentType]
 

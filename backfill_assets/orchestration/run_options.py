@@ -5,13 +5,16 @@ configuration of its own in every way of starting it. The configuration wins.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from dagster import AssetKey, Config, DagsterRun
 from pydantic import Field
 
 from backfill_assets.errors import SettingsError
-from backfill_assets.publishing.write_options import WriteOptions, choose_options
+from backfill_assets.orchestration.dagster_internals import BACKFILL_TAG
+from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.write_modes.choosing import choose_options
 from backfill_assets.quality.judging import Acceptance, Check
 from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
@@ -20,6 +23,9 @@ TAG_PREFIX = "backfill_assets/"
 
 INCREMENTAL_TAG = "backfill_assets/incremental"
 """Tag of a run that takes a table on from its watermark."""
+
+WITHHELD_TAG = "backfill_assets/withheld"
+"""Tag of a run: the asset of which it withheld partitions."""
 
 
 class AcceptanceConfig(Config):
@@ -61,88 +67,88 @@ class PublishConfig(Config):
             SettingsError: for a check that doesn't exist or an empty reason.
         """
         acceptable = [check.value for check in (Check.COMPLETE, Check.VALID, Check.STABLE)]
-        for one in self.accept:
-            if one.check not in acceptable:
+        for accepted in self.accept:
+            if accepted.check not in acceptable:
                 raise SettingsError(
-                    f"can't accept {one.check}: name one of {', '.join(acceptable)}"
+                    f"can't accept {accepted.check}: name one of {', '.join(acceptable)}"
                 )
-            if not one.reason.strip():
-                raise SettingsError(f"accepting {one.check} needs a reason")
+            if not accepted.reason.strip():
+                raise SettingsError(f"accepting {accepted.check} needs a reason")
         return tuple(
-            Acceptance(one.check, one.reason, tuple(one.partitions) or None) for one in self.accept
+            Acceptance(accepted.check, accepted.reason, tuple(accepted.partitions) or None)
+            for accepted in self.accept
         )
 
 
-def read_write_options(
-    table: Table, config: PublishConfig, tags: Mapping[str, str]
-) -> WriteOptions:
-    """How a run writes a table.
+def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: datetime) -> Run:
+    """The one description of a run's work on a table.
+
+    Args:
+        table: the table.
+        config: the run's, for the table's asset.
+        run: the Dagster run; its tags count where the configuration says nothing.
+        now: when the step begins, UTC.
 
     Raises:
         SettingsError: if the table can't honour it.
         FilterError: if the filter is unreadable.
     """
-    told = _read_told(config, tags)
-    return choose_options(
-        table,
-        write_mode=told.get("write_mode"),
-        delete_missing=told.get("delete_missing", False),
-        row_filter=told.get("filter", ""),
-        batch=told.get("batch", ""),
+    wishes = _read_wishes(config, run.tags)
+    saves_watermark = wishes.pop("save_watermark", INCREMENTAL_TAG in run.tags)
+    return Run(
+        run_id=run.run_id,
+        started_at=now,
+        backfill_id=run.tags.get(BACKFILL_TAG),
+        config=run.run_config,
+        options=choose_options(table, row_filter=wishes.pop("filter", None), **wishes),
+        acceptances=config.read_acceptances(),
+        saves_watermark=saves_watermark,
     )
 
 
-def saves_watermark(config: PublishConfig, tags: Mapping[str, str]) -> bool:
-    """Whether the run moves the production watermark: an incremental one, or one that is told."""
-    return _read_told(config, tags).get("save_watermark", INCREMENTAL_TAG in tags)
-
-
-def check_whole_run(run: DagsterRun) -> None:
+def check_whole_run(run: DagsterRun, *, now: datetime) -> None:
     """Checks the options of all assets of a run, before the first of them does anything.
 
     Raises:
         BackfillError: as soon as one of the tables can't honour its options.
     """
     for key in sorted(run.asset_selection or ()):
-        config = PublishConfig(**read_asset_config(run, key))
-        read_write_options(find_table(key.to_user_string()), config, run.tags)
-        saves_watermark(config, run.tags)
-        config.read_acceptances()
-
-
-def read_asset_config(run: DagsterRun, key: AssetKey) -> dict[str, Any]:
-    """The part of a run's configuration that is for one asset."""
-    run_config: Mapping[str, Any] = run.run_config
-    return dict(run_config.get("ops", {}).get(name_op(key), {}).get("config", {}))
+        build_run(find_table(key.to_user_string()), _read_asset_config(run, key), run, now=now)
 
 
 def build_asset_config(run: DagsterRun, keys: Sequence[AssetKey]) -> dict[str, Any]:
-    """A configuration for some assets of a run that tells them what it told them.
+    """A configuration for assets of a run that asks of them what the run asked.
 
     Also by tags, which a command line can't give. Acceptances stay out: a person gave them for
     what that run found.
     """
-    told = {key: _read_told(PublishConfig(**read_asset_config(run, key)), run.tags) for key in keys}
-    ops = {name_op(key): {"config": config} for key, config in told.items() if config}
+    wishes = {key: _read_wishes(_read_asset_config(run, key), run.tags) for key in keys}
+    ops = {_name_op(key): {"config": config} for key, config in wishes.items() if config}
     return {"ops": ops} if ops else {}
 
 
-def name_op(key: AssetKey) -> str:
+def _read_asset_config(run: DagsterRun, key: AssetKey) -> PublishConfig:
+    run_config: Mapping[str, Any] = run.run_config
+    return PublishConfig(**run_config.get("ops", {}).get(_name_op(key), {}).get("config", {}))
+
+
+def _name_op(key: AssetKey) -> str:
     """What Dagster calls the asset's step."""
     return "__".join(key.path)
 
 
-def _read_told(config: PublishConfig, tags: Mapping[str, str]) -> dict[str, Any]:
-    """What a run was told of how to write, by the names of the configuration; nothing else."""
-    texts = {name: tags.get(TAG_PREFIX + name) for name in ("write_mode", "filter", "batch")}
-    flags = {name: _read_flag(tags, name) for name in ("delete_missing", "save_watermark")}
-    names = (*texts, *flags)
-    configured = {name: getattr(config, name) for name in names}
-    by_tags = {**texts, **flags}
-    chosen = {
-        name: by_tags[name] if configured[name] is None else configured[name] for name in names
-    }
-    return {name: value for name, value in chosen.items() if value is not None}
+def _read_wishes(config: PublishConfig, tags: Mapping[str, str]) -> dict[str, Any]:
+    """What a run asks for, by the names of the configuration; nothing else."""
+    wishes: dict[str, Any] = {}
+    for name, field in PublishConfig.model_fields.items():
+        value = getattr(config, name)
+        if value is None and field.annotation == bool | None:
+            value = _read_flag(tags, name)
+        elif value is None:
+            value = tags.get(TAG_PREFIX + name)
+        if value is not None and name != "accept":
+            wishes[name] = value
+    return wishes
 
 
 def _read_flag(tags: Mapping[str, str], name: str) -> bool | None:

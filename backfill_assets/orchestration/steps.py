@@ -1,43 +1,40 @@
 """One step of a run: one table, all partitions of the run's range, chunk by chunk."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
 
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermark_writer import move_watermark
-from backfill_assets.orchestration.continuation import find_continuation
-from backfill_assets.orchestration.dagster_internals import BACKFILL_TAG
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
-from backfill_assets.orchestration.ranges import build_command
-from backfill_assets.orchestration.readiness import find_readiness
+from backfill_assets.orchestration.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.recovery import (
     claim_run,
     fail_dead_runs,
     find_failed_before,
     record_lost_commits,
 )
-from backfill_assets.orchestration.run_options import build_asset_config
+from backfill_assets.orchestration.step_messages import describe_chunk, describe_lost_commits
 from backfill_assets.proof.certificates import locate_certificate
-from backfill_assets.proof.certifying import RunFacts, certify
-from backfill_assets.publishing.inputs import measure_input_bytes, pin_inputs, split_chunks
+from backfill_assets.proof.certifying import certify
+from backfill_assets.publishing.inputs import (
+    PinnedInputs,
+    measure_input_bytes,
+    pin_inputs,
+    split_chunks,
+)
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.publishing.results import PartitionResult, describe_failures, withhold
-from backfill_assets.publishing.write_options import WriteOptions
-from backfill_assets.quality.judging import Acceptance, Check
+from backfill_assets.publishing.results import PartitionResult, withhold
+from backfill_assets.publishing.runs import Run
+from backfill_assets.quality.judging import Check
 from backfill_assets.resources import LakehouseResource, SparkResource
-
-WITHHELD_TAG = "backfill_assets/withheld"
-"""Tag of a run: the asset of which it withheld partitions."""
-
-_LISTED = 50
 
 
 @dataclass
@@ -49,7 +46,8 @@ class StepResult:
     @property
     def withheld(self) -> list[PartitionResult]:
         """The partitions that were not published, ascending."""
-        return sorted((one for one in self.results if one.version is None), key=_key)
+        withheld = (result for result in self.results if result.version is None)
+        return sorted(withheld, key=lambda result: result.key)
 
 
 @dataclass(frozen=True)
@@ -59,24 +57,18 @@ class Step:
     Attributes:
         context: of the asset.
         recipe: how the table is made.
+        run: the run, and what it was told.
         spark: gives the session, once it is needed.
         lakehouse: landing zone, tables, bounds.
-        acceptances: of the run.
-        options: how it writes.
-        saves_watermark: whether it moves the production watermark.
-        now: when the step began, UTC.
     """
 
     context: AssetExecutionContext
     recipe: Recipe
+    run: Run
     spark: SparkResource
     lakehouse: LakehouseResource
-    acceptances: tuple[Acceptance, ...]
-    options: WriteOptions
-    saves_watermark: bool
-    now: datetime
 
-    def run(self, outcome: StepResult) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
+    def publish(self, outcome: StepResult) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         """Publishes what is good, chunk by chunk, and yields the events of each.
 
         However it ends, a certificate says what was done.
@@ -84,95 +76,123 @@ class Step:
         Raises:
             BackfillError: if nothing can be done at all, or not all.
         """
+        partitions = self._find_partitions()
+        warehouse = self.lakehouse.warehouse()
+        target = read_log(warehouse, self.recipe.table)
+        inputs = {table.key: read_log(warehouse, table) for table in self.recipe.inputs}
         try:
-            yield from self._publish(outcome)
+            self._recover(target, inputs)
+            yield from self._publish(partitions, target, inputs, outcome)
         finally:
             if outcome.results:
-                self._certify(outcome)
+                certify(
+                    target.reread(),
+                    outcome.results,
+                    self.run,
+                    code_version=self.recipe.code_version,
+                )
 
     def _publish(
-        self, outcome: StepResult
+        self,
+        partitions: Sequence[Partition],
+        target: TableLog,
+        inputs: Mapping[str, TableLog],
+        outcome: StepResult,
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
-        context, warehouse, table = self.context, self.lakehouse.warehouse(), self.recipe.table
-        partitions = self._find_partitions()
-        self._recover()
-        keys = [one.key for one in partitions]
+        context = self.context
         graph = context.job_def.asset_layer.asset_graph
+        keys = [partition.key for partition in partitions]
         readiness = find_readiness(context.instance, graph, context.asset_key, keys)
-        failed_before = find_failed_before(context.instance, warehouse, table)
+        recovering = self._find_recovering(len(partitions), target)
         blocked = [
             withhold(key, "upstream_is_published", why) for key, why in readiness.blocked.items()
         ]
         outcome.results += blocked
-        noteworthy = self._fold_passes(len(partitions), failed_before)
-        yield from self._build_evaluations(blocked, noteworthy)
-        ready = [one for one in partitions if one.key not in readiness.blocked]
+        yield from self._build_evaluations(blocked, recovering)
+        ready = [partition for partition in partitions if partition.key not in readiness.blocked]
         if not ready:
             return
         pinned = pin_inputs(
-            warehouse,
+            target,
+            inputs,
             self.recipe,
             landing_root=self.lakehouse.landing_root,
             partitions=ready,
         )
+        provisional = _find_provisional(readiness, pinned)
         publisher = Publisher(
             spark=self.spark.spark_session,
-            warehouse=warehouse,
             recipe=self.recipe,
+            run=self.run,
             landing_root=self.lakehouse.landing_root,
-            run_id=context.run.run_id,
-            today=self.now.date(),
             withheld_days=self.lakehouse.withheld_days,
-            acceptances=self.acceptances,
-            options=self.options,
         )
-        provisional = {
-            **readiness.provisional,
-            **(pinned.listing.unfinished if pinned.listing else {}),
-        }
-        certificate = self._locate_certificate()
         for chunk in split_chunks(
             ready,
-            measure_input_bytes(warehouse, self.recipe, pinned, ready),
+            measure_input_bytes(pinned, ready),
             max_partitions=self.lakehouse.chunk_partitions,
             max_bytes=self.lakehouse.chunk_bytes,
         ):
             results = publisher.publish_chunk(chunk, pinned)
             outcome.results += results
-            self._log(results)
-            for result in results:
-                if result.version is not None:
-                    yield build_materialization(
-                        context.asset_key,
-                        result,
-                        uri=warehouse.uri(table),
-                        code_version=self.recipe.code_version,
-                        certificate=certificate,
-                        provisional=provisional.get(result.key),
-                    )
-            yield from self._build_evaluations(results, noteworthy)
-            if self.saves_watermark:
-                final = {one.key for one in results if one.version is not None} - set(provisional)
+            messages = describe_chunk(self.recipe.table, results)
+            context.log.info(messages.published)
+            for warning in messages.warnings:
+                context.log.warning(warning)
+            yield from self._build_materializations(results, target, provisional)
+            yield from self._build_evaluations(results, recovering)
+            if self.run.saves_watermark:
+                final = {result.key for result in results if result.version is not None}
+                final -= set(provisional)
                 self._move_watermark([one for one in chunk if one.key in final])
 
-    def describe_withheld(self, outcome: StepResult) -> str:
-        """One message: each withheld partition with its reasons, and how to go on."""
-        withheld = outcome.withheld
-        self.context.instance.add_run_tags(
-            self.context.run.run_id, {WITHHELD_TAG: self.context.asset_key.to_user_string()}
-        )
-        lines = [f"{one.key}: {describe_failures(one.verdict)}" for one in withheld[:_LISTED]]
-        if len(withheld) > _LISTED:
-            lines.append(f"and {len(withheld) - _LISTED} more")
-        published = len(outcome.results) - len(withheld)
-        message = (
-            f"{self.recipe.table.key}: withheld {len(withheld)} of {len(outcome.results)} "
-            f"partitions (the other {published} are published):\n  " + "\n  ".join(lines)
-        )
-        commands = self._build_commands_to_go_on()
-        if commands:
-            message += "\nTo go on with what does not depend on them:\n  " + "\n  ".join(commands)
-        return message
+    def _find_partitions(self) -> tuple[Partition, ...]:
+        keys = self.context.partition_keys
+        if not keys:
+            first, last = self.context.partition_key_range
+            raise PartitionRangeError(
+                f"no partition lies in {first}...{last}: a range is FIRST...LAST, ascending; "
+                "nothing was written"
+            )
+        return build_partitions(self.recipe.table, keys)
+
+    def _recover(self, target: TableLog, inputs: Mapping[str, TableLog]) -> None:
+        instance = self.context.instance
+        claim_run(instance, self.run.run_id)
+        for run_id in fail_dead_runs(instance):
+            self.context.log.warning(f"run {run_id} was dead and is marked failed")
+        for log in (*inputs.values(), target):
+            for warning in describe_lost_commits(log.table, record_lost_commits(instance, log)):
+                self.context.log.warning(warning)
+
+    def _find_recovering(self, partitions: int, target: TableLog) -> frozenset[str] | None:
+        """Partitions whose passes are told, as they failed before; None if those of all are."""
+        evaluations = partitions * len(Check) * len(self.context.run.asset_selection or [None])
+        if evaluations <= self.lakehouse.check_events:
+            return None
+        return find_failed_before(self.context.instance, target)
+
+    def _build_materializations(
+        self, results: Sequence[PartitionResult], target: TableLog, provisional: Mapping[str, str]
+    ) -> Iterator[AssetMaterialization]:
+        certificate = locate_certificate(target, self.run)
+        for result in results:
+            if result.version is not None:
+                yield build_materialization(
+                    self.context.asset_key,
+                    result,
+                    uri=target.uri,
+                    code_version=self.recipe.code_version,
+                    certificate=certificate,
+                    provisional=provisional.get(result.key),
+                )
+
+    def _build_evaluations(
+        self, results: Sequence[PartitionResult], recovering: frozenset[str] | None
+    ) -> Iterator[AssetCheckEvaluation]:
+        asset_key, keys = self.context.asset_key, [result.key for result in results]
+        targets = find_latest_materializations(self.context.instance, asset_key, keys)
+        return build_evaluations(asset_key, results, targets=targets, recovering=recovering)
 
     def _move_watermark(self, done: Sequence[Partition]) -> None:
         table = self.recipe.table
@@ -185,112 +205,14 @@ class Step:
             table,
             done,
             first=first,
-            run_id=self.context.run.run_id,
-            now=self.now,
+            run_id=self.run.run_id,
+            now=self.run.started_at,
         )
         if moved:
             self.context.log.info(f"{table.key}: the watermark is at {moved.next_key}")
 
-    def _certify(self, outcome: StepResult) -> None:
-        run = self.context.run
-        facts = RunFacts(
-            run_id=run.run_id,
-            backfill_id=run.tags.get(BACKFILL_TAG),
-            run_config=run.run_config,
-            started_at=self.now,
-            code_version=self.recipe.code_version,
-            options=self.options,
-        )
-        certify(self.lakehouse.warehouse(), self.recipe.table, outcome.results, facts)
 
-    def _locate_certificate(self) -> str:
-        run = self.context.run
-        return locate_certificate(
-            self.lakehouse.warehouse(),
-            self.recipe.table,
-            run_id=run.run_id,
-            backfill_id=run.tags.get(BACKFILL_TAG),
-        )
-
-    def _find_partitions(self) -> tuple[Partition, ...]:
-        keys = self.context.partition_keys
-        if not keys:
-            first, last = self.context.partition_key_range
-            raise PartitionRangeError(
-                f"no partition lies in {first}...{last}: a range is FIRST...LAST, ascending; "
-                "nothing was written"
-            )
-        return build_partitions(self.recipe.table, keys)
-
-    def _recover(self) -> None:
-        instance, warehouse = self.context.instance, self.lakehouse.warehouse()
-        claim_run(instance, self.context.run.run_id)
-        for run_id in fail_dead_runs(instance):
-            self.context.log.warning(f"run {run_id} was dead and is marked failed")
-        for table in (*self.recipe.inputs, self.recipe.table):
-            lost = record_lost_commits(instance, warehouse, table)
-            if lost.recorded:
-                self.context.log.warning(
-                    f"{table.key}: recorded {len(lost.recorded)} partitions that a dead run had "
-                    f"published ({lost.recorded[0]} … {lost.recorded[-1]})"
-                )
-            if lost.unreadable:
-                self.context.log.warning(
-                    f"{table.key}: a dead run published {', '.join(lost.unreadable)}, which can't "
-                    "be read as it was audited: run these partitions again"
-                )
-
-    def _fold_passes(self, partitions: int, failed_before: frozenset[str]) -> frozenset[str] | None:
-        """None if all partitions may have their own evaluations; else those that still may."""
-        checks = len(Check)
-        in_run = partitions * checks * len(self.context.run.asset_selection or [None])
-        return None if in_run <= self.lakehouse.check_events else failed_before
-
-    def _build_evaluations(
-        self, results: Sequence[PartitionResult], noteworthy: frozenset[str] | None
-    ) -> Iterator[AssetCheckEvaluation]:
-        instance, asset_key = self.context.instance, self.context.asset_key
-        targets = find_latest_materializations(instance, asset_key, [one.key for one in results])
-        return build_evaluations(asset_key, results, targets=targets, noteworthy=noteworthy)
-
-    def _log(self, results: Sequence[PartitionResult]) -> None:
-        published = [one for one in results if one.version is not None and not one.repeated_batch]
-        repeated = [one.key for one in results if one.repeated_batch]
-        rows = sum(one.measures.rows for one in published)
-        versions = sorted({str(one.version) for one in published})
-        self.context.log.info(
-            f"{self.recipe.table.key}: published {len(published)} of {len(results)} partitions "
-            f"({results[0].key}...{results[-1].key}, {rows:,} rows)"
-            + (f" as version {', '.join(versions)}" if versions else "")
-        )
-        if repeated:
-            self.context.log.warning(
-                f"{self.recipe.table.key}: {repeated[0]} … {repeated[-1]} ({len(repeated)} "
-                "partitions) hold this batch already: nothing was written there"
-            )
-        emptied = [one.key for one in published if one.verdict.emptied]
-        if emptied:
-            more = f" and {len(emptied) - _LISTED} more" if len(emptied) > _LISTED else ""
-            self.context.log.warning(
-                f"{self.recipe.table.key}: {', '.join(emptied[:_LISTED])}{more}: the source has no "
-                "records; published empty"
-            )
-
-    def _build_commands_to_go_on(self) -> list[str]:
-        """Commands for the run's assets that come next, where their upstream is published."""
-        context = self.context
-        found = find_continuation(
-            context.instance,
-            context.job_def.asset_layer.asset_graph,
-            context.asset_key,
-            context.run.asset_selection or context.selected_asset_keys,
-            first=context.partition_keys[0],
-            last=context.partition_keys[-1],
-        )
-        assets = [key.to_user_string() for key in found.assets]
-        config = build_asset_config(context.run, found.assets)
-        return [build_command(assets, first, last, config) for first, last in found.ranges]
-
-
-def _key(result: PartitionResult) -> str:
-    return result.key
+def _find_provisional(readiness: Readiness, pinned: PinnedInputs) -> dict[str, str]:
+    """By partition key, what of its input is not there yet, or not final."""
+    unfinished = pinned.listing.unfinished if pinned.listing else {}
+    return {**readiness.provisional, **unfinished}

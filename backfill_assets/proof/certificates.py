@@ -5,17 +5,18 @@ One JSON document and one Markdown page a run and table, at
 line, so that any reader of JSON lines can query all of them.
 """
 
-import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyarrow import fs
+from pydantic import TypeAdapter
 
 from backfill_assets.lake.filesystems import open_filesystem
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.tables.declarations import Table
+from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.uris import join_uri
 
 
@@ -57,20 +58,15 @@ class CertifiedCommit:
     predicate: str
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """What a run did to a table.
+@dataclass(frozen=True, kw_only=True)
+class Certificate(WriteOptions):
+    """What a run did to a table, and how it was told to.
 
     Attributes:
         run_id: the Dagster run.
         backfill_id: the backfill that it was part of; None if none.
         asset_key: `layer/name`.
         table_uri: where the table is.
-        write_mode: how the rows came about.
-        compared_partitions: others in the same folders, whose contents were compared.
-        row_filter: which computed rows a merge took; empty means all.
-        delete_missing: whether a merge deleted rows that were not computed.
-        batch: name of the batch that was appended; empty if it has none.
         code_version: what they were computed by.
         run_config: of the run.
         input_versions: what they were computed from.
@@ -85,13 +81,13 @@ class Certificate:
         untouched_partitions: partitions outside at the last commit; folders, where these hold
             several.
         untouched_files: their data files.
+        compared_partitions: others in the same folders, whose contents were compared.
     """
 
     run_id: str
     backfill_id: str | None
     asset_key: str
     table_uri: str
-    write_mode: str
     code_version: str
     run_config: Mapping[str, Any]
     input_versions: Mapping[str, int | str]
@@ -105,9 +101,6 @@ class Certificate:
     untouched_partitions: int = 0
     untouched_files: int = 0
     compared_partitions: int = 0
-    row_filter: str = ""
-    delete_missing: bool = False
-    batch: str = ""
 
     @property
     def published(self) -> list[str]:
@@ -116,23 +109,22 @@ class Certificate:
 
     def to_json(self) -> str:
         """One line."""
-        return json.dumps(dataclasses.asdict(self), separators=(",", ":"), sort_keys=True)
+        return _CERTIFICATES.dump_json(self).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "Certificate":
         """The inverse of `to_json`."""
-        fields = json.loads(text)
-        commits = tuple(CertifiedCommit(**one) for one in fields.pop("commits"))
-        partitions = tuple(CertifiedPartition(**one) for one in fields.pop("partitions"))
-        return cls(**fields, commits=commits, partitions=partitions)
+        return _CERTIFICATES.validate_json(text)
 
 
-def locate_certificate(
-    warehouse: Warehouse, table: Table, *, run_id: str, backfill_id: str | None
-) -> str:
+_CERTIFICATES = TypeAdapter(Certificate)
+
+
+def locate_certificate(log: TableLog, run: Run) -> str:
     """Its place without the suffix, known before it is written."""
-    name = table.key.replace("/", ".")
-    return join_uri(warehouse.root, "certificates", backfill_id or run_id, run_id, name)
+    name = log.table.key.replace("/", ".")
+    owner = run.backfill_id or run.run_id
+    return join_uri(log.warehouse.root, "certificates", owner, run.run_id, name)
 
 
 def write_certificate(place: str, certificate: Certificate, *, page: str) -> None:
@@ -154,7 +146,7 @@ def find_certificates(warehouse: Warehouse, wanted: str) -> list[Certificate]:
     found: list[Certificate] = []
     for info in everything:
         owners = info.path[len(root) + 1 :].split("/")[:-1]
-        if info.path.endswith(".json") and any(one.startswith(wanted) for one in owners):
+        if info.path.endswith(".json") and any(owner.startswith(wanted) for owner in owners):
             with filesystem.open_input_file(info.path) as document:
                 found.append(Certificate.from_json(document.read().decode()))
-    return sorted(found, key=lambda one: (one.started_at, one.asset_key))
+    return sorted(found, key=lambda certificate: (certificate.started_at, certificate.asset_key))

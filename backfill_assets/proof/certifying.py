@@ -1,12 +1,11 @@
 """Writes down what a run did to a table, once it has done it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
 
-from backfill_assets.lake.table_log import Commit, read_commits
-from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.commits import CommitRecord
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import (
     Certificate,
     CertifiedCommit,
@@ -17,88 +16,74 @@ from backfill_assets.proof.certificates import (
 from backfill_assets.proof.pages import render_certificate
 from backfill_assets.proof.untouched import prove_untouched
 from backfill_assets.publishing.results import PartitionResult, describe_failures
-from backfill_assets.publishing.write_options import OVERWRITE, WriteOptions
+from backfill_assets.publishing.runs import Run
 from backfill_assets.rules.verdicts import find_outcome
-from backfill_assets.tables.declarations import Table
-
-
-@dataclass(frozen=True)
-class RunFacts:
-    """What the run itself knows.
-
-    Attributes:
-        run_id: the Dagster run.
-        backfill_id: the backfill that it is part of; None if none.
-        run_config: its configuration, as JSON values.
-        started_at: of the step, UTC.
-        code_version: what the partitions were computed by.
-        options: how it wrote.
-    """
-
-    run_id: str
-    backfill_id: str | None
-    run_config: Mapping[str, Any]
-    started_at: datetime
-    code_version: str
-    options: WriteOptions = OVERWRITE
 
 
 def certify(
-    warehouse: Warehouse, table: Table, results: Sequence[PartitionResult], facts: RunFacts
+    log: TableLog, results: Sequence[PartitionResult], run: Run, *, code_version: str
 ) -> str:
     """Builds and writes the certificate of a run's results; ascending or not.
+
+    Args:
+        log: of the table, read after the run's last commit.
+        results: of all partitions that were asked for.
+        run: the run.
+        code_version: what the partitions were computed by.
 
     Returns:
         Where it is, without suffix.
     """
-    ascending = sorted(results, key=lambda one: one.key)
-    commits = read_commits(warehouse, table)
-    own = [one for one in reversed(commits) if one.record and one.record.run_id == facts.run_id]
-    keys = [one.key for one in ascending]
-    proof = prove_untouched(warehouse, table, keys, versions=[one.version for one in own])
+    ascending = sorted(results, key=lambda result: result.key)
+    own = [
+        (commit, commit.record)
+        for commit in reversed(log.commits)
+        if commit.record and commit.record.run_id == run.run_id
+    ]
+    keys = [result.key for result in ascending]
+    proof = prove_untouched(log, keys, versions=[commit.version for commit, _ in own])
     certificate = Certificate(
-        run_id=facts.run_id,
-        backfill_id=facts.backfill_id,
-        asset_key=table.key,
-        table_uri=warehouse.uri(table),
-        write_mode=facts.options.mode,
-        row_filter=facts.options.row_filter,
-        delete_missing=facts.options.delete_missing,
-        batch=facts.options.batch,
-        code_version=facts.code_version,
-        run_config=facts.run_config,
-        input_versions={k: v for one in ascending for k, v in one.input_versions.items()},
+        **asdict(run.options),
+        run_id=run.run_id,
+        backfill_id=run.backfill_id,
+        asset_key=log.table.key,
+        table_uri=log.uri,
+        code_version=code_version,
+        run_config=run.config,
+        input_versions={k: v for result in ascending for k, v in result.input_versions.items()},
         partition_start=keys[0],
         partition_end=keys[-1],
-        started_at=facts.started_at.isoformat(timespec="seconds"),
-        seconds=round((datetime.now(tz=UTC) - facts.started_at).total_seconds(), 3),
+        started_at=run.started_at.isoformat(timespec="seconds"),
+        seconds=round((datetime.now(tz=UTC) - run.started_at).total_seconds(), 3),
         commits=[
             CertifiedCommit(
-                one.version,
-                one.committed_at.isoformat(timespec="milliseconds"),
-                one.record.predicate if one.record else "",
+                commit.version,
+                commit.committed_at.isoformat(timespec="milliseconds"),
+                record.predicate,
             )
-            for one in own
+            for commit, record in own
         ],
         partitions=[
-            _certify_partition(one, _find_before(commits, one, facts.run_id)) for one in ascending
+            _certify_partition(result, _find_before(log, result, run.run_id))
+            for result in ascending
         ],
         touched_outside=proof.outside,
         untouched_partitions=proof.partitions,
         untouched_files=proof.files,
         compared_partitions=proof.compared,
     )
-    place = locate_certificate(warehouse, table, run_id=facts.run_id, backfill_id=facts.backfill_id)
+    place = locate_certificate(log, run)
     write_certificate(place, certificate, page=render_certificate(certificate))
     return place
 
 
-def _find_before(commits: Sequence[Commit], result: PartitionResult, run_id: str) -> Commit | None:
-    """The newest commit of another run that published the partition before this run did."""
-    for one in commits:
-        earlier = result.version is None or one.version < result.version
-        if earlier and one.record and one.record.run_id != run_id and result.key in one.record.rows:
-            return one
+def _find_before(log: TableLog, result: PartitionResult, run_id: str) -> CommitRecord | None:
+    """Of the newest commit of another run that published the partition before this run did."""
+    for commit in log.commits:
+        earlier = result.version is None or commit.version < result.version
+        record = commit.record
+        if earlier and record and record.run_id != run_id and result.key in record.rows:
+            return record
     return None
 
 
@@ -108,16 +93,15 @@ def _find_status(result: PartitionResult) -> str:
     return "already appended" if result.repeated_batch else "published"
 
 
-def _certify_partition(result: PartitionResult, before: Commit | None) -> CertifiedPartition:
-    record = before.record if before else None
+def _certify_partition(result: PartitionResult, before: CommitRecord | None) -> CertifiedPartition:
     return CertifiedPartition(
         partition=result.key,
         status=_find_status(result),
         version=result.version,
         rows=result.measures.rows,
         checksum=result.measures.checksum,
-        rows_before=record.rows[result.key] if record else None,
-        checksum_before=record.checksums[result.key] if record else None,
+        rows_before=before.rows[result.key] if before else None,
+        checksum_before=before.checksums[result.key] if before else None,
         checks={
             check.value: find_outcome(findings).value
             for check, findings in result.verdict.findings.items()

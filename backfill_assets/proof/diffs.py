@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from backfill_assets.contents.partition_contents import read_contents
 from backfill_assets.errors import TableError
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import find_version_before, read_commits, read_version
-from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.row_comparison import PartitionDiff, build_diffs
 from backfill_assets.proof.untouched import UntouchedProof, prove_untouched
-from backfill_assets.tables.declarations import Table
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,7 @@ class TableDiff:
 
 
 def diff_table(
-    warehouse: Warehouse,
-    table: Table,
+    log: TableLog,
     partitions: Sequence[Partition],
     *,
     before: str,
@@ -43,35 +40,32 @@ def diff_table(
     """Compares rows without Spark, key by key.
 
     Args:
-        warehouse: where the table is.
-        table: the table.
+        log: of the table, which must exist.
         partitions: which to compare.
         before: a version, or a run: the version before its first commit to the partitions.
         after: a later version; the newest if left out.
 
     Raises:
-        TableError: if the table or one of the versions doesn't exist, or they are reversed.
+        TableError: if one of the versions doesn't exist, or they are reversed.
         HistoryError: if the run published none of the partitions.
     """
-    newest = read_version(warehouse, table)
-    keys = {one.key for one in partitions}
+    table, newest = log.table, log.version
+    keys = {partition.key for partition in partitions}
     if before.isdigit() and int(before) <= newest:
         older = int(before)
     else:
-        _, older = find_version_before(table, read_commits(warehouse, table), keys, before)
+        _, older = log.find_version_before(keys, before)
     newer = newest if after is None else after
     if not 0 <= older < newer <= newest:
         raise TableError(
             f"{table.key}: no versions {older} and {newer} to compare: "
             f"give two of 0 to {newest}, the older one as --before"
         )
-    contents = [
-        read_contents(warehouse, table, partitions, version=version) for version in (older, newer)
-    ]
+    contents = [read_contents(log.as_of(version), partitions) for version in (older, newer)]
     return TableDiff(
         table=table.key,
         before=older,
         after=newer,
         partitions=build_diffs(table, *contents),
-        untouched=prove_untouched(warehouse, table, keys, versions=range(older + 1, newer + 1)),
+        untouched=prove_untouched(log, keys, versions=range(older + 1, newer + 1)),
     )

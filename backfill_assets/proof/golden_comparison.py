@@ -6,12 +6,10 @@ from pathlib import Path
 
 from backfill_assets.contents.partition_contents import read_contents
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import read_version
-from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.example_keys import ExampleKey, find_example_keys
 from backfill_assets.proof.golden_rows import read_golden
 from backfill_assets.proof.row_comparison import RowChanges, compare_contents
-from backfill_assets.tables.declarations import Table
 
 
 @dataclass(frozen=True)
@@ -39,28 +37,22 @@ class GoldenReport:
 
 
 def compare_with_golden(
-    warehouse: Warehouse,
-    table: Table,
-    partitions: Sequence[Partition],
-    path: Path,
-    *,
-    keys: Sequence[str],
+    log: TableLog, partitions: Sequence[Partition], path: Path, *, keys: Sequence[str]
 ) -> GoldenReport:
     """Reads both without Spark.
 
+    Args:
+        log: of the table, which must exist.
+        partitions: which to compare.
+        path: of the golden.
+        keys: columns that identify a row.
+
     Raises:
         GoldenError: if the golden can't be read or compared.
-        TableError: if the table doesn't exist.
     """
+    table = log.table
     golden = read_golden(path, table, partitions, keys=keys)
-    contents = read_contents(
-        warehouse,
-        table,
-        partitions,
-        version=read_version(warehouse, table),
-        columns=golden.compared,
-        keys=keys,
-    )
+    contents = read_contents(log, partitions, columns=golden.compared, keys=keys)
     changes = compare_contents(golden, contents)
     mismatches = sum(one.removed + one.added + one.changed for one in changes.values())
     return GoldenReport(

@@ -8,14 +8,13 @@ from pyspark.sql import SparkSession
 from backfill_assets.contents.partition_contents import read_contents
 from backfill_assets.contents.read_back import ReadBack, read_back
 from backfill_assets.errors import LandingError
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
-from backfill_assets.lake.table_log import find_latest_publishes, read_commits, read_version
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.window import Window
 from backfill_assets.proof.row_comparison import count_duplicates
-from backfill_assets.publishing.combining import combine_rows
-from backfill_assets.publishing.evolution import find_extra_fields
+from backfill_assets.publishing.audit import compute_rows
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
     find_never_landed,
@@ -24,7 +23,7 @@ from backfill_assets.publishing.inputs import (
     split_chunks,
 )
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.publishing.write_options import OVERWRITE
+from backfill_assets.publishing.write_modes.options import OVERWRITE
 from backfill_assets.quality.findings import count_accounted
 from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
 from backfill_assets.tables.rules import Reconciled
@@ -90,9 +89,13 @@ class Reconciler:
             TableError: if an input table doesn't exist.
         """
         pinned = pin_inputs(
-            self.warehouse, recipe, landing_root=self.landing_root, partitions=partitions
+            read_log(self.warehouse, recipe.table),
+            {table.key: read_log(self.warehouse, table) for table in recipe.inputs},
+            recipe,
+            landing_root=self.landing_root,
+            partitions=partitions,
         )
-        sizes = measure_input_bytes(self.warehouse, recipe, pinned, partitions)
+        sizes = measure_input_bytes(pinned, partitions)
         for chunk in split_chunks(
             partitions, sizes, max_partitions=self.chunk_partitions, max_bytes=self.chunk_bytes
         ):
@@ -102,19 +105,18 @@ class Reconciler:
         self, recipe: Recipe, partitions: tuple[Partition, ...], pinned: PinnedInputs
     ) -> Iterator[ReconciledPartition]:
         table = recipe.table
-        window = Window(
+        window = InputWindow(
             spark=self.spark,
-            warehouse=self.warehouse,
-            table=table,
+            target=pinned.target,
             partitions=partitions,
-            versions=pinned.versions,
+            inputs=pinned.inputs,
             listing=pinned.listing,
-            extra_fields=find_extra_fields(self.warehouse, table),
+            extra_fields=pinned.target.extra_fields,
         )
         measures = _measure(recipe, window)
         source_records = recipe.count_source(window) if recipe.count_source else {}
-        published = self._read_published(recipe, partitions)
-        never_landed = find_never_landed(self.warehouse, recipe, pinned)
+        published = _read_published(pinned.target, partitions)
+        never_landed = find_never_landed(pinned)
         for key, measured in measures.items():
             there, duplicates = published.get(key, (None, 0))
             mismatch = _find_mismatch(recipe, measured, source_records.get(key), there)
@@ -134,27 +136,26 @@ class Reconciler:
                 mismatch=mismatch,
             )
 
-    def _read_published(
-        self, recipe: Recipe, partitions: Sequence[Partition]
-    ) -> dict[str, tuple[ReadBack, int]]:
-        """What is there and its duplicates, by key; absent where nothing was ever published."""
-        table = recipe.table
-        publishes = find_latest_publishes(read_commits(self.warehouse, table))
-        some = [one for one in partitions if one.key in publishes]
-        if not some:
-            return {}
-        version = read_version(self.warehouse, table)
-        seen = read_back(self.warehouse, table, some, version=version)
-        if not table.natural_key:
-            return {key: (there, 0) for key, there in seen.items()}
-        contents = read_contents(self.warehouse, table, some, version=version)
-        duplicates = dict(zip(seen, count_duplicates(contents).tolist(), strict=True))
-        return {key: (there, duplicates[key]) for key, there in seen.items()}
+
+def _read_published(
+    log: TableLog, partitions: Sequence[Partition]
+) -> dict[str, tuple[ReadBack, int]]:
+    """What is there and its duplicates, by key; absent where nothing was ever published."""
+    published = [partition for partition in partitions if partition.key in log.publishes]
+    if not published:
+        return {}
+    contents = read_back(log, published)
+    if not log.table.natural_key:
+        return {key: (found, 0) for key, found in contents.items()}
+    duplicates = count_duplicates(read_contents(log, published)).tolist()
+    return {
+        key: (found, count)
+        for (key, found), count in zip(contents.items(), duplicates, strict=True)
+    }
 
 
-def _measure(recipe: Recipe, window: Window) -> dict[str, PartitionMeasures]:
-    rows = combine_rows(recipe.compute(window), window, OVERWRITE, base_version=-1)
-    frame = recipe.place_rows(rows).persist()
+def _measure(recipe: Recipe, window: InputWindow) -> dict[str, PartitionMeasures]:
+    frame = compute_rows(recipe, window, OVERWRITE).persist()
     try:
         return measure_partitions(frame, recipe.table, window.partitions)
     except SPARK_ERRORS as error:
@@ -182,6 +183,6 @@ def _find_mismatch(
                 return f"{accounted} of {source_records} source records are accounted for"
     if there.rows != measured.rows:
         return f"{there.rows} rows are published, {measured.rows} follow from the source"
-    if there.checksum != measured.checksum:
+    if not there.agrees_with(measured):
         return "the rows differ from those that follow from the source"
     return ""

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from backfill_assets.lake.table_log import Commit, read_commits
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.tables.declarations import Table
+from backfill_assets.lake.commits import Commit
+from backfill_assets.lake.table_log import TableLog
 
 
 @dataclass(frozen=True)
@@ -38,13 +37,13 @@ class Change:
 
 
 def list_changes(
-    warehouse: Warehouse, table: Table, *, first: str | None = None, last: str | None = None
+    log: TableLog, *, first: str | None = None, last: str | None = None
 ) -> list[Change]:
     """The commits that replaced a partition from `first` to `last`, newest first.
 
     Without a range, and of other programs, all commits.
     """
-    changes = (_describe(one, first, last) for one in read_commits(warehouse, table))
+    changes = (_describe(one, first, last) for one in log.commits)
     return [one for one in changes if one is not None]
 
 

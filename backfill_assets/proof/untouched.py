@@ -3,7 +3,6 @@
 Rows are read only where a folder holds more than one partition: of its other partitions.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,16 +10,14 @@ from deltalake.exceptions import DeltaError
 
 from backfill_assets.contents.read_back import UNREADABLE, read_back
 from backfill_assets.errors import TableError
-from backfill_assets.lake.filesystems import open_filesystem
+from backfill_assets.lake.commit_files import read_actions
 from backfill_assets.lake.partitions import (
     build_partitions,
     find_folder,
     find_partitions_in_folder,
 )
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import list_files
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.tables.declarations import Table
+from backfill_assets.lake.table_log import TableLog
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class UntouchedProof:
 
 
 def prove_untouched(
-    warehouse: Warehouse, table: Table, keys: Iterable[str], *, versions: Iterable[int]
+    log: TableLog, keys: Iterable[str], *, versions: Iterable[int]
 ) -> UntouchedProof:
     """Looks at every file that the commits added or removed.
 
@@ -60,14 +57,14 @@ def prove_untouched(
     back before and after it.
 
     Args:
-        warehouse: where the table is.
-        table: the table.
+        log: of the table.
         keys: the partitions that were to change.
         versions: the commits.
 
     Raises:
         TableError: if the log no longer has one of the commits, or a file that it takes is gone.
     """
+    table = log.table
     partitions = build_partitions(table, keys)
     folders = {find_folder(table, one) for one in partitions}
     neighbours = [
@@ -79,14 +76,14 @@ def prove_untouched(
     ascending = tuple(sorted(versions))
     outside: dict[str, list[int]] = {}
     for version in ascending:
-        touched = _find_touched(warehouse, table, version)
+        touched = _find_touched(log, version)
         near = [one for one in neighbours if find_folder(table, one) in touched]
-        changed = _find_changed(warehouse, table, near, version) if near else set()
+        changed = _find_changed(log, near, version) if near else set()
         for name in sorted(changed | (touched - folders)):
             outside.setdefault(name, []).append(version)
     if not ascending:
         return UntouchedProof(())
-    files = list_files(warehouse, table, "path", version=ascending[-1])
+    files = log.as_of(ascending[-1]).list_files("path")
     others = [folder for folder, _ in files if folder not in folders]
     return UntouchedProof(
         ascending,
@@ -97,42 +94,38 @@ def prove_untouched(
     )
 
 
-def _find_changed(
-    warehouse: Warehouse, table: Table, partitions: list[Partition], version: int
-) -> set[str]:
+def _find_changed(log: TableLog, partitions: list[Partition], version: int) -> set[str]:
     """Keys of partitions whose rows or checksum differ from those of the version before."""
     if version == 0:
         return set()
     try:
         before, after = (
-            read_back(warehouse, table, partitions, version=one) for one in (version - 1, version)
+            read_back(log.as_of(number), partitions) for number in (version - 1, version)
         )
     except DeltaError as error:
         raise TableError(
-            f"{table.key}: version {version} can't be compared with the one before ({error})"
+            f"{log.table.key}: version {version} can't be compared with the one before ({error})"
         ) from error
     if UNREADABLE in (*before.values(), *after.values()):
         raise TableError(
-            f"{table.key}: files of version {version}, or of the one before, are gone, so it can't "
-            "be told whether partitions in the same folders changed"
+            f"{log.table.key}: files of version {version}, or of the one before, are gone, so it "
+            "can't be told whether partitions in the same folders changed"
         )
     return {key for key, there in after.items() if there != before[key]}
 
 
-def _find_touched(warehouse: Warehouse, table: Table, version: int) -> set[str]:
+def _find_touched(log: TableLog, version: int) -> set[str]:
     """Folders of which the commit added or removed data."""
-    filesystem, base = open_filesystem(warehouse.uri(table))
     try:
-        with filesystem.open_input_file(f"{base}/_delta_log/{version:020}.json") as commit:
-            lines = commit.read().splitlines()
+        actions = read_actions(log.uri, version)
     except FileNotFoundError:
         raise TableError(
-            f"{table.key}: the log no longer has version {version}, so nothing can be proven of it"
+            f"{log.table.key}: the log no longer has version {version}, so nothing can be proven "
+            "of it"
         ) from None
-    actions = (json.loads(line) for line in lines if line)
     return {
-        str(action["partitionValues"][table.folder_column])
-        for entry in actions
-        for action in (entry.get("add") or entry.get("remove"),)
-        if action and action.get("dataChange", True)
+        str(file["partitionValues"][log.table.folder_column])
+        for action in actions
+        for file in (action.get("add") or action.get("remove"),)
+        if file and file.get("dataChange", True)
     }

@@ -9,11 +9,9 @@ from deltalake.exceptions import DeltaError
 from backfill_assets.contents.read_back import read_back
 from backfill_assets.errors import BackfillError
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import find_latest_publishes, find_missing_files, read_commits
-from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import Certificate
 from backfill_assets.proof.untouched import prove_untouched
-from backfill_assets.tables.declarations import Table
 
 
 @dataclass(frozen=True)
@@ -32,27 +30,24 @@ class VerifiedLine:
 
 
 def verify_certificate(
-    warehouse: Warehouse, table: Table, certificate: Certificate, partitions: tuple[Partition, ...]
+    log: TableLog, certificate: Certificate, partitions: tuple[Partition, ...]
 ) -> list[VerifiedLine]:
     """Reads the certified versions again, without Spark.
 
     Args:
-        warehouse: where the table is.
-        table: the certificate's table.
+        log: of the certificate's table.
         certificate: what is to be verified.
         partitions: its published partitions.
     """
     return [
-        *_verify_commits(warehouse, table, certificate),
-        *_verify_contents(warehouse, table, certificate, partitions),
-        *_verify_untouched(warehouse, table, certificate),
+        *_verify_commits(log, certificate),
+        *_verify_contents(log, certificate, partitions),
+        *_verify_untouched(log, certificate),
     ]
 
 
-def _verify_commits(
-    warehouse: Warehouse, table: Table, certificate: Certificate
-) -> Iterator[VerifiedLine]:
-    commits = {one.version: one for one in read_commits(warehouse, table)}
+def _verify_commits(log: TableLog, certificate: Certificate) -> Iterator[VerifiedLine]:
+    commits = {commit.version: commit for commit in log.commits}
     for one in certificate.commits:
         statement = f"version {one.version} was committed by this run"
         commit = commits.get(one.version)
@@ -72,9 +67,8 @@ def _verify_commits(
 
 
 def _verify_contents(
-    warehouse: Warehouse, table: Table, certificate: Certificate, partitions: tuple[Partition, ...]
+    log: TableLog, certificate: Certificate, partitions: tuple[Partition, ...]
 ) -> Iterator[VerifiedLine]:
-    latest = find_latest_publishes(read_commits(warehouse, table))
     certified = {one.partition: one for one in certificate.partitions}
     by_version: dict[int, list[Partition]] = defaultdict(list)
     for partition in partitions:
@@ -83,9 +77,9 @@ def _verify_contents(
         by_version[version].append(partition)
     for version, some in sorted(by_version.items()):
         try:
-            gone = _find_gone(warehouse, table, some, version)
-            left = [one for one in some if one.key not in gone]
-            seen = read_back(warehouse, table, left, version=version)
+            then = log.as_of(version)
+            gone = _find_gone(then, some)
+            seen = read_back(then, [one for one in some if one.key not in gone])
         except DeltaError as error:  # the log no longer has the version
             gone, seen = {one.key: str(error) for one in some}, {}
         for partition in some:
@@ -93,43 +87,35 @@ def _verify_contents(
             statement = f"{one.partition} holds {one.rows} rows with checksum {one.checksum}"
             there = seen.get(one.partition)
             if there is None:
-                current = one.partition in latest and latest[one.partition].version == version
+                newest = log.publishes.get(one.partition)
+                current = newest is not None and newest.version == version
                 holds = False if current else None
                 yield VerifiedLine(statement, holds, gone[one.partition])
                 continue
-            holds = (there.rows, there.checksum) == (one.rows, one.checksum)
+            holds = there.agrees_with(one)
             found = "" if holds else f"{there.rows} rows with checksum {there.checksum}"
-            newest = latest.get(one.partition)
+            newest = log.publishes.get(one.partition)
             if holds and newest is not None and newest.version > version:
-                record = newest.record
-                assert record is not None
-                found = f"at version {version}; run {record.run_id} has replaced it since"
+                replaced_by = newest.record.run_id
+                found = f"at version {version}; run {replaced_by} has replaced it since"
             yield VerifiedLine(statement, holds, found)
 
 
-def _find_gone(
-    warehouse: Warehouse, table: Table, partitions: list[Partition], version: int
-) -> dict[str, str]:
+def _find_gone(log: TableLog, partitions: list[Partition]) -> dict[str, str]:
     """By partition key, which of its files are no longer there."""
-    if not find_missing_files(warehouse, table, partitions, version=version):
+    if not log.find_missing_files(partitions):
         return {}
-    files = {
-        one.key: find_missing_files(warehouse, table, [one], version=version) for one in partitions
-    }
+    files = {partition.key: log.find_missing_files([partition]) for partition in partitions}
     return {key: f"{', '.join(missing)} is gone" for key, missing in files.items() if missing}
 
 
-def _verify_untouched(
-    warehouse: Warehouse, table: Table, certificate: Certificate
-) -> Iterator[VerifiedLine]:
+def _verify_untouched(log: TableLog, certificate: Certificate) -> Iterator[VerifiedLine]:
     if not certificate.commits:
         return
     statement = "no partition outside the range was changed"
     meant = [one.partition for one in certificate.partitions]
     try:
-        proof = prove_untouched(
-            warehouse, table, meant, versions=[one.version for one in certificate.commits]
-        )
+        proof = prove_untouched(log, meant, versions=[one.version for one in certificate.commits])
     except BackfillError as error:
         yield VerifiedLine(statement, None, str(error))
         return

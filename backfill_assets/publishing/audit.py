@@ -1,21 +1,23 @@
 """Computes the partitions of a window once, measures them in one pass, and judges each."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
-from backfill_assets.lake.commits import WriteMode
+from backfill_assets.lake.commits import Publish
+from backfill_assets.lake.evolution import build_field_columns, find_new_fields
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
-from backfill_assets.lake.table_log import Commit, find_latest_publishes
-from backfill_assets.lake.window import Window
-from backfill_assets.publishing.combining import combine_rows
-from backfill_assets.publishing.evolution import add_fields, find_new_fields
+from backfill_assets.lake.writer import add_columns
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.publishing.write_options import WriteOptions
-from backfill_assets.quality.judging import Acceptance, Verdict, judge_partitions
+from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.write_modes.choosing import find_write_mode
+from backfill_assets.publishing.write_modes.mode import mark_left_out
+from backfill_assets.publishing.write_modes.options import WriteOptions
+from backfill_assets.quality.judging import Verdict, judge_partitions
 from backfill_assets.quality.measures import PartitionMeasures, keep_rows, measure_partitions
 from backfill_assets.rules.profiles import PartitionProfile
 
@@ -32,7 +34,7 @@ class Audit:
         broken_files: files that can't be decompressed, by name, with their partition.
     """
 
-    window: Window
+    window: InputWindow
     frame: DataFrame
     measures: Mapping[str, PartitionMeasures]
     verdicts: Mapping[str, Verdict]
@@ -46,13 +48,7 @@ class Audit:
 
 @contextmanager
 def audit_window(
-    recipe: Recipe,
-    window: Window,
-    *,
-    options: WriteOptions,
-    base_version: int,
-    commits: Sequence[Commit],
-    acceptances: Sequence[Acceptance],
+    recipe: Recipe, window: InputWindow, run: Run, published: Mapping[str, Publish]
 ) -> Iterator[Audit]:
     """Audits a window; the frame stays persisted for as long as the context is open.
 
@@ -61,12 +57,10 @@ def audit_window(
     Args:
         recipe: how the table is made.
         window: what to compute.
-        options: how what is computed gets together with what is published.
-        base_version: the table's version when the inputs were pinned; -1 if it had none.
-        commits: of the table when the inputs were pinned, newest first; they hold the baseline.
-        acceptances: of the run.
+        run: says how what is computed gets together with what is published.
+        published: the last publish of each partition, by key: what the window's are compared with.
     """
-    frame = _persist(recipe, window, options, base_version)
+    frame = _persist(recipe, window, run.options)
     broken_files: tuple[tuple[Partition, str], ...] = ()
     try:
         try:
@@ -76,19 +70,15 @@ def audit_window(
             if not broken_files:
                 raise
             frame.unpersist()
-            frame = _persist(recipe, window, options, base_version)
+            frame = _persist(recipe, window, run.options)
             measures = measure_partitions(frame, recipe.table, window.partitions)
-        source_records = recipe.count_source(window) if recipe.count_source else {}
-        # What a rollback is to undo is nothing to compare with.
-        own = measures if options.mode is WriteMode.ROLLBACK else ()
-        published = _read_profiles(commits, without=own)
-        verdicts = _judge(recipe, window, measures, source_records, published, acceptances)
+        verdicts = _judge(recipe, window, measures, run, published)
         new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
         if new_fields:
-            add_fields(window, new_fields)
+            add_columns(window.spark, window.target, build_field_columns(new_fields))
             window = replace(window, extra_fields=(*window.extra_fields, *new_fields))
             frame.unpersist()
-            frame = _persist(recipe, window, options, base_version)
+            frame = _persist(recipe, window, run.options)
             # The verdicts stand: all that changed is that the new fields are kept.
             measures = measure_partitions(frame, recipe.table, window.partitions)
         yield Audit(window, frame, measures, verdicts, broken_files)
@@ -96,15 +86,26 @@ def audit_window(
         frame.unpersist()
 
 
-def _persist(recipe: Recipe, window: Window, options: WriteOptions, base_version: int) -> DataFrame:
+def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:
+    """The contents that the window's partitions are to have, and audit columns; not computed yet.
+
+    Args:
+        recipe: how the table is made.
+        window: its partitions and pinned inputs.
+        options: of the run.
+    """
+    computed = mark_left_out(recipe.compute(window), window, options)
+    return recipe.place_rows(find_write_mode(options).combine(computed, window, options))
+
+
+def _persist(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:
     # Persisted, so that what is published is what was measured.
-    rows = combine_rows(recipe.compute(window), window, options, base_version=base_version)
-    return recipe.place_rows(rows).persist()
+    return compute_rows(recipe, window, options).persist()
 
 
 def _split_off_broken_files(
-    window: Window, error: str
-) -> tuple[Window, tuple[tuple[Partition, str], ...]]:
+    window: InputWindow, error: str
+) -> tuple[InputWindow, tuple[tuple[Partition, str], ...]]:
     """The window without the partitions that have a broken file, and those files by name."""
     if window.listing is None:
         return window, ()
@@ -114,42 +115,38 @@ def _split_off_broken_files(
     return replace(window, partitions=left, listing=window.listing.restrict(left)), broken
 
 
-def _read_profiles(
-    commits: Sequence[Commit], *, without: Collection[str]
-) -> dict[str, PartitionProfile]:
-    return {
-        key: PartitionProfile.from_json(commit.record.profiles[key])
-        for key, commit in find_latest_publishes(commits).items()
-        if commit.record and key in commit.record.profiles and key not in without
-    }
-
-
 def _judge(
     recipe: Recipe,
-    window: Window,
+    window: InputWindow,
     measures: Mapping[str, PartitionMeasures],
-    source_records: Mapping[str, int],
-    published: Mapping[str, PartitionProfile],
-    acceptances: Sequence[Acceptance],
+    run: Run,
+    published: Mapping[str, Publish],
 ) -> dict[str, Verdict]:
+    # What a rollback is to undo is nothing to compare with.
+    undone = measures if find_write_mode(run.options).restores else ()
+    profiles = {
+        key: PartitionProfile.from_json(publish.record.profiles[key])
+        for key, publish in published.items()
+        if key in publish.record.profiles and key not in undone
+    }
     grain = recipe.table.grain
     return judge_partitions(
         recipe.table,
         measures,
-        source_records=source_records,
-        published=published,
+        source_records=recipe.count_source(window) if recipe.count_source else {},
+        published=profiles,
         peer_groups={
-            key: grain.find_peer_group(grain.find_start(key)) for key in (*measures, *published)
+            key: grain.find_peer_group(grain.find_start(key)) for key in (*measures, *profiles)
         },
         source_fields=recipe.source_fields,
         evolved_fields=window.extra_fields,
-        acceptances=acceptances,
+        acceptances=run.acceptances,
     )
 
 
 def _find_fields_to_add(
     recipe: Recipe,
-    window: Window,
+    window: InputWindow,
     measures: Mapping[str, PartitionMeasures],
     verdicts: Mapping[str, Verdict],
 ) -> list[str]:

@@ -8,14 +8,7 @@ from backfill_assets.lake.landing import Listing
 from backfill_assets.lake.parquet_landing import ParquetFolders
 from backfill_assets.lake.partitions import find_folder
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import (
-    count_rows,
-    find_latest_publishes,
-    read_commits,
-    read_version,
-    sum_folder_bytes,
-)
-from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.tables.grains import Buckets
 from backfill_assets.tables.landings import JsonLanding, ParquetLanding
@@ -26,24 +19,22 @@ class PinnedInputs:
     """The inputs as they were when the step began.
 
     Attributes:
-        base_version: the target's version, read before the inputs were: whatever another run
-            commits later may be from newer inputs than these. -1 if the table doesn't exist.
-        versions: Delta version by the key of the input table.
+        target: log of the table itself, read before the inputs were: whatever another run commits
+            later may be from newer inputs than these.
+        inputs: logs of the input tables, by table key.
         listing: files of the landing zone, for a table that reads it.
     """
 
-    base_version: int
-    versions: Mapping[str, int]
+    target: TableLog
+    inputs: Mapping[str, TableLog]
     listing: Listing | None = None
 
     def describe(self) -> dict[str, int | str]:
         """What goes into commits and events: versions, and a fingerprint of the landing files."""
-        if self.listing is None:
-            return dict(self.versions)
-        return {
-            **self.versions,
-            f"landing/{self.listing.dataset}": self.listing.fingerprint(),
-        }
+        versions: dict[str, int | str] = {key: log.version for key, log in self.inputs.items()}
+        if self.listing is not None:
+            versions[f"landing/{self.listing.dataset}"] = self.listing.fingerprint()
+        return versions
 
     def restrict(self, partitions: Sequence[Partition]) -> "PinnedInputs":
         """The same, with only the landing files of `partitions`."""
@@ -53,22 +44,29 @@ class PinnedInputs:
 
 
 def pin_inputs(
-    warehouse: Warehouse,
+    target: TableLog,
+    inputs: Mapping[str, TableLog],
     recipe: Recipe,
     *,
     landing_root: str,
     partitions: Sequence[Partition],
 ) -> PinnedInputs:
-    """Fixes the versions and files that a step will read.
+    """Fixes the versions and files that a step will read, as they are now.
+
+    Args:
+        target: an earlier reading of the table's log.
+        inputs: earlier readings of the logs of the input tables, by table key.
+        recipe: how the table is made.
+        landing_root: root of the landing zone.
+        partitions: what is to be computed.
 
     Raises:
         TableError: if an input table doesn't exist.
+        LandingError: if the landing zone can't be listed.
     """
-    exists = warehouse.exists(recipe.table)
-    base_version = read_version(warehouse, recipe.table) if exists else -1
     return PinnedInputs(
-        base_version=base_version,
-        versions={table.key: read_version(warehouse, table) for table in recipe.inputs},
+        target=target.reread(),
+        inputs={key: log.reread().require() for key, log in inputs.items()},
         listing=list_landing(recipe, landing_root, partitions),
     )
 
@@ -94,16 +92,15 @@ def list_landing(
             return None
 
 
-def find_never_landed(warehouse: Warehouse, recipe: Recipe, pinned: PinnedInputs) -> set[str]:
+def find_never_landed(pinned: PinnedInputs) -> set[str]:
     """Keys of partitions without files, now or ever: they have not come, or the path is wrong.
 
     One that was consumed before and has no files now is another thing: its data was taken back.
     """
     if pinned.listing is None or not pinned.listing.missing:
         return set()
-    consumed = set(count_rows(warehouse, recipe.table))
-    consumed.update(find_latest_publishes(read_commits(warehouse, recipe.table)))
-    return {one.key for one in pinned.listing.missing} - consumed
+    consumed = {*pinned.target.count_rows(), *pinned.target.publishes}
+    return {partition.key for partition in pinned.listing.missing} - consumed
 
 
 def split_chunks(
@@ -134,14 +131,12 @@ def split_chunks(
     return [tuple(chunk) for chunk in chunks]
 
 
-def measure_input_bytes(
-    warehouse: Warehouse, recipe: Recipe, pinned: PinnedInputs, partitions: Sequence[Partition]
-) -> dict[str, int]:
+def measure_input_bytes(pinned: PinnedInputs, partitions: Sequence[Partition]) -> dict[str, int]:
     """Bytes of input by partition key: what landed, and the input tables' folders of that name."""
     sizes = dict(pinned.listing.measure_bytes()) if pinned.listing else {}
-    for table in recipe.inputs:
-        folders = sum_folder_bytes(warehouse, table, version=pinned.versions[table.key])
-        for one in partitions:
-            size = folders.get(find_folder(recipe.table, one), 0)
-            sizes[one.key] = sizes.get(one.key, 0) + size
+    for log in pinned.inputs.values():
+        folders = log.sum_folder_bytes()
+        for partition in partitions:
+            size = folders.get(find_folder(pinned.target.table, partition), 0)
+            sizes[partition.key] = sizes.get(partition.key, 0) + size
     return sizes

@@ -1,38 +1,29 @@
 """Publishes a chunk of partitions: the good ones in one commit, the bad ones kept aside."""
 
-import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from backfill_assets.contents.read_back import read_back
 from backfill_assets.errors import TableError
-from backfill_assets.lake.batches import build_transaction
-from backfill_assets.lake.commits import WriteMode
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
-from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import find_latest_publishes, read_commits
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import (
     PartitionsChangedError,
-    Provenance,
-    PublishedContent,
+    build_record,
     create_table,
     overwrite_partitions,
 )
-from backfill_assets.publishing.appending import find_repeated, name_batches
 from backfill_assets.publishing.audit import Audit, audit_window
-from backfill_assets.publishing.evolution import extend_table, find_extra_fields
 from backfill_assets.publishing.inputs import PinnedInputs, find_never_landed, pin_inputs
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, withhold
+from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.verifying import verify_publish
 from backfill_assets.publishing.withholding import keep_rejected_records, keep_withheld_rows
-from backfill_assets.publishing.write_options import OVERWRITE, WriteOptions
-from backfill_assets.quality.judging import Acceptance, Check, Finding, Outcome
-from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
+from backfill_assets.publishing.write_modes.append_once import build_transaction
+from backfill_assets.publishing.write_modes.choosing import find_write_mode
 
 _ROUNDS = 5
 
@@ -43,25 +34,17 @@ class Publisher:
 
     Attributes:
         spark: the session.
-        warehouse: the Delta tables.
         recipe: how the table is made.
+        run: the run, and what it was told.
         landing_root: root of the landing zone.
-        run_id: the run.
-        today: the UTC day of the run.
         withheld_days: for how many days withheld rows are kept.
-        acceptances: failed checks that a person lets pass.
-        options: how what is computed gets together with what is published.
     """
 
     spark: SparkSession
-    warehouse: Warehouse
     recipe: Recipe
+    run: Run
     landing_root: str
-    run_id: str
-    today: dt.date
     withheld_days: int
-    acceptances: tuple[Acceptance, ...] = ()
-    options: WriteOptions = OVERWRITE
 
     def publish_chunk(
         self, partitions: Sequence[Partition], pinned: PinnedInputs
@@ -76,27 +59,32 @@ class Publisher:
             pinned: the inputs, as they were when the step began.
 
         Returns:
-            One result for each of `partitions`, ascending.
+            A result for each of `partitions`, ascending.
 
         Raises:
             LandingError: if landing files changed while they were read; nothing was published then.
             TableError: if other runs keep changing the partitions.
         """
-        create_table(self.spark, self.warehouse, self.recipe.table)
+        table = self.recipe.table
+        create_table(self.spark, pinned.target.warehouse, table)
         results: dict[str, PartitionResult] = {}
         pending = tuple(partitions)
         changed: set[str] = set()
         for _ in range(_ROUNDS):
             found, changed = self._publish_once(pending, pinned.restrict(pending))
-            results.update({one.key: one for one in found})
+            results.update({result.key: result for result in found})
             if not changed:
                 return [results[partition.key] for partition in partitions]
-            pending = tuple(one for one in pending if one.key in changed)
+            pending = tuple(partition for partition in pending if partition.key in changed)
             pinned = pin_inputs(
-                self.warehouse, self.recipe, landing_root=self.landing_root, partitions=pending
+                pinned.target,
+                pinned.inputs,
+                self.recipe,
+                landing_root=self.landing_root,
+                partitions=pending,
             )
         raise TableError(
-            f"{self.recipe.table.key}: other runs keep changing {', '.join(sorted(changed))}: "
+            f"{table.key}: other runs keep changing {', '.join(sorted(changed))}: "
             "let them end, then run these partitions again"
         )
 
@@ -114,196 +102,111 @@ class Publisher:
                 f"{self.recipe.table.key}: another run has just changed "
                 f"{', '.join(sorted(changed))}: look again at what is to be done"
             )
-        return sorted(results, key=lambda one: one.key)
+        return sorted(results, key=lambda result: result.key)
 
     def _publish_once(
         self, partitions: tuple[Partition, ...], pinned: PinnedInputs
     ) -> tuple[list[PartitionResult], set[str]]:
         """One round: the results, and the keys that another run changed meanwhile."""
-        table = self.recipe.table
-        never_landed = find_never_landed(self.warehouse, self.recipe, pinned)
+        never_landed = find_never_landed(pinned)
         results = [
             withhold(key, "landing_files_exist", "nothing has ever landed")
             for key in sorted(never_landed)
         ]
-        landed = tuple(one for one in partitions if one.key not in never_landed)
-        if self.options.mode is WriteMode.APPEND_ONCE:
-            repeated = find_repeated(self.warehouse, table, landed, pinned, self.options)
-            written = {one.key for one in repeated}
-            landed = tuple(one for one in landed if one.key not in written)
-            results += repeated
-        if not landed:
+        landed = [partition for partition in partitions if partition.key not in never_landed]
+        mode = find_write_mode(self.run.options)
+        results += mode.find_repeated(landed, pinned, self.run.options)
+        decided = {result.key for result in results}
+        pending = tuple(partition for partition in partitions if partition.key not in decided)
+        if not pending:
             return results, set()
-        window = Window(
+        current = pinned.target.reread()
+        window = InputWindow(
             spark=self.spark,
-            warehouse=self.warehouse,
-            table=table,
-            partitions=landed,
-            versions=pinned.versions,
-            listing=pinned.restrict(landed).listing,
-            extra_fields=find_extra_fields(self.warehouse, table),
+            target=pinned.target,
+            partitions=pending,
+            inputs=pinned.inputs,
+            listing=pinned.restrict(pending).listing,
+            extra_fields=current.extra_fields,
         )
-        commits = read_commits(self.warehouse, table)
-        with audit_window(
-            self.recipe,
-            window,
-            options=self.options,
-            base_version=pinned.base_version,
-            commits=commits,
-            acceptances=self.acceptances,
-        ) as audit:
+        with audit_window(self.recipe, window, self.run, current.publishes) as audit:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()
             found = [
                 PartitionResult(audit.verdicts[key], measures, input_versions=pinned.describe())
                 for key, measures in audit.measures.items()
             ]
-            for partition, name in audit.broken_files:
-                results.append(
-                    withhold(partition.key, "files_are_readable", f"{name} can't be read")
-                )
-            bad = [one for one in found if one.verdict.withheld]
-            if self.options.mode is not WriteMode.ROLLBACK:
-                self._keep_aside(audit, window, found, bad)
-            good = [one for one in found if not one.verdict.withheld]
+            results += [
+                withhold(partition.key, "files_are_readable", f"{name} can't be read")
+                for partition, name in audit.broken_files
+            ]
+            withheld = [result for result in found if result.verdict.withheld]
+            if not mode.restores:
+                self._keep_aside(audit, window, found, withheld)
+            good = [result for result in found if not result.verdict.withheld]
             published, changed = self._publish_good(audit, good, pinned)
-        return results + bad + published, changed
+        return results + withheld + published, changed
 
     def _keep_aside(
         self,
         audit: Audit,
-        window: Window,
+        window: InputWindow,
         found: list[PartitionResult],
-        bad: list[PartitionResult],
+        withheld: list[PartitionResult],
     ) -> None:
-        keep_rejected_records(
-            audit.frame,
-            window,
-            found,
-            audit.broken_files,
-            run_id=self.run_id,
-            today=self.today,
-        )
+        keep_rejected_records(audit.frame, window, found, audit.broken_files, self.run)
         keep_withheld_rows(
-            audit.rows,
-            audit.window,
-            bad,
-            run_id=self.run_id,
-            today=self.today,
-            retention_days=self.withheld_days,
+            audit.rows, audit.window, withheld, self.run, retention_days=self.withheld_days
         )
 
     def _publish_good(
         self, audit: Audit, good: list[PartitionResult], pinned: PinnedInputs
     ) -> tuple[list[PartitionResult], set[str]]:
         changed: set[str] = set()
-        while left := [one for one in good if one.key not in changed]:
+        while unchanged := [result for result in good if result.key not in changed]:
             try:
-                version = self._commit(audit, left, pinned)
+                version = self._commit(audit, unchanged, pinned)
             except PartitionsChangedError as error:
                 changed |= error.keys
             else:
-                published = [replace(one, version=version) for one in left]
-                return self._verify(audit.window, published), changed
+                published = [replace(result, version=version) for result in unchanged]
+                return verify_publish(audit.window, self.recipe, self.run, published), changed
         return [], changed
 
     def _commit(self, audit: Audit, good: list[PartitionResult], pinned: PinnedInputs) -> int:
-        keys = {one.key for one in good}
+        keys = {result.key for result in good}
         partitions = [one for one in audit.window.partitions if one.key in keys]
         rows = audit.rows
         if len(partitions) < len(audit.measures):
-            slices = (one.slice for one in partitions)
+            slices = (partition.slice for partition in partitions)
             rows = rows.where(build_table_predicate(self.recipe.table, slices))
-        content = _describe_content({one.key: one.measures for one in good}, good)
-        transaction = None
-        if self.options.mode is WriteMode.APPEND_ONCE:
-            batches = name_batches(partitions, pinned, self.options)
-            content = replace(content, batches=batches)
-            commits = read_commits(self.warehouse, self.recipe.table)
-            transaction = build_transaction(
-                self.recipe.table, batches, find_latest_publishes(commits)
-            )
-        return overwrite_partitions(
-            rows,
-            warehouse=self.warehouse,
-            table=extend_table(self.recipe.table, audit.window.extra_fields),
-            partitions=partitions,
-            content=replace(content, row_filter=self.options.row_filter),
-            provenance=self._provenance(pinned),
-            base_version=pinned.base_version,
-            write_mode=self.options.mode,
-            transaction=transaction,
+        options = self.run.options
+        batches = find_write_mode(options).name_batches(partitions, pinned, options)
+        record = build_record(
+            self.recipe.table,
+            partitions,
+            run_id=self.run.run_id,
+            code_version=self.recipe.code_version,
+            input_versions=pinned.describe(),
+            write_mode=options.write_mode,
+            rows={result.key: result.measures.rows for result in good},
+            checksums={result.key: result.measures.checksum for result in good},
+            profiles={result.key: result.measures.profile().to_json() for result in good},
+            accepted=[
+                {"partition": result.key, "check": accepted.check, "reason": accepted.reason}
+                for result in good
+                for accepted in result.verdict.accepted
+            ],
+            row_filter=options.row_filter,
+            batches=batches,
         )
-
-    def _provenance(self, pinned: PinnedInputs) -> Provenance:
-        return Provenance(self.run_id, self.recipe.code_version, pinned.describe())
-
-    def _verify(self, window: Window, published: list[PartitionResult]) -> list[PartitionResult]:
-        """Reads back what was published, without Spark; what isn't as audited is taken back."""
-        version = published[0].version
-        assert version is not None
-        by_key = {one.key: one for one in window.partitions}
-        partitions = [by_key[one.key] for one in published]
-        seen = read_back(self.warehouse, self.recipe.table, partitions, version=version)
-        verified: list[PartitionResult] = []
-        unreadable: list[Partition] = []
-        for one in published:
-            there, audited = seen[one.key], one.measures
-            same = (there.rows, there.checksum) == (audited.rows, audited.checksum)
-            finding = Finding(
-                "content_is_as_audited",
-                float(there.rows),
-                f"{audited.rows} rows with checksum {audited.checksum}, found {there.checksum}",
-                Outcome.PASSED if same else Outcome.FAILED,
-            )
-            verdict = replace(
-                one.verdict, findings={**one.verdict.findings, Check.READABLE: (finding,)}
-            )
-            verified.append(replace(one, verdict=verdict, version=version if same else None))
-            if not same:
-                unreadable.append(by_key[one.key])
-        if unreadable:
-            self._restore(window, unreadable, version=version)
-        return verified
-
-    def _restore(self, window: Window, partitions: list[Partition], *, version: int) -> None:
-        """Puts back what the partitions held before `version`, where no other run replaced them."""
-        table = extend_table(self.recipe.table, window.extra_fields)
-        left = partitions
-        while left:
-            predicate = build_table_predicate(table, (one.slice for one in left))
-            rows = read_table(self.spark, self.warehouse, table, version=version - 1)
-            rows = rows.where(predicate)
-            measures = measure_partitions(rows, self.recipe.table, left)
-            try:
-                overwrite_partitions(
-                    rows,
-                    warehouse=self.warehouse,
-                    table=table,
-                    partitions=left,
-                    content=_describe_content(measures, ()),
-                    provenance=Provenance(
-                        self.run_id, self.recipe.code_version, {table.key: version - 1}
-                    ),
-                    base_version=version,
-                    write_mode=WriteMode.TAKE_BACK,
-                )
-            except PartitionsChangedError as error:
-                left = [one for one in left if one.key not in error.keys]
-            else:
-                return
-
-
-def _describe_content(
-    measures: dict[str, PartitionMeasures], results: Sequence[PartitionResult]
-) -> PublishedContent:
-    return PublishedContent(
-        rows={key: one.rows for key, one in measures.items()},
-        checksums={key: one.checksum for key, one in measures.items()},
-        profiles={key: one.profile().to_json() for key, one in measures.items()},
-        accepted=[
-            {"partition": one.key, "check": accepted.check, "reason": accepted.reason}
-            for one in results
-            for accepted in one.verdict.accepted
-        ],
-    )
+        published = pinned.target.reread().publishes
+        return overwrite_partitions(
+            rows.select(*audit.window.stored_table.column_names),
+            pinned.target,
+            partitions,
+            record,
+            transaction=(
+                build_transaction(self.recipe.table, batches, published) if batches else None
+            ),
+        )

@@ -6,13 +6,13 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.placement import add_folder
-from backfill_assets.lake.window import Window
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import JsonLanding, Landing
 
-Compute: TypeAlias = Callable[[Window], DataFrame]
-CountSource: TypeAlias = Callable[[Window], Mapping[str, int]]
+Compute: TypeAlias = Callable[[InputWindow], DataFrame]
+CountSource: TypeAlias = Callable[[InputWindow], Mapping[str, int]]
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from backfill_assets.errors import RollbackError
-from backfill_assets.lake.commits import CommitRecord
+from backfill_assets.lake.commits import Commit, CommitRecord
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.reader import read_table_as_it_was
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import (
-    Commit,
-    count_rows,
-    find_latest_publishes,
-    find_missing_files,
-    find_version_before,
-    read_commits,
-    read_version,
-)
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.window import Window
-from backfill_assets.publishing.evolution import extend_table
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.publishing.inputs import PinnedInputs
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.tables.declarations import Table
@@ -37,31 +27,33 @@ class RollbackPlan:
     """Which partitions go back to which version, and what that undoes.
 
     Attributes:
-        table: the table.
+        log: of the table, when the plan was made; what is undone came after `to_version` and not
+            after this.
         partitions: ascending.
         to_version: the Delta version whose contents come back.
-        from_version: the newest version when the plan was made; what is undone came after
-            `to_version` and not after this.
         published_by: by partition key, the record of the commit that had published what comes back;
             None where nothing was published then, so that the partition becomes empty.
         undone: by run ("" for commits of other programs), the versions that are undone, ascending.
     """
 
-    table: Table
+    log: TableLog
     partitions: tuple[Partition, ...]
     to_version: int
-    from_version: int
     published_by: Mapping[str, CommitRecord | None]
     undone: Mapping[str, tuple[int, ...]]
 
     def pin(self) -> PinnedInputs:
         """The version that comes back as the pinned input of the table itself."""
-        return PinnedInputs(self.from_version, {self.table.key: self.to_version})
+        return PinnedInputs(self.log, {self.table.key: self.log.as_of(self.to_version)})
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+        return self.log.table
 
 
 def plan_rollback(
-    warehouse: Warehouse,
-    table: Table,
+    log: TableLog,
     partitions: Sequence[Partition],
     *,
     to_version: int | None = None,
@@ -74,8 +66,7 @@ def plan_rollback(
     One run is undone without asking: `before_run`, else the last that changed the partitions.
 
     Args:
-        warehouse: where the table is.
-        table: the table.
+        log: of the table, which must exist.
         partitions: which to take back, ascending.
         to_version: the version to go back to; or else
         before_run: the run to undo, by its id or the beginning of it.
@@ -86,22 +77,20 @@ def plan_rollback(
         RollbackError: if neither or both of version and run are given, the version is out of
             reach, nothing would change, or commits of other runs would be lost without `force`.
         HistoryError: if the run published none of the partitions.
-        TableError: if the table doesn't exist.
     """
     if (to_version is None) == (before_run is None):
         raise RollbackError("say where to go back to: either a version or a run, not both")
-    newest = read_version(warehouse, table)
-    commits = read_commits(warehouse, table)
+    table, commits = log.table, log.commits
     keys = {one.key for one in partitions}
     meant = None
     if to_version is None:
         assert before_run is not None
-        meant, to_version = find_version_before(table, commits, keys, before_run)
+        meant, to_version = log.find_version_before(keys, before_run)
     later = [one for one in commits if one.version > to_version and one.may_change(keys)]
-    if not 0 <= to_version < newest or not later:
+    if not 0 <= to_version < log.version or not later:
         raise RollbackError(
             f"{table.key}: nothing to undo: no commit after version {to_version} changed these "
-            f"partitions (the newest version is {newest})"
+            f"partitions (the newest version is {log.version})"
         )
     meant = meant or _name_run(later[0])
     undone: dict[str, tuple[int, ...]] = {}
@@ -117,21 +106,20 @@ def plan_rollback(
             f"{table.key}: going back to version {to_version} would also undo {listed}: "
             "repeat it with --force if that is meant"
         )
-    _refuse_out_of_reach(warehouse, table, commits, partitions, to_version, now)
-    then = find_latest_publishes(one for one in commits if one.version <= to_version)
+    _refuse_out_of_reach(log, partitions, to_version, now)
+    then = log.as_of(to_version).publishes
     return RollbackPlan(
-        table=table,
+        log=log,
         partitions=tuple(partitions),
         to_version=to_version,
-        from_version=newest,
         published_by={key: then[key].record if key in then else None for key in sorted(keys)},
         undone=undone,
     )
 
 
-def build_rollback_recipe(warehouse: Warehouse, plan: RollbackPlan) -> Recipe:
+def build_rollback_recipe(plan: RollbackPlan) -> Recipe:
     """Computes the partitions as they were; what they were computed by stays their code version."""
-    counts = count_rows(warehouse, plan.table, version=plan.to_version)
+    counts = plan.log.as_of(plan.to_version).count_rows()
     code_versions = sorted({one.code_version for one in plan.published_by.values() if one})
     return Recipe(
         table=plan.table,
@@ -145,10 +133,9 @@ def build_rollback_recipe(warehouse: Warehouse, plan: RollbackPlan) -> Recipe:
     )
 
 
-def _read_as_it_was(window: Window) -> DataFrame:
-    table = extend_table(window.table, window.extra_fields)
-    version = window.versions[table.key]
-    rows = read_table_as_it_was(window.spark, window.warehouse, table, version=version)
+def _read_as_it_was(window: InputWindow) -> DataFrame:
+    log = window.inputs[window.table.key]
+    rows = read_table_as_it_was(window.spark, log, window.stored_table)
     return window.keep_partitions(rows)
 
 
@@ -157,21 +144,17 @@ def _name_run(commit: Commit) -> str:
 
 
 def _refuse_out_of_reach(
-    warehouse: Warehouse,
-    table: Table,
-    commits: Sequence[Commit],
-    partitions: Sequence[Partition],
-    version: int,
-    now: dt.datetime,
+    log: TableLog, partitions: Sequence[Partition], version: int, now: dt.datetime
 ) -> None:
-    committed_at = {one.version: one.committed_at for one in commits}
+    table = log.table
+    committed_at = {commit.version: commit.committed_at for commit in log.commits}
     if version not in committed_at:
         oldest = min(committed_at)
         raise RollbackError(
             f"{table.key}: version {version} is no longer in the log, which begins with {oldest}: "
             "land the source again and backfill instead"
         )
-    retention = _read_retention(warehouse, table)
+    retention = _read_retention(log)
     if committed_at[version] < now - retention:
         # Delta itself refuses such reads since 4.1, whether the files are there or not.
         raise RollbackError(
@@ -179,7 +162,7 @@ def _refuse_out_of_reach(
             f"older than the {retention.days} days that the table keeps for undo "
             "(delta.deletedFileRetentionDuration): backfill from the source instead"
         )
-    missing = find_missing_files(warehouse, table, partitions, version=version)
+    missing = log.as_of(version).find_missing_files(partitions)
     if missing:
         raise RollbackError(
             f"{table.key}: version {version} can't be read any more: {len(missing)} of its files "
@@ -188,8 +171,8 @@ def _refuse_out_of_reach(
         )
 
 
-def _read_retention(warehouse: Warehouse, table: Table) -> dt.timedelta:
-    properties = warehouse.open(table).metadata().configuration
+def _read_retention(log: TableLog) -> dt.timedelta:
+    properties = log.properties
     match = _RETENTION.fullmatch(properties.get("delta.deletedFileRetentionDuration", "").strip())
     if match is None:
         return _DELTA_DEFAULT_RETENTION

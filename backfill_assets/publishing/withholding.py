@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate, find_folder
 from backfill_assets.lake.placement import add_folder, build_number
 from backfill_assets.lake.side_table_writer import (
@@ -20,10 +21,10 @@ from backfill_assets.lake.side_tables import (
     build_withheld_table,
 )
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import count_folder_rows
-from backfill_assets.lake.window import Window
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.writer import create_table
 from backfill_assets.publishing.results import PartitionResult, describe_failures
+from backfill_assets.publishing.runs import Run
 from backfill_assets.tables.audit_columns import AUDIT_COLUMNS, REJECT_REASON, REJECTED_LINE
 
 _NUMBER = "_partition_number"
@@ -31,11 +32,10 @@ _NUMBER = "_partition_number"
 
 def keep_withheld_rows(
     rows: DataFrame,
-    window: Window,
+    window: InputWindow,
     results: Sequence[PartitionResult],
+    run: Run,
     *,
-    run_id: str,
-    today: dt.date,
     retention_days: int,
 ) -> None:
     """Appends the rows of withheld partitions with run and reason; drops what is too old.
@@ -45,11 +45,11 @@ def keep_withheld_rows(
             maybe others.
         window: says which table and session.
         results: the withheld partitions.
-        run_id: the run.
-        today: the UTC day.
+        run: the run.
         retention_days: for how many days withheld rows are kept.
     """
     side_table = build_withheld_table(window.table)
+    warehouse, today = window.target.warehouse, run.started_at.date()
     by_key = {one.key: one for one in window.partitions}
     withheld = [by_key[result.key] for result in results if result.measures.rows]
     if not withheld:
@@ -66,36 +66,35 @@ def keep_withheld_rows(
         ],
         f"{_NUMBER} bigint, partition_key string, reason string",
     )
-    create_table(window.spark, window.warehouse, side_table)
+    create_table(window.spark, warehouse, side_table)
     append_rows(
         rows.where(build_table_predicate(window.table, (one.slice for one in withheld)))
         .drop(*AUDIT_COLUMNS)
         .withColumn(_NUMBER, build_number(grain, window.table.partition_by))
         .join(F.broadcast(reasons), _NUMBER, "inner")
         .drop(_NUMBER)
-        .withColumns({WITHHELD_ON: F.lit(today), "run_id": F.lit(run_id)}),
-        warehouse=window.warehouse,
+        .withColumns({WITHHELD_ON: F.lit(today), "run_id": F.lit(run.run_id)}),
+        warehouse=warehouse,
         table=side_table,
     )
     oldest = today - dt.timedelta(days=retention_days)
-    delete_rows_before(window.spark, window.warehouse, side_table, WITHHELD_ON, oldest)
+    delete_rows_before(window.spark, warehouse, side_table, WITHHELD_ON, oldest)
 
 
 def keep_rejected_records(
     frame: DataFrame,
-    window: Window,
+    window: InputWindow,
     results: Sequence[PartitionResult],
     broken_files: Sequence[tuple[Partition, str]],
-    *,
-    run_id: str,
-    today: dt.date,
+    run: Run,
 ) -> None:
     """Replaces the quarantined records of the window's partitions by those of this run.
 
     Nothing is written where there are none and were none.
     """
     side_table = build_quarantine_table(window.table)
-    before = count_folder_rows(window.warehouse, side_table)
+    warehouse, today = window.target.warehouse, run.started_at.date()
+    before = read_log(warehouse, side_table).count_folder_rows()
     rejecting = {one.key for one in results if one.measures.rejects}
     rejecting |= {partition.key for partition, _ in broken_files}
     touched = [
@@ -112,7 +111,7 @@ def keep_rejected_records(
     ).select(
         partition_by,
         F.lit(today).alias(REJECTED_ON),
-        F.lit(run_id).alias("run_id"),
+        F.lit(run.run_id).alias("run_id"),
         "source_file",
         F.lit("the file can't be read").alias("reason"),
         F.lit(None).cast("string").alias("line"),
@@ -122,23 +121,23 @@ def keep_rejected_records(
         rejected = frame.where(F.col(REJECT_REASON).isNotNull()).select(
             partition_by,
             F.lit(today).alias(REJECTED_ON),
-            F.lit(run_id).alias("run_id"),
+            F.lit(run.run_id).alias("run_id"),
             "source_file",
             F.col(REJECT_REASON).alias("reason"),
             F.col(REJECTED_LINE).alias("line"),
         )
         records = rejected.unionByName(unreadable)
     slices = [one.slice for one in touched]
-    create_table(window.spark, window.warehouse, side_table)
+    create_table(window.spark, warehouse, side_table)
     replace_rows(
         add_folder(records, side_table).where(build_table_predicate(side_table, slices)),
-        warehouse=window.warehouse,
+        warehouse=warehouse,
         table=side_table,
         slices=slices,
     )
 
 
-def _type_of_partition(window: Window) -> str:
+def _type_of_partition(window: InputWindow) -> str:
     table = window.table
     (column,) = (one for one in table.columns if one.name == table.partition_by)
     return column.type

@@ -19,6 +19,7 @@ from backfill_assets.contents.checksums import build_checksum_parts, build_row_h
 from backfill_assets.contents.read_back import UNREADABLE, ReadBack, read_back
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import (
     Provenance,
@@ -180,7 +181,7 @@ def test_agrees_with_spark_on_every_type(spark: SparkSession, warehouse: Warehou
     rows = build_rows(filled)
     version = publish(spark, warehouse, EVERYTHING, WEEK, rows)
     assert len(warehouse.open(EVERYTHING).file_uris()) > 2 * len(filled)
-    found = read_back(warehouse, EVERYTHING, WEEK, version=version)
+    found = read_back(read_log(warehouse, EVERYTHING, version=version), WEEK)
     assert found == read_with_spark(spark, warehouse, WEEK, version)
     assert found[EMPTY_DAY.key] == NOTHING
     assert sum(one.rows for one in found.values()) == len(rows)
@@ -194,7 +195,7 @@ def test_each_value_has_the_hash_that_spark_gives_it(
     days = build_days("2013-01-01", len(rows))
     rows = [{**row, "day": day.slice.start} for row, day in zip(rows, days, strict=True)]
     version = publish(spark, warehouse, EVERYTHING, days, rows)
-    found = read_back(warehouse, EVERYTHING, days, version=version)
+    found = read_back(read_log(warehouse, EVERYTHING, version=version), days)
     assert found == read_with_spark(spark, warehouse, days, version)
 
 
@@ -234,7 +235,7 @@ def test_hours_and_numbers_are_partitions_too(
         for code in (str(start), None, "x")
     ]
     version = publish(spark, warehouse, table, partitions, rows)
-    found = read_back(warehouse, table, partitions[::-1], version=version)
+    found = read_back(read_log(warehouse, table, version=version), partitions[::-1])
     assert list(found) == [one.key for one in partitions[::-1]]
     frame = read_table(spark, warehouse, table, version=version)
     parts = build_checksum_parts(build_row_hash(table))
@@ -267,32 +268,32 @@ def test_value_changed_in_a_file_is_seen_in_exactly_its_partition(
         for day in WEEK
     ]
     version = publish(spark, warehouse, EVERYTHING, WEEK, rows)
-    before = read_back(warehouse, EVERYTHING, WEEK, version=version)
+    before = read_back(read_log(warehouse, EVERYTHING, version=version), WEEK)
     (file,) = find_files(warehouse, EVERYTHING, "day=2013-01-05")
     contents = file.read_bytes()
     assert b"<2013-01-05>" in contents
     file.write_bytes(contents.replace(b"<2013-01-05>", b"<2013-01-06>"))
-    after = read_back(warehouse, EVERYTHING, WEEK, version=version)
+    after = read_back(read_log(warehouse, EVERYTHING, version=version), WEEK)
     assert [key for key in after if after[key] != before[key]] == ["2013-01-05"]
     assert after["2013-01-05"].rows == before["2013-01-05"].rows == 1
 
 
 def test_lost_file_makes_its_partition_alone_unreadable(events: Warehouse) -> None:
     version = events.open(EVENTS).version()
-    before = read_back(events, EVENTS, build_parts(1, 2), version=version)
+    before = read_back(read_log(events, EVENTS, version=version), build_parts(1, 2))
     (file,) = find_files(events, EVENTS, "part=2")
     file.unlink()
-    after = read_back(events, EVENTS, build_parts(1, 2), version=version)
+    after = read_back(read_log(events, EVENTS, version=version), build_parts(1, 2))
     assert after == before | {"part 2": UNREADABLE}
 
 
 def test_files_of_other_partitions_are_not_opened(events: Warehouse) -> None:
     version = events.open(EVENTS).version()
-    before = read_back(events, EVENTS, build_parts(0, 3), version=version)
+    before = read_back(read_log(events, EVENTS, version=version), build_parts(0, 3))
     for other in ("part=1", "part=2"):
         for file in find_files(events, EVENTS, other):
             file.unlink()
-    assert read_back(events, EVENTS, build_parts(0, 3), version=version) == before
+    assert read_back(read_log(events, EVENTS, version=version), build_parts(0, 3)) == before
 
 
 def test_deleted_rows_that_are_still_in_a_file_do_not_count(
@@ -307,7 +308,7 @@ def test_deleted_rows_that_are_still_in_a_file_do_not_count(
     spark.sql(f"DELETE FROM delta.`{uri}` WHERE part = 2 AND code = 'a'")
     assert find_files(events, EVENTS, "part=2") == [file]
     version = events.open(EVENTS).version()
-    found = read_back(events, EVENTS, parts, version=version)
+    found = read_back(read_log(events, EVENTS, version=version), parts)
     assert found["part 2"].rows == 1
     frame = read_table(spark, events, EVENTS, version=version)
     assert found == measure_with_spark(frame, EVENTS, parts)
@@ -318,14 +319,14 @@ def test_columns_missing_in_old_files_are_null_and_undeclared_ones_ignored(
 ) -> None:
     parts = build_parts(0, 1, 2, 3)
     version = write_events(events, {1: ["c"]})
-    before = read_back(events, EVENTS, parts, version=version)
+    before = read_back(read_log(events, EVENTS, version=version), parts)
     spark.sql(f"ALTER TABLE delta.`{events.uri(EVENTS)}` ADD COLUMNS (extra DOUBLE)")
     version = events.open(EVENTS).version()
-    assert read_back(events, EVENTS, parts, version=version) == before
+    assert read_back(read_log(events, EVENTS, version=version), parts) == before
     columns = (*EVENTS.columns, Column("extra", "DOUBLE", "Extra"))
     wider = Table(EVENTS.layer, EVENTS.name, EVENTS.partition_by, columns, grain=NUMBERS)
     frame = read_table(spark, events, wider, version=version)
-    found = read_back(events, wider, parts, version=version)
+    found = read_back(read_log(events, wider, version=version), parts)
     assert found == measure_with_spark(frame, wider, parts) != before
 
 

@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 from backfill_assets.contents.partition_contents import Contents, read_contents
 from backfill_assets.contents.rows import find_arrow_type
 from backfill_assets.lake.slices import Partition, Slice
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.proof.row_comparison import RowChanges
 from backfill_assets.tables.declarations import Column, Table, required
@@ -100,7 +101,8 @@ def read_both(
 ) -> tuple[Contents, Contents]:
     versions = [write_rows(warehouse, table, rows) for rows in (before, after)]
     older, newer = (
-        read_contents(warehouse, table, partitions, version=version) for version in versions
+        read_contents(read_log(warehouse, table), partitions, VERSION=version)
+        for version in versions
     )
     return older, newer
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import Provenance, PublishedContent, overwrite_partitions
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required
@@ -64,7 +64,9 @@ def overwrite_readings(
             rows=counts, checksums={key: f"{counts[key]:016x}" for key in counts}
         ),
         provenance=replace(PROVENANCE, run_id=run_id),
-        base_version=read_version(warehouse, READINGS) if base_version is None else base_version,
+        base_version=read_log(warehouse, READINGS).version
+        if base_version is None
+        else base_version,
     )
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.lake.table_log import Commit, read_commits
+from backfill_assets.lake.commits import Commit
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import READINGS, ReadingRow, build_rows, read_rows
@@ -77,7 +78,7 @@ def _start(
 def find_publishes(warehouse: Warehouse, steps: Mapping[str, Step]) -> list[tuple[str, Commit]]:
     """The commits of a step with their writers, oldest first."""
     first_days = {step.first_day for step in steps.values()}
-    commits = [(one, one.record) for one in reversed(read_commits(warehouse, READINGS))]
+    commits = [(one, one.record) for one in reversed(read_log(warehouse, READINGS).commits)]
     return [
         (record.run_id, commit)
         for commit, record in commits
@@ -105,7 +106,7 @@ def test_every_write_of_both_is_one_commit(outcome: Outcome, steps: Mapping[str,
 
 
 def test_table_is_created_once_though_both_try(outcome: Outcome) -> None:
-    commits = read_commits(outcome.warehouse, READINGS)
+    commits = read_log(outcome.warehouse, READINGS).commits
     assert [one.version for one in commits if one.operation == "CREATE TABLE"] == [0]
     assert len(commits) == 1 + 4 * TIMES
 

@@ -9,17 +9,8 @@ import pytest
 from deltalake import CommitProperties, write_deltalake
 
 from backfill_assets.errors import TableError
-from backfill_assets.lake.commits import CommitRecord
-from backfill_assets.lake.table_log import (
-    Commit,
-    count_rows,
-    find_changed_partitions,
-    find_commit,
-    find_latest_publishes,
-    read_commits,
-    read_version,
-    sum_folder_bytes,
-)
+from backfill_assets.lake.commits import Commit, CommitRecord, find_changed_partitions, find_commit
+from backfill_assets.lake.table_log import read_log, sum_folder_bytes
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets_tests.lake.readings import READINGS
 from backfill_assets_tests.lake.test_commits import RECORD
@@ -39,18 +30,18 @@ def append(warehouse: Warehouse, day: dt.date, rows: int, user_metadata: str | N
 
 
 def test_missing_table_has_no_commits_no_rows_and_no_version(warehouse: Warehouse) -> None:
-    assert read_commits(warehouse, READINGS) == []
-    assert count_rows(warehouse, READINGS) == {}
+    assert read_log(warehouse, READINGS).commits == []
+    assert read_log(warehouse, READINGS).count_rows() == {}
     with pytest.raises(TableError, match=r"raw/readings does not exist at .*: materialize"):
-        read_version(warehouse, READINGS)
+        read_log(warehouse, READINGS).version
 
 
 def test_rows_are_counted_per_partition_over_all_files(warehouse: Warehouse) -> None:
     for day, rows in ((1, 3), (2, 1), (1, 2)):
         append(warehouse, dt.date(2013, 1, day), rows, None)
-    assert count_rows(warehouse, READINGS) == {"2013-01-01": 5, "2013-01-02": 1}
+    assert read_log(warehouse, READINGS).count_rows() == {"2013-01-01": 5, "2013-01-02": 1}
     assert count_rows(warehouse, READINGS, version=0) == {"2013-01-01": 3}
-    assert read_version(warehouse, READINGS) == 2
+    assert read_log(warehouse, READINGS).version == 2
 
 
 def test_bytes_are_summed_per_partition(warehouse: Warehouse) -> None:
@@ -67,7 +58,7 @@ def test_commits_come_newest_first_and_foreign_ones_without_record(warehouse: Wa
     day = dt.date(2013, 1, 1)
     for user_metadata in (RECORD.to_json(), "by hand", None):
         append(warehouse, day, 1, user_metadata)
-    commits = read_commits(warehouse, READINGS)
+    commits = read_log(warehouse, READINGS).commits
     assert [(one.version, one.record) for one in commits] == [(2, None), (1, None), (0, RECORD)]
     assert [one.version for one in read_commits(warehouse, READINGS, after=0)] == [2, 1]
     assert read_commits(warehouse, READINGS, after=2) == []
@@ -78,7 +69,7 @@ def test_commit_is_found_by_its_id_and_partitions_by_their_latest(warehouse: War
     later = dataclasses.replace(RECORD, commit_id="later", rows={"2013-01-02": 1, "2013-01-03": 1})
     for record in (RECORD, later):
         append(warehouse, dt.date(2013, 1, 1), 1, record.to_json())
-    commits = read_commits(warehouse, READINGS)
+    commits = read_log(warehouse, READINGS).commits
     found = find_commit(commits, RECORD.commit_id)
     assert found is not None
     assert found.version == 0

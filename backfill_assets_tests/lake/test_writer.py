@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.slices import Partition, build_predicate
-from backfill_assets.lake.table_log import read_commits
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import (
     PartitionsChangedError,
@@ -128,7 +128,7 @@ def test_null_in_a_required_column_is_refused(spark: SparkSession, published: Wa
 def test_commit_carries_what_was_published(spark: SparkSession, published: Warehouse) -> None:
     days = WEEK[2:4]
     version = overwrite_readings(spark, published, days, build_rows(days[:1], "new"))
-    newest, earlier, creation = read_commits(published, READINGS)
+    newest, earlier, creation = read_log(published, READINGS).commits
     assert newest.version == version
     record = newest.record
     assert record is not None

@@ -4,24 +4,24 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from backfill_assets.publishing.write_options import OVERWRITE, WriteOptions
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.window import Window
 from backfill_assets.orchestration.partition_definitions import FIRST_DAY
 from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult
-from backfill_assets.publishing.write_options import OVERWRITE, WriteOptions
 from backfill_assets.tables.flights import FLIGHT_FIELDS, RAW_FLIGHTS
 from backfill_assets.tables.landings import JsonLanding
 from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_assets_tests.lake.readings import READINGS
 
 
-def _build_raw(window: Window) -> DataFrame:
+def _build_raw(window: InputWindow) -> DataFrame:
     return build_raw_flights(
         window.read_landing(), begin=FIRST_DAY, extra_fields=window.extra_fields
     )
@@ -56,7 +56,7 @@ class Interrupted:
     meanwhile: Callable[[], object]
     computed: list[list[str]] = field(default_factory=list)
 
-    def __call__(self, window: Window) -> DataFrame:
+    def __call__(self, window: InputWindow) -> DataFrame:
         """The rows of the window."""
         self.computed.append([one.key for one in window.partitions])
         if len(self.computed) == 1:

@@ -28,12 +28,7 @@ from dagster import (
 from backfill_assets.contents.read_back import read_back
 from backfill_assets.definitions import defs
 from backfill_assets.lake.partitions import build_partitions
-from backfill_assets.lake.table_log import (
-    count_rows,
-    find_latest_publishes,
-    read_commits,
-    read_version,
-)
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.dagster_internals import ReconstructableRepository
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
@@ -194,14 +189,14 @@ class Pipeline:
 
     def read_contents_checksums(self, table: Table) -> dict[str, str]:
         """What an independent reader finds in each partition."""
-        partitions = build_partitions(table, sorted(count_rows(self.warehouse, table)))
-        version = read_version(self.warehouse, table)
-        found = read_back(self.warehouse, table, partitions, version=version)
+        partitions = build_partitions(table, sorted(read_log(self.warehouse, table).count_rows()))
+        version = read_log(self.warehouse, table).version
+        found = read_back(read_log(self.warehouse, table, version=version), partitions)
         return {key: one.checksum for key, one in found.items()}
 
     def read_checksums(self, table: Table) -> dict[str, str]:
         """What the newest commit of each published partition says of its contents."""
-        publishes = find_latest_publishes(read_commits(self.warehouse, table))
+        publishes = read_log(self.warehouse, table).publishes
         return {
             key: commit.record.checksums[key] for key, commit in publishes.items() if commit.record
         }

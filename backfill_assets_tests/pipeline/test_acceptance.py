@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dagster import AssetCheckSeverity
 
-from backfill_assets.lake.table_log import read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets_tests.pipeline.landing_zone import (
     FLIGHTS_A_DAY,
@@ -94,7 +94,7 @@ def test_an_unusable_acceptance_fails_the_run_with_nothing_written(
     accepted: Accepted, acceptance: dict[str, str], message: str
 ) -> None:
     pipeline = accepted.pipeline
-    before = read_version(pipeline.warehouse, STAGING_FLIGHTS)
+    before = read_log(pipeline.warehouse, STAGING_FLIGHTS).version
     run = pipeline.run(STAGING, first="2013-01-01", last="2013-01-02", accept=[acceptance])
     assert (run.success, run.error, run.message) == (False, "Failure", message)
-    assert read_version(pipeline.warehouse, STAGING_FLIGHTS) == before
+    assert read_log(pipeline.warehouse, STAGING_FLIGHTS).version == before

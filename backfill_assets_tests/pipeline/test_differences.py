@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from backfill_assets.cli import app
 from backfill_assets.errors import BackfillError
-from backfill_assets.lake.table_log import read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.proof.diffs import TableDiff, diff_table
 from backfill_assets.proof.golden_comparison import compare_with_golden
 from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler
@@ -48,7 +48,7 @@ def seeded(
 ) -> Iterator[Seeded]:
     root = tmp_path_factory.mktemp("differences")
     with copy_pipeline(published_root, root / "pipeline") as pipeline:
-        clean = read_version(pipeline.warehouse, STAGING_FLIGHTS)
+        clean = read_log(pipeline.warehouse, STAGING_FLIGHTS).version
         golden = root / "golden.parquet"
         pq.write_table(pipeline.warehouse.open(STAGING_FLIGHTS).to_pyarrow_table(), golden)
         table = f"delta.`{pipeline.warehouse.uri(STAGING_FLIGHTS)}`"

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.lake.maintenance import maintain_table
 from backfill_assets.lake.slices import Partition, build_predicate
-from backfill_assets.lake.table_log import count_folder_files, read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import create_table, optimize_partitions
 from backfill_assets.proof.diffs import diff_table
@@ -38,10 +38,12 @@ def test_small_files_of_final_partitions_are_joined_and_nothing_is_changed_by_it
     warehouse = pipeline.warehouse
     scatter(spark, warehouse, SCATTERED)
     before = pipeline.read_contents_checksums(RAW_FLIGHTS)
-    version = read_version(warehouse, RAW_FLIGHTS)
+    version = read_log(warehouse, RAW_FLIGHTS).version
     done = maintain_table(spark, warehouse, RAW_FLIGHTS, FINAL[:4], keep_aside_since=LONG_AGO)
     assert (done.optimized, done.files_before, done.files_after) == ((SCATTERED[0].key,), 3, 1)
-    assert count_folder_files(warehouse, RAW_FLIGHTS)[SCATTERED[1].key] == 3, "not final yet"
+    assert read_log(warehouse, RAW_FLIGHTS).count_folder_files()[SCATTERED[1].key] == 3, (
+        "not final yet"
+    )
     assert pipeline.read_contents_checksums(RAW_FLIGHTS) == before
 
     seen = diff_table(warehouse, RAW_FLIGHTS, FINAL[9:], before=str(version))
@@ -98,6 +100,6 @@ def test_the_job_maintains_all_tables(spark: SparkSession, pipeline: Pipeline) -
     scatter(spark, pipeline.warehouse, SCATTERED)
     run = pipeline.run_job("maintain", "maintain_tables")
     assert run.success, run.message
-    files = count_folder_files(pipeline.warehouse, RAW_FLIGHTS)
+    files = read_log(pipeline.warehouse, RAW_FLIGHTS).count_folder_files()
     assert files == dict.fromkeys(list_days(1, 12), 1)
     assert pipeline.find_days(RAW, "MATERIALIZED") == list_days(1, 12)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.table_log import count_rows, read_commits
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.samples.orders import land_orders
 from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
 from backfill_assets_tests.commands import Project
@@ -65,7 +65,7 @@ def read_landed(landing: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def test_each_layer_is_one_commit_of_all_buckets(reading: Pipeline) -> None:
     for table in (RAW_ORDERS, STAGING_ORDERS, CUSTOMER_ORDERS):
-        (commit,) = [one for one in read_commits(reading.warehouse, table) if one.record]
+        (commit,) = [one for one in read_log(reading.warehouse, table).commits if one.record]
         assert commit.record is not None
         assert list(commit.record.rows) == [FIRST, "0100000", LAST]
         assert commit.record.predicate == "(`order_bucket` >= 0 AND `order_bucket` < 300000)"
@@ -76,7 +76,7 @@ def test_orders_and_customers_are_what_pandas_makes_of_the_source(
     reading: Pipeline, landing: Path
 ) -> None:
     orders, lines = read_landed(landing)
-    counts = count_rows(reading.warehouse, RAW_ORDERS)
+    counts = read_log(reading.warehouse, RAW_ORDERS).count_rows()
     both = pd.concat([orders["o_orderkey"], lines["l_orderkey"]]) // 100_000 * 100_000
     assert counts == {f"{key:07}": rows for key, rows in both.value_counts().items()}
 

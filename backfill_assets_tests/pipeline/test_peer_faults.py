@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.table_log import find_latest_publishes, read_commits, read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.partition_statuses import (
     MissingRange,
     find_missing_ranges,
@@ -54,7 +54,7 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
         def run(first: str, last: str, *, chunk: int = 500) -> None:
             runs.append(pipeline.run(RAW, first=first, last=last, chunk_partitions=chunk))
-            versions.append(read_version(pipeline.warehouse, RAW_FLIGHTS))
+            versions.append(read_log(pipeline.warehouse, RAW_FLIGHTS).version)
             checksums.append(pipeline.read_contents_checksums(RAW_FLIGHTS))
 
         pipeline.zone.land(DAYS)
@@ -118,7 +118,7 @@ def test_no_version_shows_a_bad_row_or_half_a_replacement(story: Story) -> None:
 def test_after_a_failure_only_what_failed_is_run_again(story: Story) -> None:
     assert [(one.first, one.last) for one in story.missing] == [(BAD, BAD)]
     assert story.runs[3].success
-    latest = find_latest_publishes(read_commits(story.pipeline.warehouse, RAW_FLIGHTS))
+    latest = read_log(story.pipeline.warehouse, RAW_FLIGHTS).publishes
     again = {key for key, commit in latest.items() if commit.version == story.versions[3]}
     assert again == {BAD}
 
@@ -136,4 +136,4 @@ def test_a_reversed_range_is_no_success(story: Story) -> None:
     run = story.pipeline.run(RAW, first=LAST, last=FIRST)
     assert not run.success
     assert "ascending" in run.message
-    assert read_version(story.pipeline.warehouse, RAW_FLIGHTS) == story.versions[-1]
+    assert read_log(story.pipeline.warehouse, RAW_FLIGHTS).version == story.versions[-1]

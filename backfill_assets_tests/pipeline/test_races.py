@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.errors import LandingError, TableError
-from backfill_assets.lake.table_log import count_rows, read_commits, read_version
+from backfill_assets.lake.input_window import InputWindow
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import create_table
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.tables.flights import RAW_FLIGHTS
@@ -45,7 +45,9 @@ def read_values(warehouse: Warehouse) -> dict[str, set[str]]:
 
 def read_publishes(warehouse: Warehouse) -> list[tuple[str, list[str], int | str]]:
     """Run, partitions and version of the input of each publish of the copies, oldest first."""
-    records = [one.record for one in reversed(read_commits(warehouse, COPIES.table)) if one.record]
+    records = [
+        one.record for one in reversed(read_log(warehouse, COPIES.table).commits) if one.record
+    ]
     return [(one.run_id, sorted(one.rows), one.input_versions[READINGS.key]) for one in records]
 
 
@@ -56,7 +58,7 @@ def list_published(results: list[PartitionResult]) -> list[str]:
 def test_partitions_that_another_run_publishes_meanwhile_are_computed_again_from_newer_inputs(
     lake: Lake,
 ) -> None:
-    old = read_version(lake.warehouse, READINGS)
+    old = read_log(lake.warehouse, READINGS).version
 
     def publish_second_day() -> None:
         second = [DAYS[1]]
@@ -80,7 +82,7 @@ def test_a_slow_old_run_that_ends_after_a_fast_new_one_does_not_win(lake: Lake) 
     days = DAYS[:2]
     pinned = lake.pin(COPIES, days)
     overwrite_readings(lake.spark, lake.warehouse, days, build_rows(days, "new"))
-    new = read_version(lake.warehouse, READINGS)
+    new = read_log(lake.warehouse, READINGS).version
     lake.publish(COPIES, days, run_id="fast")
     results = lake.publish(COPIES, days, run_id="slow", pinned=pinned)
 
@@ -95,7 +97,7 @@ def test_a_slow_old_run_that_ends_after_a_fast_new_one_does_not_win(lake: Lake) 
 def test_a_run_that_loses_every_race_gives_up_and_says_so(lake: Lake) -> None:
     rounds: list[str] = []
 
-    def lose(window: Window) -> DataFrame:
+    def lose(window: InputWindow) -> DataFrame:
         rounds.append(f"fast-{len(rounds)}")
         lake.publish(COPIES, [DAYS[1]], run_id=rounds[-1])
         return COPIES.compute(window)
@@ -128,7 +130,7 @@ def test_landing_files_that_change_while_they_are_read_publish_nothing(landed: L
     compute = Interrupted(RAW_RECIPE, lambda: zone.write(SECOND, more))
     with pytest.raises(LandingError, match=rf"of {SECOND} changed while they were read"):
         landed.publish(replace(RAW_RECIPE, compute=compute), DAYS[:2])
-    assert count_rows(landed.warehouse, RAW_FLIGHTS) == {}
+    assert read_log(landed.warehouse, RAW_FLIGHTS).count_rows() == {}
 
 
 @pytest.fixture

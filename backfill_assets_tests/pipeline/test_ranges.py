@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from backfill_assets.lake.table_log import find_latest_publishes, read_commits, read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets_tests.pipeline.landing_zone import double_distance
 from backfill_assets_tests.pipeline.running import (
@@ -40,8 +40,8 @@ def test_one_range_gives_the_verdicts_and_contents_of_its_days_one_by_one(
         assert len(verdicts) == 4 * 5 + 3, "four checks a day; what is withheld isn't read back"
         assert read_contents(at_once) == read_contents(day_by_day)
         assert set(read_contents(at_once)) == {*days} - {BAD}
-        assert read_version(at_once.warehouse, STAGING_FLIGHTS) == 1
-        assert read_version(day_by_day.warehouse, STAGING_FLIGHTS) == 5
+        assert read_log(at_once.warehouse, STAGING_FLIGHTS).version == 1
+        assert read_log(day_by_day.warehouse, STAGING_FLIGHTS).version == 5
 
 
 def read_verdicts(pipeline: Pipeline, runs: Sequence[FinishedRun]) -> dict:
@@ -56,7 +56,7 @@ def read_verdicts(pipeline: Pipeline, runs: Sequence[FinishedRun]) -> dict:
 
 def read_contents(pipeline: Pipeline) -> dict:
     """Rows, checksum and profile of each published day, as its commit has them."""
-    publishes = find_latest_publishes(read_commits(pipeline.warehouse, STAGING_FLIGHTS))
+    publishes = read_log(pipeline.warehouse, STAGING_FLIGHTS).publishes
     records = {key: commit.record for key, commit in publishes.items() if commit.record}
     return {
         key: (record.rows[key], record.checksums[key], record.profiles[key])
@@ -65,13 +65,13 @@ def read_contents(pipeline: Pipeline) -> dict:
 
 
 def test_a_reversed_range_fails_and_writes_nothing(pipeline: Pipeline) -> None:
-    before = read_version(pipeline.warehouse, RAW_FLIGHTS)
+    before = read_log(pipeline.warehouse, RAW_FLIGHTS).version
     run = pipeline.run(RAW, first="2013-01-09", last="2013-01-02")
     assert (run.success, run.message) == (
         False,
         "no partition lies in 2013-01-09...2013-01-02: a range is FIRST...LAST, ascending; "
         "nothing was written",
     )
-    assert read_version(pipeline.warehouse, RAW_FLIGHTS) == before
+    assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == before
     assert pipeline.find_days(RAW, "FAILED") == []
     assert all(len(pipeline.read_materializations(RAW, day)) == 1 for day in list_days(1, 12))

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from backfill_assets.contents import read_back as readback
 from backfill_assets.contents.read_back import ReadBack
 from backfill_assets.lake.commits import WriteMode
-from backfill_assets.lake.table_log import find_latest_publishes, read_commits
+from backfill_assets.lake.input_window import InputWindow
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.window import Window
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, describe_failures
 from backfill_assets.tables.flights import RAW_FLIGHTS
@@ -80,10 +80,10 @@ def test_the_check_alone_fails_for_exactly_the_partition_whose_data_file_was_cha
 def publish_unreadable(lake: Lake, source: Path) -> list[PartitionResult]:
     """Two days, of which the second is rewritten, and the cache lost, after its audit."""
 
-    def compute(window: Window) -> DataFrame:
+    def compute(window: InputWindow) -> DataFrame:
         return window.spark.read.schema("day date, id int, value string").csv(str(source))
 
-    def lose_cache(window: Window) -> dict[str, int]:
+    def lose_cache(window: InputWindow) -> dict[str, int]:
         source.write_text(source.read_text().replace("2013-01-02,1,new", "2013-01-02,1,odd"))
         window.spark.catalog.clearCache()
         return {}
@@ -113,7 +113,7 @@ def test_a_publish_that_reads_back_differently_is_taken_back(
         describe_failures(bad.verdict)
     )
     assert read_values(warehouse) == {"2013-01-01": "new", "2013-01-02": "old"}
-    newest = find_latest_publishes(read_commits(warehouse, READINGS))["2013-01-02"].record
+    newest = read_log(warehouse, READINGS).publishes["2013-01-02"].record
     assert newest is not None
     assert newest.write_mode == WriteMode.TAKE_BACK
 

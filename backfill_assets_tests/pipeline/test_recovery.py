@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import build_predicate
-from backfill_assets.lake.table_log import read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.writer import Provenance, PublishedContent, overwrite_partitions
 from backfill_assets.orchestration.recovery import (
     HOST_TAG,
@@ -51,7 +51,7 @@ def commit(
     audited = pipeline.read_checksums(RAW_FLIGHTS)
     audited = {day: audited[day] for day in LOST} | (checksums or {})
     warehouse = pipeline.warehouse
-    version = read_version(warehouse, RAW_FLIGHTS)
+    version = read_log(warehouse, RAW_FLIGHTS).version
     predicate = build_predicate(RAW_FLIGHTS.partition_by, (one.slice for one in KILLED_IN))
     rows = read_table(spark, warehouse, RAW_FLIGHTS, version=version).where(predicate)
     return overwrite_partitions(

@@ -9,7 +9,7 @@ import pytest
 from dagster import AssetKey
 
 from backfill_assets.errors import RollbackError
-from backfill_assets.lake.table_log import read_commits, read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.proof.certificates import find_certificates
 from backfill_assets.publishing.restoring import plan_rollback
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
@@ -79,7 +79,7 @@ def test_contents_are_what_they_were_and_a_second_rollback_restores_the_restored
 
 
 def test_it_is_one_commit_and_nothing_else_is_touched(story: Story) -> None:
-    newest, rollback, change, *_ = read_commits(story.pipeline.warehouse, RAW_FLIGHTS)
+    newest, rollback, change, *_ = read_log(story.pipeline.warehouse, RAW_FLIGHTS).commits
     for commit, run in ((newest, story.forth), (rollback, story.back), (change, story.change)):
         assert commit.record is not None
         assert commit.record.run_id == run.id
@@ -145,13 +145,13 @@ def test_later_runs_of_the_same_partitions_are_not_undone_without_force(
     for minutes in (7, 8):
         pipeline.zone.change(FIRST, lambda flight, m=minutes: {**flight, "arr_delay": m})
         runs.append(pipeline.run(RAW, first=FIRST, last=FIRST))
-    before = read_version(pipeline.warehouse, RAW_FLIGHTS)
+    before = read_log(pipeline.warehouse, RAW_FLIGHTS).version
     refused = roll_back(pipeline, before_run=runs[0].id)
     assert not refused.success
     assert f"would also undo {runs[1].id} (version {before}): repeat it with --force" in (
         refused.message
     )
-    assert read_version(pipeline.warehouse, RAW_FLIGHTS) == before
+    assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == before
     forced = roll_back(pipeline, before_run=runs[0].id, force=True)
     assert forced.success, forced.message
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_meant_is_refused(
     refused = roll_back(pipeline, **options)
     assert not refused.success
     assert message in refused.message
-    assert read_version(pipeline.warehouse, RAW_FLIGHTS) == 1
+    assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == 1
 
 
 def test_a_version_whose_files_are_gone_is_refused_early(pipeline: Pipeline) -> None:

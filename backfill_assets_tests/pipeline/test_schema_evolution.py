@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.lake.side_tables import build_quarantine_table
-from backfill_assets.lake.table_log import read_commits
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.pipeline.landing_zone import build_flights
 from backfill_assets_tests.pipeline.running import RAW, FinishedRun, Pipeline, copy_pipeline
@@ -50,7 +50,7 @@ def test_extra_fields_become_nullable_text_columns_in_a_commit_of_their_own(
         ("gate", "string", True),
         ("seats", "string", True),
     ]
-    publish, evolution, *_ = read_commits(evolved.pipeline.warehouse, RAW_FLIGHTS)
+    publish, evolution, *_ = read_log(evolved.pipeline.warehouse, RAW_FLIGHTS).commits
     assert evolution.operation == "ADD COLUMNS"
     assert publish.record is not None
     assert publish.record.run_id == evolved.run.id

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.reader import read_table
-from backfill_assets.lake.table_log import read_commits, read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import (
     Provenance,
@@ -119,7 +119,7 @@ REPORTS = [one for one in read_source() if one["hour"] != NO_REPORT]
 
 
 def test_a_range_of_hours_is_one_commit_and_a_file_a_day(reading: Pipeline) -> None:
-    (commit,) = [one for one in read_commits(reading.warehouse, RAW_WEATHER) if one.record]
+    (commit,) = [one for one in read_log(reading.warehouse, RAW_WEATHER).commits if one.record]
     assert commit.record is not None
     assert len(commit.record.rows) == 72
     assert commit.record.rows["2013-01-02-05:00"] == 3
@@ -151,7 +151,7 @@ def test_days_of_weather_are_the_source_with_its_gaps(reading: Pipeline) -> None
 
 
 def test_missing_hours_are_a_warning_with_their_share(reading: Pipeline) -> None:
-    record = read_commits(reading.warehouse, STAGING_WEATHER)[0].record
+    record = read_log(reading.warehouse, STAGING_WEATHER).commits[0].record
     assert record is not None
     missing = {key: one["n"]["observed_at"] for key, one in record.profiles.items()}
     assert missing["2013-01-03"] >= 3
@@ -243,7 +243,7 @@ def test_a_commit_that_changes_another_hour_of_the_folder_is_found_out(
 ) -> None:
     uri = hourly.warehouse.uri(RAW_WEATHER)
     spark.sql(f"DELETE FROM delta.`{uri}` WHERE landing_hour = TIMESTAMP'2013-01-03 10:00:00Z'")
-    version = read_version(hourly.warehouse, RAW_WEATHER)
+    version = read_log(hourly.warehouse, RAW_WEATHER).version
     proof = prove_untouched(hourly.warehouse, RAW_WEATHER, ["2013-01-03-09:00"], versions=[version])
     assert proof.outside == {"2013-01-03-10:00": (version,)}
 

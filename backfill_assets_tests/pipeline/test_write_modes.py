@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from backfill_assets.publishing.write_options import WriteOptions, choose_options
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.errors import BackfillError, FilterError, SettingsError, TableError
 from backfill_assets.lake.commits import CommitRecord, WriteMode
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import read_commits, read_version
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import PublishedContent, create_table, overwrite_partitions
 from backfill_assets.publishing.inputs import PinnedInputs
 from backfill_assets.publishing.publisher import Publisher
-from backfill_assets.publishing.write_options import WriteOptions, choose_options
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
@@ -73,7 +73,7 @@ def read(lake: Lake, day: str = FIRST, *, table: Table = COPIES.table) -> dict[i
 
 def read_records(lake: Lake) -> list[CommitRecord]:
     """Of the copies, newest first."""
-    return [one.record for one in read_commits(lake.warehouse, COPIES.table) if one.record]
+    return [one.record for one in read_log(lake.warehouse, COPIES.table).commits if one.record]
 
 
 def roll_back(lake: Lake, days: Sequence[Partition], version: int) -> None:
@@ -83,11 +83,11 @@ def roll_back(lake: Lake, days: Sequence[Partition], version: int) -> None:
         lake.spark, lake.warehouse, restore, "", "undo", dt.date(2013, 2, 1), 30,
         options=WriteOptions(WriteMode.ROLLBACK),
     )  # fmt: skip
-    newest = read_version(lake.warehouse, COPIES.table)
+    newest = read_log(lake.warehouse, COPIES.table).version
     publisher.publish_as_pinned(days, PinnedInputs(newest, {COPIES.table.key: version}))
 
 
-def read_as_it_was(window: Window) -> DataFrame:
+def read_as_it_was(window: InputWindow) -> DataFrame:
     return window.read(COPIES.table, column="day")
 
 
@@ -117,7 +117,7 @@ def test_a_second_time_changes_nothing(lake: Lake, options: WriteOptions) -> Non
 def test_merge_is_audited_over_all_that_will_be_there(lake: Lake) -> None:
     crowded = replace(COPIES, table=replace(COPIES.table, rules=(Reconciled(),)))
 
-    def lose_one(window: Window) -> DataFrame:
+    def lose_one(window: InputWindow) -> DataFrame:
         return COPIES.compute(window).where("id <> 2")
 
     (result,) = lake.publish(replace(crowded, compute=lose_one), DAYS[:1], options=MERGE)
@@ -170,10 +170,10 @@ def test_merge_that_loses_a_race_merges_with_what_the_winner_wrote(lake: Lake) -
 def test_appended_batch_comes_beside_what_is_there_and_only_once(lake: Lake) -> None:
     land(lake, DAYS, {2: "new"})
     lake.publish(RECONCILED, DAYS, options=APPEND)
-    version = read_version(lake.warehouse, COPIES.table)
+    version = read_log(lake.warehouse, COPIES.table).version
     assert read(lake) == {0: "old", 1: "old", 2: "new"}
     results = lake.publish(RECONCILED, DAYS, options=APPEND, run_id="again")
-    assert read_version(lake.warehouse, COPIES.table) == version, "no commit for a repeat"
+    assert read_log(lake.warehouse, COPIES.table).version == version, "no commit for a repeat"
     assert all(one.repeated_batch and one.version == version for one in results)
     assert [one.measures.rows for one in results] == [3, 3]
 
@@ -206,7 +206,7 @@ def test_two_runs_that_append_the_same_batch_at_the_same_time_append_it_once(lak
 
 
 def test_a_batch_that_was_rolled_back_can_be_appended_again(lake: Lake) -> None:
-    before = read_version(lake.warehouse, COPIES.table)
+    before = read_log(lake.warehouse, COPIES.table).version
     land(lake, DAYS, {2: "new"})
     lake.publish(COPIES, DAYS, options=APPEND)
     roll_back(lake, DAYS[:1], before)
@@ -229,14 +229,14 @@ def test_delta_itself_writes_a_transaction_once_and_it_is_told(lake: Lake) -> No
             "write_mode": WriteMode.APPEND_ONCE,
             "transaction": "same",
         }
-        base = read_version(lake.warehouse, READINGS)
+        base = read_log(lake.warehouse, READINGS).version
         frame = build_frame(lake.spark, rows)
         if attempt == 0:
             overwrite_partitions(frame, base_version=base, **arguments)
         else:
             with pytest.raises(TableError, match=r"this batch was appended .* no longer describes"):
                 overwrite_partitions(frame, base_version=base, **arguments)
-            assert read_version(lake.warehouse, READINGS) == base
+            assert read_log(lake.warehouse, READINGS).version == base
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_what_a_table_cannot_honour_is_refused(
 def test_a_run_is_refused_before_its_first_asset_if_a_later_one_cannot_honour_it(
     pipeline: Pipeline,
 ) -> None:
-    before = [read_version(pipeline.warehouse, one) for one in (RAW_FLIGHTS, STAGING_FLIGHTS)]
+    before = [read_log(pipeline.warehouse, one).version for one in (RAW_FLIGHTS, STAGING_FLIGHTS)]
     run = pipeline.run(
         *(RAW, STAGING, FEATURES),
         first="2013-01-03",
@@ -284,7 +284,7 @@ def test_a_run_is_refused_before_its_first_asset_if_a_later_one_cannot_honour_it
         "staging/flights: a run with a filter would overwrite whole partitions with part of their "
         "rows: set write_mode to merge, or leave the filter out"
     )
-    after = [read_version(pipeline.warehouse, one) for one in (RAW_FLIGHTS, STAGING_FLIGHTS)]
+    after = [read_log(pipeline.warehouse, one).version for one in (RAW_FLIGHTS, STAGING_FLIGHTS)]
     assert after == before
 
 

@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from backfill_assets.contents.partition_contents import read_contents
 from backfill_assets.errors import GoldenError
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.proof.example_keys import ExampleKey, find_example_keys
 from backfill_assets.proof.golden_rows import read_golden
@@ -93,7 +94,7 @@ def test_golden_of_any_format_is_equal_or_differs(
 
     def compare() -> tuple[dict[str, RowChanges], dict[str, tuple[ExampleKey, ...]]]:
         version = write_rows(warehouse, FLIGHTS, rows)
-        contents = read_contents(warehouse, FLIGHTS, WEEK[1:], version=version)
+        contents = read_contents(read_log(warehouse, FLIGHTS), WEEK[1:], VERSION=version)
         return compare_contents(golden, contents), find_example_keys(golden, contents)
 
     changes, examples = compare()
@@ -131,7 +132,9 @@ def test_golden_of_other_types_and_fewer_columns(warehouse: Warehouse, tmp_path:
     assert golden.compared == ("flight", "origin", "day", "departed", "miles")
     assert golden.missing == ("delay", "gate", "cancelled")
     columns = golden.compared
-    contents = read_contents(warehouse, FLIGHTS, WEEK[:2], version=version, columns=columns)
+    contents = read_contents(
+        read_log(warehouse, FLIGHTS), WEEK[:2], VERSION=version, columns=columns
+    )
     changes = compare_contents(golden, contents)
     assert changes == {day.key: RowChanges(same=20) for day in WEEK[:2]}
 
@@ -156,7 +159,11 @@ def test_csv_as_pandas_writes_it(warehouse: Warehouse, tmp_path: Path) -> None:
     )
     golden = read_golden(path, FLIGHTS, WEEK[:1], keys=["flight"])
     contents = read_contents(
-        warehouse, FLIGHTS, WEEK[:1], version=version, columns=golden.compared, keys=["flight"]
+        read_log(warehouse, FLIGHTS),
+        WEEK[:1],
+        VERSION=version,
+        columns=golden.compared,
+        keys=["flight"],
     )
     assert compare_contents(golden, contents) == {WEEK[0].key: RowChanges(same=4)}
     assert build_diffs(FLIGHTS, golden, contents)[WEEK[0].key].null_shares == {

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_assets.errors import LandingError
+from backfill_assets.lake.evolution import extend_table
 from backfill_assets.lake.json_landing import JsonListing
 from backfill_assets.lake.landing import Listing
 from backfill_assets.lake.parquet_landing import ParquetListing
@@ -16,33 +17,40 @@ from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.placement import build_number
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate, widen_slices
-from backfill_assets.lake.table_log import count_rows
-from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.grains import Hourly
 
 
 @dataclass(frozen=True)
-class Window:
+class InputWindow:
     """The partitions of one table to compute, and the pinned inputs to compute them from.
 
     Attributes:
         spark: the session.
-        warehouse: where input tables are.
-        table: the table whose partitions are computed.
+        target: log of the table whose partitions are computed, as it was when inputs were pinned.
         partitions: which, ascending; at least one.
-        versions: Delta version to read, by the key of the input table.
+        inputs: logs of the input tables at the versions to read, by table key.
         listing: files of the landing zone, for a table that reads it.
         extra_fields: fields of the source that the table has beyond its declaration.
     """
 
     spark: SparkSession
-    warehouse: Warehouse
-    table: Table
+    target: TableLog
     partitions: tuple[Partition, ...]
-    versions: Mapping[str, int]
+    inputs: Mapping[str, TableLog]
     listing: Listing | None = None
     extra_fields: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> Table:
+        """The table whose partitions are computed."""
+        return self.target.table
+
+    @property
+    def stored_table(self) -> Table:
+        """The same with its extra fields, as it is in storage."""
+        return extend_table(self.table, self.extra_fields)
 
     @property
     def slices(self) -> tuple[Slice, ...]:
@@ -66,7 +74,7 @@ class Window:
             before=dt.timedelta(days=days_before),
             after=dt.timedelta(days=days_after),
         )
-        rows = read_table(self.spark, self.warehouse, table, version=self.versions[table.key])
+        rows = read_table(self.spark, self.inputs[table.key])
         return rows.where(build_predicate(column, slices))
 
     def read_landing(self) -> DataFrame:
@@ -168,7 +176,7 @@ class Window:
             before: how many partitions the window reaches back.
         """
         grain = self.table.grain
-        counts = count_rows(self.warehouse, table, version=self.versions[table.key])
+        counts = self.inputs[table.key].count_rows()
         by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
         return {
             one.key: sum(

@@ -13,7 +13,6 @@ from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.window import Window
 from backfill_assets.lake.writer import create_table
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import (

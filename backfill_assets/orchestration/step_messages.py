@@ -1,0 +1,107 @@
+"""What a step says to people: what it published, what it withheld and why, and how to go on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dagster import AssetExecutionContext
+
+from backfill_assets.orchestration.continuation import find_continuation
+from backfill_assets.orchestration.ranges import build_command, shorten
+from backfill_assets.orchestration.recovery import LostCommits
+from backfill_assets.orchestration.run_options import build_asset_config
+from backfill_assets.publishing.results import PartitionResult, describe_failures
+from backfill_assets.tables.declarations import Table
+
+_LISTED = 50
+
+
+@dataclass(frozen=True)
+class ChunkMessages:
+    """What there is to say of a chunk: always what was published, and what a person may wonder."""
+
+    published: str
+    warnings: tuple[str, ...]
+
+
+def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMessages:
+    """Of the results of one chunk, at least one, ascending."""
+    published = [
+        result for result in results if result.version is not None and not result.repeated_batch
+    ]
+    rows = sum(result.measures.rows for result in published)
+    versions = sorted({str(result.version) for result in published})
+    message = (
+        f"{table.key}: published {len(published)} of {len(results)} partitions "
+        f"({results[0].key}...{results[-1].key}, {rows:,} rows)"
+    )
+    if versions:
+        message += f" as version {', '.join(versions)}"
+    warnings: list[str] = []
+    repeated = [result.key for result in results if result.repeated_batch]
+    if repeated:
+        warnings.append(
+            f"{table.key}: {repeated[0]} … {repeated[-1]} ({len(repeated)} partitions) hold this "
+            "batch already: nothing was written there"
+        )
+    emptied = [result.key for result in published if result.verdict.emptied]
+    if emptied:
+        listed = ", ".join(shorten(emptied, _LISTED))
+        warnings.append(f"{table.key}: {listed}: the source has no records; published empty")
+    return ChunkMessages(message, tuple(warnings))
+
+
+def describe_lost_commits(table: Table, lost: LostCommits) -> list[str]:
+    """What dead runs had published; nothing if there is nothing of it."""
+    messages: list[str] = []
+    if lost.recorded:
+        messages.append(
+            f"{table.key}: recorded {len(lost.recorded)} partitions that a dead run had published "
+            f"({lost.recorded[0]} … {lost.recorded[-1]})"
+        )
+    if lost.unreadable:
+        messages.append(
+            f"{table.key}: a dead run published {', '.join(lost.unreadable)}, which can't be read "
+            "as it was audited: run these partitions again"
+        )
+    return messages
+
+
+def describe_withheld(
+    context: AssetExecutionContext,
+    table: Table,
+    withheld: Sequence[PartitionResult],
+    partitions: int,
+) -> str:
+    """One message: each withheld partition with its reasons, and how to go on.
+
+    Args:
+        context: of the asset.
+        table: its table.
+        withheld: at least one, ascending.
+        partitions: how many the step was asked for.
+    """
+    reasons = [f"{result.key}: {describe_failures(result.verdict)}" for result in withheld]
+    message = (
+        f"{table.key}: withheld {len(withheld)} of {partitions} partitions "
+        f"(the other {partitions - len(withheld)} are published):\n  "
+        + "\n  ".join(shorten(reasons, _LISTED))
+    )
+    commands = _build_commands_to_go_on(context)
+    if commands:
+        message += "\nTo go on with what does not depend on them:\n  " + "\n  ".join(commands)
+    return message
+
+
+def _build_commands_to_go_on(context: AssetExecutionContext) -> list[str]:
+    """Commands for the run's assets that come next, where their upstream is published."""
+    found = find_continuation(
+        context.instance,
+        context.job_def.asset_layer.asset_graph,
+        context.asset_key,
+        context.run.asset_selection or context.selected_asset_keys,
+        first=context.partition_keys[0],
+        last=context.partition_keys[-1],
+    )
+    assets = [key.to_user_string() for key in found.assets]
+    config = build_asset_config(context.run, found.assets)
+    return [build_command(assets, first, last, config) for first, last in found.ranges]

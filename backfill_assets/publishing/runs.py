@@ -1,0 +1,32 @@
+"""What a run is and was told: the one description that commits and certificates are made from."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from backfill_assets.publishing.write_modes.options import OVERWRITE, WriteOptions
+from backfill_assets.quality.judging import Acceptance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run's work on one table; code and inputs are its recipe's and its pinned inputs'.
+
+    Attributes:
+        run_id: the Dagster run.
+        started_at: when the step began, UTC.
+        backfill_id: the backfill that it is part of; None if none.
+        config: its configuration, as JSON values.
+        options: how it writes.
+        acceptances: failed checks that a person lets pass.
+        saves_watermark: whether it moves the production watermark.
+    """
+
+    run_id: str
+    started_at: dt.datetime
+    backfill_id: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    options: WriteOptions = OVERWRITE
+    acceptances: tuple[Acceptance, ...] = ()
+    saves_watermark: bool = False

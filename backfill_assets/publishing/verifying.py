@@ -1,0 +1,89 @@
+"""Reads back what was published, without Spark, and takes back what isn't there as audited."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from backfill_assets.contents.read_back import read_back
+from backfill_assets.lake.input_window import InputWindow
+from backfill_assets.lake.partitions import build_table_predicate
+from backfill_assets.lake.reader import read_table_as_it_was
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.writer import (
+    PartitionsChangedError,
+    build_record,
+    overwrite_partitions,
+)
+from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.write_modes.restore import TakeBack
+from backfill_assets.quality.judging import Check, Finding, Outcome
+from backfill_assets.quality.measures import measure_partitions
+
+
+def verify_publish(
+    window: InputWindow, recipe: Recipe, run: Run, published: Sequence[PartitionResult]
+) -> list[PartitionResult]:
+    """Answers `partition_is_readable` for each partition of a commit.
+
+    Args:
+        window: what was computed.
+        recipe: how.
+        run: the run, which takes back what can't be read.
+        published: its results; all of one version.
+
+    Returns:
+        The same with that finding; without a version where the partition was taken back.
+    """
+    version = published[0].version
+    assert version is not None
+    by_key = {partition.key: partition for partition in window.partitions}
+    partitions = [by_key[result.key] for result in published]
+    contents = read_back(window.target.as_of(version), partitions)
+    verified: list[PartitionResult] = []
+    unreadable: list[Partition] = []
+    for result in published:
+        found, audited = contents[result.key], result.measures
+        readable = found.agrees_with(audited)
+        finding = Finding(
+            "content_is_as_audited",
+            float(found.rows),
+            f"{audited.rows} rows with checksum {audited.checksum}, found {found.checksum}",
+            Outcome.PASSED if readable else Outcome.FAILED,
+        )
+        findings = {**result.verdict.findings, Check.READABLE: (finding,)}
+        verdict = replace(result.verdict, findings=findings)
+        verified.append(replace(result, verdict=verdict, version=version if readable else None))
+        if not readable:
+            unreadable.append(by_key[result.key])
+    if unreadable:
+        _take_back(window, recipe, run, unreadable, version=version)
+    return verified
+
+
+def _take_back(
+    window: InputWindow, recipe: Recipe, run: Run, partitions: list[Partition], *, version: int
+) -> None:
+    """Puts back what the partitions held before `version`, where no other run replaced them."""
+    published, before = window.target.as_of(version), window.target.as_of(version - 1)
+    while partitions:
+        predicate = build_table_predicate(recipe.table, (one.slice for one in partitions))
+        rows = read_table_as_it_was(window.spark, before, window.stored_table).where(predicate)
+        measures = measure_partitions(rows, recipe.table, partitions)
+        record = build_record(
+            recipe.table,
+            partitions,
+            run_id=run.run_id,
+            code_version=recipe.code_version,
+            input_versions={recipe.table.key: version - 1},
+            write_mode=TakeBack.name,
+            rows={key: measured.rows for key, measured in measures.items()},
+            checksums={key: measured.checksum for key, measured in measures.items()},
+            profiles={key: measured.profile().to_json() for key, measured in measures.items()},
+        )
+        try:
+            overwrite_partitions(rows, published, partitions, record)
+        except PartitionsChangedError as error:
+            partitions = [one for one in partitions if one.key not in error.keys]
+        else:
+            return

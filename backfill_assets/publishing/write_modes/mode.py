@@ -1,0 +1,83 @@
+"""What a write mode can decide; as it stands here, nothing but what was computed is published."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from backfill_assets.filters.conditions import build_condition
+from backfill_assets.lake.input_window import InputWindow
+from backfill_assets.lake.reader import read_table_as_it_was
+from backfill_assets.lake.slices import Partition
+from backfill_assets.publishing.inputs import PinnedInputs
+from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.publishing.write_modes.options import WriteOptions
+from backfill_assets.quality.measures import is_row
+from backfill_assets.tables.audit_columns import KEPT, LEFT_OUT
+from backfill_assets.tables.declarations import Table
+
+
+class WriteMode:
+    """One way to get computed rows together with published ones.
+
+    Attributes:
+        name: as runs are told it, and as commits carry it.
+        takes: the `WriteOptions` that it understands, beside its name; with the message for a run
+            that gives one to another mode.
+        may_be_chosen: whether a run may ask for it.
+        restores: whether its rows are of an earlier version, and not computed from inputs.
+    """
+
+    name: ClassVar[str]
+    takes: ClassVar[Mapping[str, str]] = {}
+    may_be_chosen: ClassVar[bool] = True
+    restores: ClassVar[bool] = False
+
+    def refuse_table(self, table: Table) -> None:
+        """Raises SettingsError if the mode can't be used on the table."""
+
+    def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
+        """The contents of the window's partitions after the run.
+
+        Args:
+            computed: columns of the window's table (with its extra fields), and any audit columns;
+                rows that a filter leaves out are marked already.
+            window: the partitions.
+            options: of the run.
+
+        Returns:
+            The columns of `computed`; and, where published rows stay, the audit column `_kept`.
+        """
+        del window, options
+        return computed
+
+    def find_repeated(
+        self, partitions: Sequence[Partition], pinned: PinnedInputs, options: WriteOptions
+    ) -> list[PartitionResult]:
+        """Results of partitions that hold already what the run would add; none by default."""
+        del partitions, pinned, options
+        return []
+
+    def name_batches(
+        self, partitions: Sequence[Partition], pinned: PinnedInputs, options: WriteOptions
+    ) -> dict[str, str]:
+        """The batch that is added to each partition, by key; none by default."""
+        del partitions, pinned, options
+        return {}
+
+
+def mark_left_out(computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
+    """Adds the audit column `_left_out` where the table or the run has a row filter."""
+    row_filter = options.find_row_filter(window.table)
+    if row_filter is None:
+        return computed
+    included = F.coalesce(build_condition(row_filter, window.table), F.expr("false"))
+    left_out = F.when(is_row(computed) & ~included, F.expr("true"))
+    return computed.withColumn(LEFT_OUT, left_out)
+
+
+def read_published(window: InputWindow) -> DataFrame:
+    """The published rows of the window's partitions, marked as kept; the table must exist."""
+    stored = read_table_as_it_was(window.spark, window.target, window.stored_table)
+    return window.keep_partitions(stored).withColumn(KEPT, F.expr("true"))

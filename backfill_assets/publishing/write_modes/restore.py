@@ -1,0 +1,21 @@
+"""`rollback` and `take_back`: what an earlier version held. No run can be told to write so."""
+
+from backfill_assets.publishing.write_modes.mode import WriteMode
+
+
+class Rollback(WriteMode):
+    """A person took partitions back to an earlier version."""
+
+    name = "rollback"
+    may_be_chosen = False
+    restores = True
+
+
+class TakeBack(Rollback):
+    """A run took back what it had just published and could not read as it was audited."""
+
+    name = "take_back"
+
+
+RESTORING = frozenset({Rollback.name, TakeBack.name})
+"""Names of the modes whose commits put a version back: the one of the table among their inputs."""
