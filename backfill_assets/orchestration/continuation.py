@@ -48,8 +48,8 @@ def find_continuation(
     )
     if not waiting:
         return Continuation((), ())
-    all_keys = get_partitions_def(graph, waiting[0]).get_partition_keys()
-    keys = [one for one in all_keys if first <= one <= last]
+    partitions_def = get_partitions_def(graph, waiting[0])
+    keys = [key for key in partitions_def.get_partition_keys() if first <= key <= last]
     blocked = find_readiness(instance, graph, waiting[0], keys).blocked
-    ready = [one for one in keys if one not in blocked]
-    return Continuation(waiting, tuple(find_ranges(keys, ready)))
+    ready = [key for key in keys if key not in blocked]
+    return Continuation(waiting, tuple(find_ranges(partitions_def, ready)))

@@ -60,7 +60,8 @@ def find_increments(
         landing_root: root of the landing zone.
     """
     asset_key = AssetKey([recipe.table.layer, recipe.table.name])
-    keys = list(get_partitions_def(graph, asset_key).get_partition_keys())
+    partitions_def = get_partitions_def(graph, asset_key)
+    keys = list(partitions_def.get_partition_keys())
     if watermark is not None:
         keys = [key for key in keys if key >= watermark.next_key]
     if not keys:
@@ -72,7 +73,7 @@ def find_increments(
     blocked = find_readiness(instance, graph, asset_key, keys).blocked
     ready = [key for key in keys if key not in blocked]
     versions = ",".join(str(read_log(warehouse, table).version) for table in recipe.inputs)
-    return [Increment(first, last, versions) for first, last in find_ranges(keys, ready)]
+    return [Increment(first, last, versions) for first, last in find_ranges(partitions_def, ready)]
 
 
 def _find_landed(recipe: Recipe, landing_root: str, keys: Sequence[str]) -> list[Increment]:

@@ -13,6 +13,7 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.selections import find_keys_in_range
+from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
 
 
@@ -89,11 +90,12 @@ def find_missing_ranges(
         only_failed: leave out those that no run ever tried.
     """
     wanted = {"failed"} if only_failed else {"failed", "missing"}
+    keys: dict[str, list[str]] = {}
+    for status in statuses:
+        if status.status in wanted:
+            keys.setdefault(status.table, []).append(status.partition)
     return [
         MissingRange(table, first, last)
-        for table in dict.fromkeys(one.table for one in statuses)
-        for first, last in find_ranges(
-            [one.partition for one in statuses if one.table == table],
-            {one.partition for one in statuses if one.table == table and one.status in wanted},
-        )
+        for table, missing in keys.items()
+        for first, last in find_ranges(find_partitions_def(find_table(table)), missing)
     ]

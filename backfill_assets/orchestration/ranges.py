@@ -2,28 +2,16 @@
 
 import json
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dagster import PartitionsDefinition
 
-def find_ranges(all_keys: Sequence[str], keys: Collection[str]) -> list[tuple[str, str]]:
-    """The fewest ranges of `all_keys`, in its order, that hold exactly `keys`.
 
-    Args:
-        all_keys: the partitions in their order.
-        keys: some of them.
-    """
-    wanted = set(keys)
-    ranges: list[tuple[str, str]] = []
-    previous = None
-    for key in all_keys:
-        if key in wanted:
-            if ranges and ranges[-1][1] == previous:
-                ranges[-1] = (ranges[-1][0], key)
-            else:
-                ranges.append((key, key))
-        previous = key
-    return ranges
+def find_ranges(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> list[tuple[str, str]]:
+    """The fewest ranges of partitions that hold exactly `keys`, first and last key of each."""
+    subset = partitions_def.subset_with_partition_keys(keys)
+    return [(found.start, found.end) for found in subset.get_partition_key_ranges(partitions_def)]
 
 
 def build_command(

@@ -182,7 +182,7 @@ def _go_on_downstream(
     listed = [
         f"computed from them: {key.to_user_string()} {first}...{last}"
         for key, keys in dependent.items()
-        for first, last in find_ranges(get_partitions_def(graph, key).get_partition_keys(), keys)
+        for first, last in find_ranges(get_partitions_def(graph, key), keys)
     ]
     if config.downstream:
         backfill = request_backfill(
