@@ -1,1 +1,5 @@
-"""The pipelines, one module each: which window an asset reads, and which transform it applies."""
+"""The pipelines, a module each: which window an asset reads, and which transform it applies.
+
+Here belongs the wiring of one pipeline, mappings between its partitions included. Columns and
+rules are declared in `tables`, rows are computed in `transforms`.
+"""

@@ -1,1 +1,5 @@
-"""Dagster's side of a run: what may go, what is recorded, what goes on after a failure."""
+"""Dagster's side of a run: what may go, what is recorded, what goes on after a failure.
+
+Here belongs what needs the Dagster instance or its events. How assets, checks, jobs and sensors
+are made of it is in the modules beside this room; how a table is published, in `publishing`.
+"""

@@ -1,1 +1,4 @@
-"""Real data for trying things out, written into the landing zone as a source system would."""
+"""Data to try things out: real flights and weather, generated orders, landed as sources land them.
+
+Nothing of the pipelines imports this room.
+"""

@@ -1,1 +1,5 @@
-"""Declarations of the project's tables, one module a pipeline. Pure data: no Spark, no Dagster."""
+"""Declarations: tables with their columns, grain and rules, and what lands. Pure data.
+
+Here belongs what is true of a table before anything runs. Nothing here reads the environment, a
+file or a table; Spark and Dagster are not imported.
+"""
