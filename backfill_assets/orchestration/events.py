@@ -8,6 +8,7 @@ into one.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from dagster import (
     AssetCheckEvaluation,
@@ -19,6 +20,7 @@ from dagster import (
     MetadataValue,
 )
 
+from backfill_assets.contents.read_back import Counted
 from backfill_assets.lake.commits import Publish
 from backfill_assets.orchestration.dagster_internals import TargetMaterialization
 from backfill_assets.orchestration.readiness import PROVISIONAL
@@ -46,12 +48,8 @@ def build_materialization(
     restored: str | None = None,
 ) -> AssetMaterialization:
     """The event of a published partition, with all that was measured."""
-    measures = result.measures
-    metadata = {
-        "dagster/partition_row_count": measures.rows,
-        "dagster/uri": uri,
+    metadata: dict[str, Any] = {
         "delta_version": result.version,
-        "checksum": measures.checksum,
         "input_versions": json.dumps(dict(result.input_versions)),
         "certificate": MetadataValue.path(f"{certificate}.md"),
         **_describe_measured(result),
@@ -64,35 +62,42 @@ def build_materialization(
         metadata["restored"] = restored
     if result.verdict.accepted:
         metadata["accepted"] = "; ".join(
-            f"{one.check}: {one.reason}" for one in result.verdict.accepted
+            f"{acceptance.check}: {acceptance.reason}" for acceptance in result.verdict.accepted
         )
-    return AssetMaterialization(
-        asset_key=asset_key,
-        partition=result.key,
-        metadata=metadata,
-        tags={"dagster/code_version": code_version, "dagster/data_version": measures.checksum},
-    )
+    return _build_event(asset_key, result.key, result.measures, uri, code_version, metadata)
 
 
 def build_recovered_materialization(
     asset_key: AssetKey, publish: Publish, *, uri: str
 ) -> AssetMaterialization:
     """The event of a partition whose run died between its commit and its events."""
+    metadata = {
+        "delta_version": publish.version,
+        "input_versions": json.dumps(dict(publish.record.input_versions)),
+        "recovered_at": MetadataValue.timestamp(datetime.now(tz=UTC)),
+    }
+    code_version = publish.record.code_version
+    return _build_event(asset_key, publish.key, publish, uri, code_version, metadata)
+
+
+def _build_event(
+    asset_key: AssetKey,
+    partition: str,
+    counted: Counted,
+    uri: str,
+    code_version: str,
+    metadata: Mapping[str, Any],
+) -> AssetMaterialization:
     return AssetMaterialization(
         asset_key=asset_key,
-        partition=publish.key,
+        partition=partition,
         metadata={
-            "dagster/partition_row_count": publish.rows,
+            "dagster/partition_row_count": counted.rows,
             "dagster/uri": uri,
-            "delta_version": publish.version,
-            "checksum": publish.checksum,
-            "input_versions": json.dumps(dict(publish.record.input_versions)),
-            "recovered_at": MetadataValue.timestamp(datetime.now(tz=UTC)),
+            "checksum": counted.checksum,
+            **metadata,
         },
-        tags={
-            "dagster/code_version": publish.record.code_version,
-            "dagster/data_version": publish.checksum,
-        },
+        tags={"dagster/code_version": code_version, "dagster/data_version": counted.checksum},
     )
 
 

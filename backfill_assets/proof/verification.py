@@ -48,57 +48,53 @@ def verify_certificate(
 
 def _verify_commits(log: TableLog, certificate: Certificate) -> Iterator[VerifiedLine]:
     commits = {commit.version: commit for commit in log.commits}
-    for one in certificate.commits:
-        statement = f"version {one.version} was committed by this run"
-        commit = commits.get(one.version)
+    for certified in certificate.commits:
+        statement = f"version {certified.version} was committed by this run"
+        commit = commits.get(certified.version)
         if commit is None:
             yield VerifiedLine(statement, None, "the log no longer has that version")
             continue
         record = commit.record
-        same = (
-            record is not None
-            and record.run_id == certificate.run_id
-            and record.predicate == one.predicate
+        run_id, predicate = (record.run_id, record.predicate) if record else ("others", "")
+        holds = (run_id, predicate) == (certificate.run_id, certified.predicate)
+        yield VerifiedLine(
+            statement, holds, "" if holds else f"it is {commit.operation} of {run_id}"
         )
-        found = (
-            "" if same else f"it is {commit.operation} of {record.run_id if record else 'others'}"
-        )
-        yield VerifiedLine(statement, same, found)
 
 
 def _verify_contents(
     log: TableLog, certificate: Certificate, partitions: tuple[Partition, ...]
 ) -> Iterator[VerifiedLine]:
-    certified = {one.partition: one for one in certificate.partitions}
+    certified = {row.partition: row for row in certificate.partitions}
     by_version: dict[int, list[Partition]] = defaultdict(list)
     for partition in partitions:
         version = certified[partition.key].version
         assert version is not None
         by_version[version].append(partition)
-    for version, some in sorted(by_version.items()):
+    for version, published in sorted(by_version.items()):
         try:
             then = log.as_of(version)
-            gone = _find_gone(then, some)
-            seen = read_back(then, [one for one in some if one.key not in gone])
+            gone = _find_gone(then, published)
+            contents = read_back(
+                then, [partition for partition in published if partition.key not in gone]
+            )
         except DeltaError as error:  # the log no longer has the version
-            gone, seen = {one.key: str(error) for one in some}, {}
-        for partition in some:
-            one = certified[partition.key]
-            statement = f"{one.partition} holds {one.rows} rows with checksum {one.checksum}"
-            there = seen.get(one.partition)
-            if there is None:
-                newest = log.publishes.get(one.partition)
-                current = newest is not None and newest.version == version
-                holds = False if current else None
-                yield VerifiedLine(statement, holds, gone[one.partition])
+            gone, contents = {partition.key: str(error) for partition in published}, {}
+        for partition in published:
+            row = certified[partition.key]
+            statement = f"{row.partition} holds {row.rows} rows with checksum {row.checksum}"
+            found, newest = contents.get(row.partition), log.publishes.get(row.partition)
+            if found is None:
+                is_current = newest is not None and newest.version == version
+                yield VerifiedLine(statement, False if is_current else None, gone[row.partition])
                 continue
-            holds = there.agrees_with(one)
-            found = "" if holds else f"{there.rows} rows with checksum {there.checksum}"
-            newest = log.publishes.get(one.partition)
-            if holds and newest is not None and newest.version > version:
+            holds, remark = found.agrees_with(row), ""
+            if not holds:
+                remark = f"{found.rows} rows with checksum {found.checksum}"
+            elif newest is not None and newest.version > version:
                 replaced_by = newest.record.run_id
-                found = f"at version {version}; run {replaced_by} has replaced it since"
-            yield VerifiedLine(statement, holds, found)
+                remark = f"at version {version}; run {replaced_by} has replaced it since"
+            yield VerifiedLine(statement, holds, remark)
 
 
 def _find_gone(log: TableLog, partitions: list[Partition]) -> dict[str, str]:
