@@ -65,12 +65,8 @@ def _describe_untouched(certificate: Certificate) -> str:
             for key, versions in certificate.touched_outside.items()
         )
         return f"The commits also added or removed data files of {listed}."
-    what, others = "partitions", f"The {certificate.untouched_partitions} other partitions"
-    if certificate.compared_partitions:
-        what, others = (
-            "partitions' folders",
-            f"The {certificate.untouched_partitions} other folders",
-        )
+    compared, others = certificate.compared_partitions, certificate.untouched_partitions
+    these, those = ("partitions' folders", "folders") if compared else ("partitions", "partitions")
     texts = (
         f"The log shows that the commits added and removed data files of these {these} only. "
         f"The {others} other {those} kept their {certificate.untouched_files} files."
