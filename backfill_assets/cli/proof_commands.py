@@ -14,6 +14,7 @@ from backfill_assets.cli.options import (
     print_grid,
     print_json,
 )
+from backfill_assets.cli.proof_grids import print_diff, print_golden, print_reconciled
 from backfill_assets.errors import CertificateError, SettingsError
 from backfill_assets.settings import read_settings
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from backfill_assets.lake.slices import Partition
     from backfill_assets.lake.table_log import TableLog
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.proof.diffs import TableDiff
-    from backfill_assets.proof.golden_comparison import GoldenReport
-    from backfill_assets.proof.reconciliation import ReconciledPartition
     from backfill_assets.tables.declarations import Table
 
 
@@ -62,7 +60,7 @@ def reconcile(
     if as_json:
         print_json(found)
     else:
-        _print_reconciled(found)
+        print_reconciled(found)
     if any(one.mismatch for one in found):
         raise typer.Exit(1)
 
@@ -112,7 +110,7 @@ def diff(
     if as_json:
         print_json(found)
     else:
-        _print_diff(found)
+        print_diff(found)
 
 
 def certificate(
@@ -179,7 +177,7 @@ def _compare_with_golden(
     if as_json:
         print_json(report)
     else:
-        _print_golden(report)
+        print_golden(report)
     if report.mismatches:
         raise typer.Exit(1)
 
@@ -203,81 +201,3 @@ def _find_partitions(table: "Table", first: str, last: str) -> "tuple[Partition,
 
     keys = find_keys_in_range(find_partitions_def(table), first=first, last=last)
     return build_partitions(table, keys)
-
-
-def _print_reconciled(found: "list[ReconciledPartition]") -> None:
-    from rich.table import Table as Grid
-
-    grid = Grid("partition", "table", title="published partitions and what follows from the source")
-    columns = ("source", "rejects", "duplicates dropped", "expected", "published", "dup ‰")
-    for name in columns:
-        grid.add_column(name, justify="right")
-    for name in ("checksum", "agrees"):
-        grid.add_column(name)
-    for one in found:
-        grid.add_row(
-            *(one.partition, one.table),
-            *("" if one.source_records is None else f"{one.source_records:,}",),
-            *(f"{one.rejects:,}", f"{one.duplicates_dropped:,}", f"{one.rows_expected:,}"),
-            *("" if one.rows is None else f"{one.rows:,}", f"{one.duplicates_per_1000:g}"),
-            *(one.checksum or "", f"[red]{one.mismatch}[/]" if one.mismatch else "yes"),
-        )
-    print_grid(grid, width=200)
-
-
-def _print_diff(found: "TableDiff") -> None:
-    from rich.table import Table as Grid
-
-    title = f"{found.table}: version {found.before} → {found.after}"
-    grid = Grid("partition", title=title)
-    for name in ("rows before", "rows", "added", "removed", "changed", "duplicates"):
-        grid.add_column(name, justify="right")
-    grid.add_column("null shares and PSI that moved")
-    for key, one in found.partitions.items():
-        moved = [
-            f"{column} null {before:.3g} → {after:.3g}"
-            for column, (before, after) in one.null_shares.items()
-            if before != after
-        ]
-        moved += [f"{column} PSI {psi:.3g}" for column, psi in one.psi.items() if psi]
-        figures = (one.rows_before, one.rows_after, one.added, one.removed, one.changed)
-        grid.add_row(key, *(f"{n:,}" for n in (*figures, one.duplicates)), ", ".join(moved))
-    print_grid(grid, width=180)
-    proof = found.untouched
-    if proof.holds:
-        typer.echo(
-            f"Nothing else changed: the log shows that versions {found.before + 1} to "
-            f"{found.after} added and removed data files of these partitions only; the "
-            f"{proof.partitions} others kept their {proof.files} files."
-            + (
-                f" Of {proof.compared} in the same folders rows and checksums are the same."
-                if proof.compared
-                else ""
-            )
-        )
-    else:
-        listed = ", ".join(
-            f"{key} (version {', '.join(map(str, versions))})"
-            for key, versions in proof.outside.items()
-        )
-        typer.echo(f"Other partitions changed too: {listed}")
-
-
-def _print_golden(report: "GoldenReport") -> None:
-    from rich.table import Table as Grid
-
-    grid = Grid("partition", title=f"{report.table} and {report.golden}")
-    for name in ("same", "missing", "extra", "differing", "duplicates"):
-        grid.add_column(name, justify="right")
-    grid.add_column("for example")
-    for key, one in report.partitions.items():
-        examples = "; ".join(
-            f"{example.difference} {', '.join(f'{k}={v}' for k, v in example.values.items())}"
-            for example in report.examples.get(key, ())
-        )
-        figures = (one.same, one.removed, one.added, one.changed, one.duplicates)
-        grid.add_row(key, *(f"{n:,}" for n in figures), examples)
-    print_grid(grid, width=180)
-    typer.echo(f"{report.mismatches:,} rows don't agree, by {', '.join(report.keys)}")
-    if report.not_compared:
-        typer.echo(f"not compared, as the other side lacks them: {', '.join(report.not_compared)}")
