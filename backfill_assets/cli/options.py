@@ -27,7 +27,7 @@ TableKey = Annotated[str, typer.Argument(help="A table, as staging/flights.")]
 def print_json(result: Any) -> None:
     """Dataclasses as JSON objects."""
     many = isinstance(result, Sequence)
-    plain = [dataclasses.asdict(one) for one in result] if many else dataclasses.asdict(result)
+    plain = [dataclasses.asdict(row) for row in result] if many else dataclasses.asdict(result)
     typer.echo(json.dumps(plain, indent=2, default=str))  # dates as ISO 8601
 
 

@@ -48,8 +48,9 @@ def missing(
     if as_json:
         print_json(ranges)
     else:
-        for one in ranges:
-            typer.echo(f"{one.table}\t{one.first}...{one.last}")
+        for missing_range in ranges:
+            where = f"{missing_range.first}...{missing_range.last}"
+            typer.echo(f"{missing_range.table}\t{where}")
 
 
 def watermark(as_json: AsJson = False) -> None:  # noqa: FBT002 (an option)
@@ -61,9 +62,9 @@ def watermark(as_json: AsJson = False) -> None:  # noqa: FBT002 (an option)
     if as_json:
         print_json(found)
         return
-    for one in found:
+    for mark in found:
         typer.echo(
-            f"{one.table}\tbefore {one.next_key}\t{one.moved_at:%Y-%m-%d %H:%M}\t{one.run_id}"
+            f"{mark.table}\tbefore {mark.next_key}\t{mark.moved_at:%Y-%m-%d %H:%M}\t{mark.run_id}"
         )
 
 
@@ -116,15 +117,17 @@ def _read_statuses(select: str | None, first: str, last: str) -> "list[Partition
 def _print_statuses(statuses: "list[PartitionStatus]") -> None:
     from rich.table import Table as Grid
 
-    by_cell = {(one.partition, one.table): one for one in statuses}
-    tables = list(dict.fromkeys(one.table for one in statuses))
+    by_cell = {(status.partition, status.table): status for status in statuses}
+    tables = list(dict.fromkeys(status.table for status in statuses))
     grid = Grid("partition", title="rows, status and Delta version by partition and table")
     for table in tables:
         grid.add_column(table, justify="right")
-    for partition in dict.fromkeys(one.partition for one in statuses):
+    for partition in dict.fromkeys(status.partition for status in statuses):
         grid.add_row(partition, *(_format_cell(by_cell[partition, table]) for table in tables))
     grid.add_section()
-    totals = (sum(one.rows or 0 for one in statuses if one.table == table) for table in tables)
+    totals = (
+        sum(status.rows or 0 for status in statuses if status.table == table) for table in tables
+    )
     grid.add_row("all", *(f"{total:,} rows" for total in totals))
     print_grid(grid, width=30 + 34 * len(tables))
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from backfill_assets.lake.slices import Partition
     from backfill_assets.lake.table_log import TableLog
     from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.proof.certificates import Certificate
+    from backfill_assets.proof.verification import VerifiedLine
     from backfill_assets.tables.declarations import Table
 
 
@@ -61,7 +63,7 @@ def reconcile(
         print_json(found)
     else:
         print_reconciled(found)
-    if any(one.mismatch for one in found):
+    if any(partition.mismatch for partition in found):
         raise typer.Exit(1)
 
 
@@ -135,28 +137,24 @@ def certificate(
         else:
             typer.echo("\n".join(map(render_certificate, found)))
         return
+    verified = [(document, _verify(document)) for document in found]
+    if as_json:
+        print_json([line for _, lines in verified for line in lines])
+    else:
+        for document, lines in verified:
+            typer.echo(render_verification(document, lines))
+    if any(line.holds is False for _, lines in verified for line in lines):
+        raise typer.Exit(1)
+
+
+def _verify(document: "Certificate") -> "list[VerifiedLine]":
     from backfill_assets.lake.partitions import build_partitions
     from backfill_assets.proof.verification import verify_certificate
     from backfill_assets.tables.catalog import find_table
 
-    verified = [
-        (
-            one,
-            verify_certificate(
-                _read_log(find_table(one.asset_key)),
-                one,
-                build_partitions(find_table(one.asset_key), one.published),
-            ),
-        )
-        for one in found
-    ]
-    if as_json:
-        print_json([line for _, lines in verified for line in lines])
-    else:
-        for one, lines in verified:
-            typer.echo(render_verification(one, lines))
-    if any(line.holds is False for _, lines in verified for line in lines):
-        raise typer.Exit(1)
+    table = find_table(document.asset_key)
+    partitions = build_partitions(table, document.published)
+    return verify_certificate(_read_log(table), document, partitions)
 
 
 def _compare_with_golden(
@@ -172,7 +170,7 @@ def _compare_with_golden(
         _read_log(tables[0]).require(),
         _find_partitions(tables[0], first, last),
         path,
-        keys=[one.strip() for one in keys.split(",")] if keys else tables[0].natural_key,
+        keys=[key.strip() for key in keys.split(",")] if keys else tables[0].natural_key,
     )
     if as_json:
         print_json(report)

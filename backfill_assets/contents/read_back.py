@@ -106,7 +106,7 @@ def read_readable(log: TableLog, partitions: Sequence[Partition]) -> dict[str, R
         np.add.at(rows, owners, 1)
         np.add.at(sums, owners, hash_rows(words))
     found = {
-        one.key: ReadBack(int(count), format_checksum(0, int(total)))
-        for one, count, total in zip(index.partitions, rows, sums, strict=True)
+        partition.key: ReadBack(int(count), format_checksum(0, int(total)))
+        for partition, count, total in zip(index.partitions, rows, sums, strict=True)
     }
-    return {one.key: found[one.key] for one in partitions}
+    return {partition.key: found[partition.key] for partition in partitions}

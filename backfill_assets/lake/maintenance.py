@@ -61,18 +61,20 @@ def maintain_table(
     """
     log = read_log(warehouse, table)
     files = log.count_folder_files()
-    scattered = [one for one in final if files.get(find_folder(table, one), 0) > 1]
-    folders = {find_folder(table, one) for one in scattered}
+    scattered = [
+        partition for partition in final if files.get(find_folder(table, partition), 0) > 1
+    ]
+    folders = {find_folder(table, partition) for partition in scattered}
     if scattered:
-        optimize_partitions(spark, warehouse, table, [one.slice for one in scattered])
+        optimize_partitions(spark, warehouse, table, [partition.slice for partition in scattered])
     if files:
         vacuum_table(spark, warehouse, table)
     after = log.reread().count_folder_files()
     return MaintainedTable(
         table=table.key,
-        optimized=tuple(one.key for one in scattered),
-        files_before=sum(files[one] for one in folders),
-        files_after=sum(after.get(one, 0) for one in folders),
+        optimized=tuple(partition.key for partition in scattered),
+        files_before=sum(files[folder] for folder in folders),
+        files_after=sum(after.get(folder, 0) for folder in folders),
         pruned=sum(
             _prune(spark, warehouse, side_table, column, keep_aside_since)
             for side_table, column in (

@@ -17,7 +17,7 @@ def build_withheld_table(table: Table) -> Table:
             required("run_id", "STRING", "That run"),
             required("partition_key", "STRING", "The partition"),
             required("reason", "STRING", "Failed checks with measured values and bounds"),
-            *(Column(one.name, one.type, one.comment) for one in table.columns),
+            *(Column(column.name, column.type, column.comment) for column in table.columns),
         ),
     )
 
@@ -25,7 +25,7 @@ def build_withheld_table(table: Table) -> Table:
 def build_quarantine_table(table: Table) -> Table:
     """`quarantine/<layer>_<name>`: rejected records of each partition's last run."""
     placed_by = dict.fromkeys((table.partition_by, table.folder_column))
-    placing = tuple(one for one in table.columns if one.name in placed_by)
+    placing = tuple(column for column in table.columns if column.name in placed_by)
     return Table(
         layer="quarantine",
         name=f"{table.layer}_{table.name}",

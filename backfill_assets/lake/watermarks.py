@@ -53,7 +53,10 @@ def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
         Watermark(row["table"], row["next_key"], row["number"], row["run_id"], row["moved_at"])
         for row in rows
     )
-    return {one.table: one for one in sorted(marks, key=lambda one: one.table)}
+    return {
+        watermark.table: watermark
+        for watermark in sorted(marks, key=lambda watermark: watermark.table)
+    }
 
 
 def locate_watermarks(warehouse: Warehouse) -> str:

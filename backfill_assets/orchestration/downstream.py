@@ -85,4 +85,8 @@ def _keep_materialized(
     statuses = (
         instance.get_status_by_partition(key, partitions, get_partitions_def(graph, key)) or {}
     )
-    return [one for one in partitions if statuses.get(one) is AssetPartitionStatus.MATERIALIZED]
+    return [
+        partition
+        for partition in partitions
+        if statuses.get(partition) is AssetPartitionStatus.MATERIALIZED
+    ]

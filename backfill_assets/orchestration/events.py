@@ -124,14 +124,16 @@ def build_evaluations(
             folded = recovering is not None and result.key not in recovering
             if not findings or (folded and outcome is Outcome.PASSED):
                 continue
-            accepted = [one for one in result.verdict.accepted if one.check == check]
+            accepted = [
+                acceptance for acceptance in result.verdict.accepted if acceptance.check == check
+            ]
             metadata: dict[str, float | str] = {}
             for finding in findings:
                 if finding.value is not None:
                     metadata[finding.rule] = finding.value
                 metadata[f"{finding.rule}: bound"] = f"{finding.bound} ({finding.outcome})"
             if accepted:
-                metadata["accepted"] = "; ".join(one.reason for one in accepted)
+                metadata["accepted"] = "; ".join(acceptance.reason for acceptance in accepted)
             failed = outcome is Outcome.FAILED
             yield AssetCheckEvaluation(
                 asset_key=asset_key,
@@ -173,8 +175,8 @@ def build_summaries(
                 for result in results
             ),
             metadata={
-                "first partition": min((one.key for one in results), default=""),
-                "last partition": max((one.key for one in results), default=""),
+                "first partition": min((result.key for result in results), default=""),
+                "last partition": max((result.key for result in results), default=""),
                 **_count_outcomes(results, check),
             },
         )

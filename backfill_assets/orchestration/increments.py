@@ -81,10 +81,12 @@ def _find_landed(recipe: Recipe, landing_root: str, keys: Sequence[str]) -> list
     listing = list_landing(recipe, landing_root, partitions)
     assert listing is not None
     missing = set(listing.missing)
-    landed = [one for one in partitions if one not in missing]
+    landed = [partition for partition in partitions if partition not in missing]
     if not landed:
         return []
-    due = listing.restrict([one for one in partitions if one.key <= landed[-1].key])
+    due = listing.restrict(
+        [partition for partition in partitions if partition.key <= landed[-1].key]
+    )
     return [Increment(partitions[0].key, landed[-1].key, due.fingerprint())]
 
 

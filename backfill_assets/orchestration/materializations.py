@@ -23,5 +23,7 @@ def find_latest_materializations(
         found = instance.fetch_materializations(
             AssetRecordsFilter(asset_key, storage_ids=page), limit=len(page)
         )
-        latest.update({one.partition_key: one for one in found.records if one.partition_key})
+        latest.update(
+            {record.partition_key: record for record in found.records if record.partition_key}
+        )
     return latest

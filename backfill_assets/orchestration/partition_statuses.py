@@ -60,21 +60,21 @@ def read_statuses(
     """
     statuses: list[PartitionStatus] = []
     for table in tables:
-        key = AssetKey([table.layer, table.name])
+        asset_key = AssetKey([table.layer, table.name])
         partitions_def = find_partitions_def(table)
         keys = find_keys_in_range(partitions_def, first=first, last=last)
-        by_key = instance.get_status_by_partition(key, keys, partitions_def) or {}
+        by_key = instance.get_status_by_partition(asset_key, keys, partitions_def) or {}
         log = read_log(warehouse, table)
         rows, publishes = log.count_rows(), log.publishes
-        for one in keys:
-            status = by_key.get(one)
+        for key in keys:
+            status, publish = by_key.get(key), publishes.get(key)
             statuses.append(
                 PartitionStatus(
                     table=table.key,
-                    partition=one,
+                    partition=key,
                     status=status.value.lower() if status else "missing",
-                    rows=rows.get(one, 0) if one in publishes else None,
-                    version=publishes[one].version if one in publishes else None,
+                    rows=rows.get(key, 0) if publish else None,
+                    version=publish.version if publish else None,
                 )
             )
     return statuses

@@ -4,6 +4,7 @@ The Dagster instance knows; a partition that was withheld, or that failed, is no
 even where an older version of it can still be read.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -53,25 +54,28 @@ def find_readiness(
     """Looks at the upstream partitions of `keys`, through the asset's partition mappings."""
     node = graph.get(asset_key)
     required = node.metadata.get(REQUIRED, {})
-    blocked: dict[str, list[str]] = {}
-    provisional: dict[str, list[str]] = {}
-    for upstream_key, mapping in node.partition_mappings.items():
-        needed = find_upstream_keys(graph, asset_key, upstream_key, mapping, keys)
-        upstream = upstream_key.to_user_string()
+    blocked: dict[str, list[str]] = defaultdict(list)
+    provisional: dict[str, list[str]] = defaultdict(list)
+    for upstream_asset, mapping in node.partition_mappings.items():
+        needed = find_upstream_keys(graph, asset_key, upstream_asset, mapping, keys)
+        upstream = upstream_asset.to_user_string()
         wanted = set().union(*needed.values())
-        states = _find_states(instance, graph, upstream_key, wanted)
-        unfinished = _find_provisional(instance, upstream_key, wanted)
+        states = _find_states(instance, graph, upstream_asset, wanted)
+        unfinished = _find_provisional(instance, upstream_asset, wanted) - set(states)
         for key, upstream_keys in needed.items():
             must = required.get(upstream, Required.ALL)
-            none = all(one in states for one in upstream_keys)
-            for one in upstream_keys:
-                if one in unfinished and one not in states:
-                    provisional.setdefault(key, []).append(f"{upstream} {one} is provisional")
-                if one not in states:
-                    continue
-                lacks = must == Required.ALL or (none if must == Required.ANY else one == key)
-                reasons = blocked if lacks else provisional
-                reasons.setdefault(key, []).append(f"{upstream} {one} is {states[one]}")
+            lacks_all = all(upstream_key in states for upstream_key in upstream_keys)
+            for upstream_key in upstream_keys:
+                if upstream_key in unfinished:
+                    provisional[key].append(f"{upstream} {upstream_key} is provisional")
+                if upstream_key in states:
+                    lacks = {
+                        Required.ALL: True,
+                        Required.OWN: upstream_key == key,
+                        Required.ANY: lacks_all,
+                    }[Required(must)]
+                    reasons = blocked if lacks else provisional
+                    reasons[key].append(f"{upstream} {upstream_key} is {states[upstream_key]}")
     return Readiness(
         {key: _describe(reasons) for key, reasons in blocked.items()},
         {key: _describe(reasons) for key, reasons in provisional.items()},
@@ -102,31 +106,32 @@ def find_upstream_keys(
 
 
 def _find_states(
-    instance: DagsterInstance, graph: AssetGraph, key: AssetKey, partitions: set[str]
+    instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, partitions: set[str]
 ) -> dict[str, str]:
     """In words, the partitions that are not materialized."""
     ordered = sorted(partitions)
-    statuses = instance.get_status_by_partition(key, ordered, get_partitions_def(graph, key)) or {}
+    partitions_def = get_partitions_def(graph, asset_key)
+    statuses = instance.get_status_by_partition(asset_key, ordered, partitions_def) or {}
     words = {
         AssetPartitionStatus.FAILED: "failed or withheld",
         AssetPartitionStatus.IN_PROGRESS: "still in progress",
         None: "missing",
     }
     return {
-        one: words[statuses.get(one)]
-        for one in ordered
-        if statuses.get(one) is not AssetPartitionStatus.MATERIALIZED
+        key: words[statuses.get(key)]
+        for key in ordered
+        if statuses.get(key) is not AssetPartitionStatus.MATERIALIZED
     }
 
 
 def _find_provisional(
-    instance: DagsterInstance, key: AssetKey, partitions: Collection[str]
+    instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
 ) -> set[str]:
     """Those whose latest materialization says that it is to be run again."""
-    latest = find_latest_materializations(instance, key, partitions)
+    latest = find_latest_materializations(instance, asset_key, partitions)
     return {
-        one
-        for one, record in latest.items()
+        key
+        for key, record in latest.items()
         if record.asset_materialization and PROVISIONAL in record.asset_materialization.metadata
     }
 

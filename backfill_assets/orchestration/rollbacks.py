@@ -153,9 +153,11 @@ def _record(
 
 
 def _refuse_withheld(plan: RollbackPlan, results: Sequence[PartitionResult]) -> None:
-    withheld = [one for one in results if one.version is None]
+    withheld = [result for result in results if result.version is None]
     if withheld:
-        listed = "".join(f"\n  {one.key}: {describe_failures(one.verdict)}" for one in withheld)
+        listed = "".join(
+            f"\n  {result.key}: {describe_failures(result.verdict)}" for result in withheld
+        )
         raise RollbackError(
             f"{plan.table.key}: {len(withheld)} of {len(results)} partitions of version "
             f"{plan.to_version} fail their audit and are left as they were; --force publishes "

@@ -29,7 +29,7 @@ def select_tables(
         table.key
         for tables in PIPELINES.values()
         for table in tables
-        if any(warehouse.exists(one) for one in tables)
+        if any(warehouse.exists(table) for table in tables)
     }
     found = tuple(
         table

@@ -144,7 +144,7 @@ class Step:
             if self.run.saves_watermark:
                 final = {result.key for result in results if result.version is not None}
                 final -= set(provisional)
-                self._move_watermark([one for one in chunk if one.key in final])
+                self._move_watermark([partition for partition in chunk if partition.key in final])
 
     def _find_partitions(self) -> tuple[Partition, ...]:
         keys = self.context.partition_keys

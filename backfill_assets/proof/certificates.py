@@ -105,7 +105,9 @@ class Certificate(WriteOptions):
     @property
     def published(self) -> list[str]:
         """Keys of the partitions that were published, ascending."""
-        return [one.partition for one in self.partitions if one.status == "published"]
+        return [
+            partition.partition for partition in self.partitions if partition.status == "published"
+        ]
 
     def to_json(self) -> str:
         """One line."""

@@ -108,5 +108,5 @@ def _certify_partition(result: PartitionResult, before: CommitRecord | None) -> 
             if findings
         },
         failures=describe_failures(result.verdict),
-        accepted={one.check: one.reason for one in result.verdict.accepted},
+        accepted={acceptance.check: acceptance.reason for acceptance in result.verdict.accepted},
     )

@@ -54,7 +54,7 @@ def compare_with_golden(
     golden = read_golden(path, table, partitions, keys=keys)
     contents = read_contents(log, partitions, columns=golden.compared, keys=keys)
     changes = compare_contents(golden, contents)
-    mismatches = sum(one.removed + one.added + one.changed for one in changes.values())
+    mismatches = sum(rows.removed + rows.added + rows.changed for rows in changes.values())
     return GoldenReport(
         table=table.key,
         golden=str(path),

@@ -71,7 +71,7 @@ class GoldenRows:
         if not index.partitions:
             return
         by = find_column(self.table, self.table.partition_by)
-        names = list(dict.fromkeys((by.name, *(one.name for one in columns))))
+        names = list(dict.fromkeys((by.name, *(column.name for column in columns))))
         with _naming(self.path):
             for batch in self._read_batches(names, by, index):
                 stored = {name: _simplify(batch.column(name)) for name in names}
@@ -80,7 +80,8 @@ class GoldenRows:
                 owners[starts.is_null().to_numpy(zero_copy_only=False)] = -1
                 inside = pa.array(owners >= 0)
                 values = {
-                    one.name: self._cast(stored[one.name].filter(inside), one) for one in columns
+                    column.name: self._cast(stored[column.name].filter(inside), column)
+                    for column in columns
                 }
                 yield RowBatch(owners[owners >= 0], values)
 

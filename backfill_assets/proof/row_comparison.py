@@ -118,8 +118,8 @@ def compare_contents(before: Contents, after: Contents) -> dict[str, RowChanges]
     }
     sums["same"] = before.row_counts - sums["removed"] - sums["changed"]
     return {
-        one.key: RowChanges(**{name: int(each[at]) for name, each in sums.items()})
-        for at, one in enumerate(before.partitions)
+        partition.key: RowChanges(**{name: int(each[at]) for name, each in sums.items()})
+        for at, partition in enumerate(before.partitions)
     }
 
 
@@ -163,10 +163,10 @@ def find_differing(before: Contents, after: Contents) -> Differing:
             raise ValueError(f"contents differ in their {what}, and can't be compared")
     blocks = [_find_differing_in_block(before, after, block) for block in range(_BLOCKS)]
     return Differing(
-        identities=np.concatenate([one.identities for one in blocks]),
-        owners=np.concatenate([one.owners for one in blocks]),
-        lost=np.concatenate([one.lost for one in blocks]),
-        gained=np.concatenate([one.gained for one in blocks]),
+        identities=np.concatenate([block.identities for block in blocks]),
+        owners=np.concatenate([block.owners for block in blocks]),
+        lost=np.concatenate([block.lost for block in blocks]),
+        gained=np.concatenate([block.gained for block in blocks]),
     )
 
 

@@ -43,8 +43,8 @@ def list_changes(
 
     Without a range, and of other programs, all commits.
     """
-    changes = (_describe(one, first, last) for one in log.commits)
-    return [one for one in changes if one is not None]
+    changes = (_describe(commit, first, last) for commit in log.commits)
+    return [change for change in changes if change is not None]
 
 
 def _describe(commit: Commit, first: str | None, last: str | None) -> Change | None:
@@ -69,5 +69,5 @@ def _describe(commit: Commit, first: str | None, last: str | None) -> Change | N
         last=keys[-1],
         partitions=len(keys),
         rows=sum(record.rows[key] for key in keys),
-        accepted=sum(one["partition"] in keys for one in record.accepted),
+        accepted=sum(acceptance["partition"] in keys for acceptance in record.accepted),
     )

@@ -66,18 +66,18 @@ def prove_untouched(
     """
     table = log.table
     partitions = build_partitions(table, keys)
-    folders = {find_folder(table, one) for one in partitions}
+    folders = {find_folder(table, partition) for partition in partitions}
     neighbours = [
-        one
+        partition
         for folder in sorted(folders)
-        for one in find_partitions_in_folder(table, folder)
-        if one not in set(partitions)
+        for partition in find_partitions_in_folder(table, folder)
+        if partition not in set(partitions)
     ]
     ascending = tuple(sorted(versions))
     outside: dict[str, list[int]] = {}
     for version in ascending:
         touched = _find_touched(log, version)
-        near = [one for one in neighbours if find_folder(table, one) in touched]
+        near = [partition for partition in neighbours if find_folder(table, partition) in touched]
         changed = _find_changed(log, near, version) if near else set()
         for name in sorted(changed | (touched - folders)):
             outside.setdefault(name, []).append(version)

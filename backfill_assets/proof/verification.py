@@ -109,9 +109,11 @@ def _verify_untouched(log: TableLog, certificate: Certificate) -> Iterator[Verif
     if not certificate.commits:
         return
     statement = "no partition outside the range was changed"
-    meant = [one.partition for one in certificate.partitions]
+    meant = [partition.partition for partition in certificate.partitions]
     try:
-        proof = prove_untouched(log, meant, versions=[one.version for one in certificate.commits])
+        proof = prove_untouched(
+            log, meant, versions=[commit.version for commit in certificate.commits]
+        )
     except BackfillError as error:
         yield VerifiedLine(statement, None, str(error))
         return

@@ -111,7 +111,7 @@ def _split_off_broken_files(
         return window, ()
     broken = tuple(window.listing.find_broken(error))
     lost = {partition for partition, _ in broken}
-    left = tuple(one for one in window.partitions if one not in lost)
+    left = tuple(partition for partition in window.partitions if partition not in lost)
     return replace(window, partitions=left, listing=window.listing.restrict(left)), broken
 
 
@@ -153,8 +153,8 @@ def _find_fields_to_add(
     """New fields of partitions that will be published: a withheld one must not change the table."""
     seen = (
         name
-        for key, one in measures.items()
+        for key, measured in measures.items()
         if not verdicts[key].withheld
-        for name in one.fields_seen or ()
+        for name in measured.fields_seen or ()
     )
     return find_new_fields(recipe.table, window.extra_fields, seen)

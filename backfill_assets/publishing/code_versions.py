@@ -46,7 +46,9 @@ def _find_used(compute: Callable[..., object]) -> tuple[list[FunctionType], list
             pending.extend(vars(modules[name]).values())
         elif isinstance(used, FunctionType) and name == own.__name__ and used not in functions:
             functions.append(used)
-            pending.extend(getattr(own, one, None) for one in _list_names(used.__code__))
+            pending.extend(
+                getattr(own, used_name, None) for used_name in _list_names(used.__code__)
+            )
     return functions, [modules[name] for name in sorted(modules)]
 
 
@@ -63,5 +65,8 @@ def _read_lock() -> bytes:
     lock = Path(__file__).parents[1] / "requirements.lock"
     if lock.exists():
         return lock.read_bytes()
-    installed = {f"{one.name}=={one.version}" for one in importlib.metadata.distributions()}
+    installed = {
+        f"{distribution.name}=={distribution.version}"
+        for distribution in importlib.metadata.distributions()
+    }
     return "\n".join(sorted(installed)).encode()

@@ -175,7 +175,7 @@ class Publisher:
 
     def _commit(self, audit: Audit, good: list[PartitionResult], pinned: PinnedInputs) -> int:
         keys = {result.key for result in good}
-        partitions = [one for one in audit.window.partitions if one.key in keys]
+        partitions = [partition for partition in audit.window.partitions if partition.key in keys]
         rows = audit.rows
         if len(partitions) < len(audit.measures):
             slices = (partition.slice for partition in partitions)

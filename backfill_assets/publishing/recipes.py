@@ -43,4 +43,4 @@ class Recipe:
     def source_fields(self) -> tuple[str, ...]:
         """Fields that the landed records should have; empty where none are parsed."""
         declared = self.landing.fields if isinstance(self.landing, JsonLanding) else ()
-        return tuple(one.name for one in declared)
+        return tuple(field.name for field in declared)

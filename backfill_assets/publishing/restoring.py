@@ -80,13 +80,13 @@ def plan_rollback(
     """
     if (to_version is None) == (before_run is None):
         raise RollbackError("say where to go back to: either a version or a run, not both")
-    table, commits = log.table, log.commits
-    keys = {one.key for one in partitions}
+    table = log.table
+    keys = {partition.key for partition in partitions}
     meant = None
     if to_version is None:
         assert before_run is not None
         meant, to_version = log.find_version_before(keys, before_run)
-    later = [one for one in commits if one.version > to_version and one.may_change(keys)]
+    later = [commit for commit in log.list_commits_after(to_version) if commit.may_change(keys)]
     if not 0 <= to_version < log.version or not later:
         raise RollbackError(
             f"{table.key}: nothing to undo: no commit after version {to_version} changed these "
@@ -120,14 +120,14 @@ def plan_rollback(
 def build_rollback_recipe(plan: RollbackPlan) -> Recipe:
     """Computes the partitions as they were; what they were computed by stays their code version."""
     counts = plan.log.as_of(plan.to_version).count_rows()
-    code_versions = sorted({one.code_version for one in plan.published_by.values() if one})
+    code_versions = sorted({record.code_version for record in plan.published_by.values() if record})
     return Recipe(
         table=plan.table,
         compute=_read_as_it_was,
         inputs=(plan.table,),
         # A partition that held nothing is an emptied one, exempt from the rules about rows.
         count_source=lambda window: {
-            one.key: 0 for one in window.partitions if not counts.get(one.key)
+            partition.key: 0 for partition in window.partitions if not counts.get(partition.key)
         },
         code_version=",".join(code_versions),
     )

@@ -67,7 +67,9 @@ def _take_back(
     """Puts back what the partitions held before `version`, where no other run replaced them."""
     published, before = window.target.as_of(version), window.target.as_of(version - 1)
     while partitions:
-        predicate = build_table_predicate(recipe.table, (one.slice for one in partitions))
+        predicate = build_table_predicate(
+            recipe.table, (partition.slice for partition in partitions)
+        )
         rows = read_table_as_it_was(window.spark, before, window.stored_table).where(predicate)
         measures = measure_partitions(rows, recipe.table, partitions)
         record = build_record(
@@ -84,6 +86,6 @@ def _take_back(
         try:
             overwrite_partitions(rows, published, partitions, record)
         except PartitionsChangedError as error:
-            partitions = [one for one in partitions if one.key not in error.keys]
+            partitions = [partition for partition in partitions if partition.key not in error.keys]
         else:
             return

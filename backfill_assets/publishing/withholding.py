@@ -50,7 +50,7 @@ def keep_withheld_rows(
     """
     side_table = build_withheld_table(window.table)
     warehouse, today = window.target.warehouse, run.started_at.date()
-    by_key = {one.key: one for one in window.partitions}
+    by_key = {partition.key: partition for partition in window.partitions}
     withheld = [by_key[result.key] for result in results if result.measures.rows]
     if not withheld:
         return
@@ -58,17 +58,17 @@ def keep_withheld_rows(
     reasons = window.spark.createDataFrame(
         [
             (
-                grain.find_number(by_key[one.key].slice.start),
-                one.key,
-                describe_failures(one.verdict),
+                grain.find_number(by_key[result.key].slice.start),
+                result.key,
+                describe_failures(result.verdict),
             )
-            for one in results
+            for result in results
         ],
         f"{_NUMBER} bigint, partition_key string, reason string",
     )
     create_table(window.spark, warehouse, side_table)
     append_rows(
-        rows.where(build_table_predicate(window.table, (one.slice for one in withheld)))
+        rows.where(build_table_predicate(window.table, (result.slice for result in withheld)))
         .drop(*AUDIT_COLUMNS)
         .withColumn(_NUMBER, build_number(grain, window.table.partition_by))
         .join(F.broadcast(reasons), _NUMBER, "inner")
@@ -95,12 +95,12 @@ def keep_rejected_records(
     side_table = build_quarantine_table(window.table)
     warehouse, today = window.target.warehouse, run.started_at.date()
     before = read_log(warehouse, side_table).count_folder_rows()
-    rejecting = {one.key for one in results if one.measures.rejects}
+    rejecting = {result.key for result in results if result.measures.rejects}
     rejecting |= {partition.key for partition, _ in broken_files}
     touched = [
-        one
-        for one in window.partitions
-        if one.key in rejecting or before.get(find_folder(side_table, one))
+        partition
+        for partition in window.partitions
+        if partition.key in rejecting or before.get(find_folder(side_table, partition))
     ]
     if not touched:
         return
@@ -127,7 +127,7 @@ def keep_rejected_records(
             F.col(REJECTED_LINE).alias("line"),
         )
         records = rejected.unionByName(unreadable)
-    slices = [one.slice for one in touched]
+    slices = [partition.slice for partition in touched]
     create_table(window.spark, warehouse, side_table)
     replace_rows(
         add_folder(records, side_table).where(build_table_predicate(side_table, slices)),
@@ -139,5 +139,5 @@ def keep_rejected_records(
 
 def _type_of_partition(window: InputWindow) -> str:
     table = window.table
-    (column,) = (one for one in table.columns if one.name == table.partition_by)
-    return column.type
+    types = {column.name: column.type for column in table.columns}
+    return types[table.partition_by]
