@@ -11,10 +11,14 @@ from backfill_assets.cli.options import (
     Last,
     Select,
     TableKey,
-    print_grid,
     print_json,
 )
-from backfill_assets.cli.proof_grids import print_diff, print_golden, print_reconciled
+from backfill_assets.cli.proof_grids import (
+    print_diff,
+    print_golden,
+    print_history,
+    print_reconciled,
+)
 from backfill_assets.errors import CertificateError, SettingsError
 from backfill_assets.settings import read_settings
 
@@ -74,24 +78,14 @@ def history(
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """List the commits of a table, or those that changed a range of partitions; newest first."""
-    from rich.table import Table as Grid
-
     from backfill_assets.proof.table_history import list_changes
     from backfill_assets.tables.catalog import find_table
 
     changes = list_changes(_read_log(find_table(table)), first=first, last=last)
     if as_json:
         print_json(changes)
-        return
-    grid = Grid("version", "committed", "how", "partitions", "rows", "run")
-    for one in changes:
-        partitions = f"{one.first}...{one.last} ({one.partitions})" if one.run_id else ""
-        rows = f"{one.rows:,}" if one.run_id else ""
-        grid.add_row(
-            *(str(one.version), one.committed_at, one.write_mode or one.operation),
-            *(partitions, rows, one.run_id or ""),
-        )
-    print_grid(grid, width=160)
+    else:
+        print_history(changes)
 
 
 def diff(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from backfill_assets.proof.diffs import TableDiff
     from backfill_assets.proof.golden_comparison import GoldenReport
     from backfill_assets.proof.reconciliation import ReconciledPartition
+    from backfill_assets.proof.table_history import Change
 
 
 def print_reconciled(reconciled: "Sequence[ReconciledPartition]") -> None:
@@ -30,6 +31,21 @@ def print_reconciled(reconciled: "Sequence[ReconciledPartition]") -> None:
             f"[red]{partition.mismatch}[/]" if partition.mismatch else "yes",
         )
     print_grid(grid, width=200)
+
+
+def print_history(changes: "Sequence[Change]") -> None:
+    """A row for each commit; of other programs, without what only this project's records say."""
+    grid = Grid("version", "committed", "how", "partitions", "rows", "run")
+    for change in changes:
+        partitions, rows = (
+            f"{change.first}...{change.last} ({change.partitions})",
+            f"{change.rows:,}",
+        )
+        grid.add_row(
+            *(str(change.version), change.committed_at, change.write_mode or change.operation),
+            *((partitions, rows, change.run_id) if change.run_id else ("", "", "")),
+        )
+    print_grid(grid, width=160)
 
 
 def print_diff(diff: "TableDiff") -> None:
