@@ -43,7 +43,7 @@ def print_history(changes: "Sequence[Change]") -> None:
         )
         grid.add_row(
             *(str(change.version), change.committed_at, change.write_mode or change.operation),
-            *((partitions, rows, change.run_id) if change.run_id else ("", "", "")),
+            *((partitions, f"{change.rows:,}", change.run_id) if change.run_id else ("", "", "")),
         )
     print_grid(grid, width=160)
 
