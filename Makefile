@@ -22,6 +22,7 @@ drills: check-spark
 check-code: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/pyright
 
 # Says in one line what is missing, and fetches the Delta jars, before anything starts.
