@@ -4,7 +4,7 @@ BIN := .venv/bin
 MATERIALIZE := $(BIN)/dagster asset materialize -m backfill_assets.definitions
 export DAGSTER_HOME ?= $(CURDIR)
 
-.PHONY: backfill test drills check-code check-spark lock
+.PHONY: backfill test drills check check-code check-units check-spark lock
 
 backfill: check-spark
 	$(BIN)/backfill-assets sample flights
@@ -19,10 +19,19 @@ test: check-spark check-code
 drills: check-spark
 	$(BIN)/pytest -m slow
 
+# The loop while working, under a minute: lint, contracts, types, and beside them the tests without Spark.
+check: .venv/installed
+	@$(MAKE) --no-print-directory -j2 check-code check-units
+
 check-code: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/pyright
+
+# Where Spark can't start: a test that wants it without being marked fails here. Samples land years.
+check-units: .venv/installed
+	SPARK_HOME=/dev/null $(BIN)/pytest -q -m "not spark and not slow" --ignore backfill_assets_tests/samples
 
 # Says in one line what is missing, and fetches the Delta jars, before anything starts.
 check-spark: .venv/installed

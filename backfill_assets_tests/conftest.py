@@ -22,6 +22,19 @@ hypothesis.settings.register_profile("no_deadline", deadline=None)
 hypothesis.settings.load_profile("no_deadline")
 
 
+# Fixtures that start Spark, and what a module imports to run commands, which start their own.
+_STARTERS = frozenset({"spark", "january", "Project", "run_page"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks with `spark` what starts Spark; `make check` runs the others where none can start."""
+    for test in items:
+        if isinstance(test, pytest.Function) and (
+            _STARTERS & {*test.fixturenames, *vars(test.module)}
+        ):
+            test.add_marker("spark")
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Spark in this process, with the project's own settings; one for all tests."""

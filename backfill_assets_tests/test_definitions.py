@@ -135,11 +135,17 @@ def test_mappings_say_which_days_a_day_needs():
 
 def test_workspace_and_pyproject_load_the_same_module():
     workspace = yaml.safe_load((PROJECT / "workspace.yaml").read_text())
-    pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    tools = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]
     (location,) = workspace["load_from"]
     assert location["python_module"] == {
-        "module_name": pyproject["tool"]["dagster"]["module_name"],
-        "location_name": pyproject["tool"]["dagster"]["code_location_name"],
+        "module_name": tools["dagster"]["module_name"],
+        "location_name": tools["dagster"]["code_location_name"],
+    }
+    assert tools["dg"]["directory_type"] == "project"
+    assert tools["dg"]["project"] == {
+        "root_module": "backfill_assets",
+        "code_location_target_module": tools["dagster"]["module_name"],
+        "code_location_name": tools["dagster"]["code_location_name"],
     }
 
 

@@ -37,10 +37,7 @@ def print_history(changes: "Sequence[Change]") -> None:
     """A row for each commit; of other programs, without what only this project's records say."""
     grid = Grid("version", "committed", "how", "partitions", "rows", "run")
     for change in changes:
-        partitions, rows = (
-            f"{change.first}...{change.last} ({change.partitions})",
-            f"{change.rows:,}",
-        )
+        partitions = f"{change.first}...{change.last} ({change.partitions})"
         grid.add_row(
             *(str(change.version), change.committed_at, change.write_mode or change.operation),
             *((partitions, f"{change.rows:,}", change.run_id) if change.run_id else ("", "", "")),
