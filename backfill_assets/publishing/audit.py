@@ -132,15 +132,11 @@ def _judge(
     published: Mapping[str, PartitionProfile],
     acceptances: Sequence[Acceptance],
 ) -> dict[str, Verdict]:
-    grain = recipe.table.grain
     return judge_partitions(
         recipe.table,
         measures,
         source_records=source_records,
         published=published,
-        peer_groups={
-            key: grain.find_peer_group(grain.find_start(key)) for key in (*measures, *published)
-        },
         source_fields=recipe.source_fields,
         evolved_fields=window.extra_fields,
         acceptances=acceptances,

@@ -73,9 +73,10 @@ def _judge_ratio(bounds: tuple[float, float], subject: Subject, *, blocking: boo
     if everyone.partitions < MIN_PARTITIONS:
         return _without_baseline("row_count_ratio", everyone.partitions)
     if peers.partitions > 0:
-        typical, whose = peers, f"{peers.partitions} of its peer group"
+        typical, whose = peers, f"{peers.partitions} of {subject.table.grain.peers}"
     else:
-        typical, whose = everyone, f"all {everyone.partitions}, as none is of its peer group"
+        whose = f"all {everyone.partitions}, as none is of {subject.table.grain.peers}"
+        typical = everyone
     ratio, (low, high) = subject.measured.rows / typical.median, bounds
     return Finding(
         "row_count_ratio",

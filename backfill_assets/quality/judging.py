@@ -1,6 +1,6 @@
 """Judges measured partitions by their table's rules. Pure: no Spark, no Delta, no Dagster."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ def judge_partitions(
     *,
     source_records: Mapping[str, int],
     published: Mapping[str, PartitionProfile],
-    peer_groups: Mapping[str, Hashable],
     source_fields: Sequence[str] = (),
     evolved_fields: Sequence[str] = (),
     acceptances: Sequence[Acceptance] = (),
@@ -38,13 +37,11 @@ def judge_partitions(
     pull the medians to 0.
 
     Args:
-        table: whose rules apply.
+        table: whose rules apply, and whose grain says which partitions are peers.
         measures: by partition key, ascending.
         source_records: records of the layer above by key; keys may be absent where nothing
             reconciles.
         published: profiles of what is published, by key.
-        peer_groups: by key (of both `measures` and `published`), what makes partitions comparable
-            for row counts: the weekday; one constant where there is none.
         source_fields: fields that the source's records should have; empty where none are parsed.
         evolved_fields: columns that the table has beyond its declaration; none has to be there.
         acceptances: of this run.
@@ -53,6 +50,10 @@ def judge_partitions(
         By key, in the order of `measures`. A verdict has all checks but `READABLE`, which comes
         after the publish; a check of which no rule applied has no findings.
     """
+    grain = table.grain
+    peer_groups = {
+        key: grain.find_peer_group(grain.find_start(key)) for key in (*measures, *published)
+    }
     baseline = Baseline(published, peer_groups)
     verdicts: dict[str, Verdict] = {}
     for key, measured in measures.items():

@@ -22,8 +22,8 @@ class RowCount:
     Attributes:
         at_least: lower bound; an emptied partition (its source has no records) is exempt.
         at_most: upper bound; None for none.
-        ratio: bounds of rows / median rows of the same weekday in the baseline; None to not
-            compare.
+        ratio: bounds of rows / median rows of its peers in the baseline; the grain says which
+            partitions are peers. None to not compare.
         ratio_blocks: whether the ratio withholds; the absolute bounds always do.
     """
 

@@ -4,10 +4,12 @@ from backfill_assets.quality.judging import Check, Finding, Verdict, judge_parti
 from backfill_assets.quality.measures import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.tables.declarations import Table, required
+from backfill_assets.tables.grains import Grain, Hourly
 from backfill_assets.tables.rules import Drift, Rule
 
-DAY, NEIGHBOURS = "2013-01-08", ("2013-01-01", "2013-01-02", "2013-01-03", "2013-01-04")
-WEEKDAYS = {DAY: 1, "2013-01-01": 1, "2013-01-02": 2, "2013-01-03": 3, "2013-01-04": 4}
+DAY = "2013-01-08"
+NEIGHBOURS = ("2013-01-01", "2013-01-02", "2013-01-03", "2013-01-04")
+"""The first is of the same weekday as `DAY`."""
 DRIFT = Drift("d", (0.0,))
 PROFILE = PartitionProfile(1000, {"n": 10}, {DRIFT.histogram: (500, 500, 0)})
 
@@ -17,13 +19,17 @@ def build_table(*rules: Rule, **others) -> Table:
     return Table("raw", "readings", "day", columns, rules=rules, **others)
 
 
+def build_table_by(grain: Grain, *rules: Rule) -> Table:
+    """As `build_table`, but by hours or buckets."""
+    day = required("day", "DATE", "Day")
+    columns = (required("at", grain.column_types[0], "What it is partitioned by"), day)
+    folder_by = "day" if isinstance(grain, Hourly) else None
+    return Table("raw", "readings", "at", columns, grain, folder_by, rules=rules)
+
+
 def judge(table: Table, measures: PartitionMeasures, **others) -> Verdict:
     """The verdict on `DAY`, with four other days published."""
-    arguments = {
-        "source_records": {},
-        "published": dict.fromkeys(NEIGHBOURS, PROFILE),
-        "peer_groups": WEEKDAYS,
-    }
+    arguments = {"source_records": {}, "published": dict.fromkeys(NEIGHBOURS, PROFILE)}
     verdicts = judge_partitions(table, {DAY: measures}, **{**arguments, **others})
     assert list(verdicts) == [DAY]
     return verdicts[DAY]

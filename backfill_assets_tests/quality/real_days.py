@@ -1,6 +1,5 @@
 """The year 2013 as the pipeline's tables hold it, measured with pandas instead of Spark."""
 
-import datetime as dt
 import functools
 import importlib.metadata
 from collections import Counter
@@ -111,8 +110,3 @@ def _count_flights_of_windows() -> dict[str, int]:
         day: sum(flights[one] for one in days[max(0, end - WINDOW_DAYS + 1) : end + 1])
         for end, day in enumerate(days)
     }
-
-
-def find_weekday(key: str) -> int:
-    """0 is a Monday."""
-    return dt.date.fromisoformat(key).weekday()

@@ -27,8 +27,8 @@ TABLE = Table(
         *DRIFTS,
     ),
 )
-KEYS = tuple(f"2013-01-{day:02}" for day in range(1, 13))
-PEER_GROUPS = {key: index % 3 for index, key in enumerate(KEYS)}
+KEYS = tuple(f"2013-01-{week + day:02}" for week in (1, 8, 15, 22) for day in range(3))
+"""Of three weekdays."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,6 @@ def judge(
         measures,
         source_records=case.source_records,
         published=case.published if published is None else published,
-        peer_groups=PEER_GROUPS,
         acceptances=case.acceptances,
     )
 

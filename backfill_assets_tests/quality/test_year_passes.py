@@ -21,7 +21,6 @@ from backfill_assets.tables.rules import Drift, Reconciled
 from backfill_assets_tests.quality.real_days import (
     build_delays,
     count_source_records,
-    find_weekday,
     measure,
     measure_days,
     read_flights,
@@ -63,7 +62,6 @@ def judge(
         measures,
         source_records=count_source_records(table, measures) | source_records,
         published=published,
-        peer_groups={key: find_weekday(key) for key in {*measures, *published}},
     )
 
 
