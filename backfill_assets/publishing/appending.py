@@ -11,7 +11,7 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.publishing.inputs import PinnedInputs
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.publishing.write_options import WriteOptions
-from backfill_assets.quality.measures import PartitionMeasures
+from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
 from backfill_assets.tables.declarations import Table
 

@@ -32,7 +32,8 @@ from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.publishing.withholding import keep_rejected_records, keep_withheld_rows
 from backfill_assets.publishing.write_options import OVERWRITE, WriteOptions
 from backfill_assets.quality.judging import Acceptance, Check, Finding, Outcome
-from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
+from backfill_assets.quality.measures import measure_partitions
+from backfill_assets.rules.measured import PartitionMeasures
 
 _ROUNDS = 5
 

@@ -7,7 +7,7 @@ the baseline holds ten partitions or ten thousand, and the order of arrival leav
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
 from backfill_assets.rules.profiles import PartitionProfile
@@ -28,14 +28,15 @@ class Baseline:
 
     Args:
         profiles: to begin with.
-        peer_groups: by key, what makes partitions comparable for row counts; of a key that isn't in
-            it: None.
+        find_peer_group: of a key, what makes partitions comparable for row counts.
     """
 
     def __init__(
-        self, profiles: Mapping[str, PartitionProfile], peer_groups: Mapping[str, Hashable]
+        self,
+        profiles: Mapping[str, PartitionProfile],
+        find_peer_group: Callable[[str], Hashable],
     ) -> None:
-        self._peer_groups = peer_groups
+        self._find_peer_group = find_peer_group
         self._profiles: dict[str, PartitionProfile] = {}
         self._rows: list[float] = []
         self._peer_rows: dict[Hashable, list[float]] = defaultdict(list)
@@ -62,7 +63,7 @@ class Baseline:
         """Of rows per partition; only among the peers of a key if one is given."""
         if peers_of is None:
             return _find_typical(self._rows)
-        return _find_typical(self._peer_rows[self._peer_groups.get(peers_of)])
+        return _find_typical(self._peer_rows[self._find_peer_group(peers_of)])
 
     def find_typical_null_share(self, column: str) -> Typical:
         """Of a column's share of nulls, among partitions in which it was measured."""
@@ -78,7 +79,7 @@ class Baseline:
             return
         move = insort if sign > 0 else _remove
         move(self._rows, profile.rows)
-        move(self._peer_rows[self._peer_groups.get(key)], profile.rows)
+        move(self._peer_rows[self._find_peer_group(key)], profile.rows)
         for column, nulls in profile.nulls.items():
             move(self._null_shares[column], nulls / profile.rows)
         for histogram, counts in profile.histograms.items():

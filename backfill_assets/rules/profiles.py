@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+NULLS, BINS = "nulls", "bins"
+"""Kinds of the figures that profiles keep: null values by column, histograms by their name."""
+
 
 @dataclass(frozen=True)
 class PartitionProfile:

@@ -15,11 +15,18 @@ class Check(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a rule ended."""
+    """How a rule ended, from good to bad."""
 
     PASSED = "passed"
     WARNED = "warned"
     FAILED = "failed"
+
+    @classmethod
+    def of(cls, *, failed: bool, blocking: bool = True) -> "Outcome":
+        """Of a rule: one that failed and doesn't block is `WARNED`."""
+        if not failed:
+            return cls.PASSED
+        return cls.FAILED if blocking else cls.WARNED
 
 
 @dataclass(frozen=True)
@@ -38,14 +45,21 @@ class Finding:
     bound: str
     outcome: Outcome
 
+    @classmethod
+    def without_baseline(cls, rule: str, partitions: int) -> "Finding":
+        """Of a rule that only compares, where there are too few partitions to compare with."""
+        return cls(rule, None, f"no baseline ({partitions} partitions)", Outcome.PASSED)
+
+
+def format_figure(figure: float) -> str:
+    """A number for a bound, such as `12,500` or `25.5`."""
+    return f"{figure:,.1f}".removesuffix(".0")
+
 
 def find_outcome(findings: Sequence[Finding]) -> Outcome:
-    """The worst of several."""
-    outcomes = {finding.outcome for finding in findings}
-    for outcome in (Outcome.FAILED, Outcome.WARNED):
-        if outcome in outcomes:
-            return outcome
-    return Outcome.PASSED
+    """The worst of several; `PASSED` where there are none."""
+    outcomes = [finding.outcome for finding in findings]
+    return max(outcomes, key=list(Outcome).index, default=Outcome.PASSED)
 
 
 @dataclass(frozen=True)
@@ -85,10 +99,12 @@ class Verdict:
 
     def failed(self, check: Check) -> tuple[Finding, ...]:
         """The findings of a check that failed."""
-        return tuple(one for one in self.findings[check] if one.outcome is Outcome.FAILED)
+        return tuple(
+            finding for finding in self.findings[check] if finding.outcome is Outcome.FAILED
+        )
 
     @property
     def withheld(self) -> bool:
         """Whether a failed check, not accepted, keeps it from being published."""
-        accepted = {one.check for one in self.accepted}
+        accepted = {acceptance.check for acceptance in self.accepted}
         return any(self.failed(check) for check in self.findings if check not in accepted)

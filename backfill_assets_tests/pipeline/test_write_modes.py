@@ -18,10 +18,10 @@ from backfill_assets.lake.writer import PublishedContent, create_table, overwrit
 from backfill_assets.publishing.inputs import PinnedInputs
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.write_options import WriteOptions, choose_options
+from backfill_assets.rules.reconciled import Reconciled
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
-from backfill_assets.tables.rules import Reconciled
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import (
     PROVENANCE,

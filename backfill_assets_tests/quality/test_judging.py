@@ -6,18 +6,15 @@ import sys
 
 import pytest
 
-from backfill_assets.quality.judging import (
-    Acceptance,
-    Check,
-    Finding,
-    Outcome,
-    Verdict,
-    judge_partitions,
-)
-from backfill_assets.quality.measures import PartitionMeasures
-from backfill_assets.rules.profiles import PartitionProfile
-from backfill_assets.tables.rules import Nulls, Reconciled, Rejects, RowCount, Values
-from backfill_assets_tests.quality.judged_days import (
+from backfill_assets.quality.judging import judge_partitions
+from backfill_assets.rules.measured import PartitionMeasures
+from backfill_assets.rules.nulls import Nulls
+from backfill_assets.rules.profiles import BINS, NULLS, PartitionProfile
+from backfill_assets.rules.rejects import Rejects
+from backfill_assets.rules.row_count import RowCount
+from backfill_assets.rules.verdicts import Acceptance, Check, Finding, Outcome, Verdict
+from backfill_assets_tests.rules.judged_days import (
+    COMPARING,
     DAY,
     DRIFT,
     NEIGHBOURS,
@@ -30,9 +27,8 @@ from backfill_assets_tests.quality.judged_days import (
 PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
 
 
-COMPARING = (RowCount(ratio=(0.5, 2.0)), Nulls("n", spike=0.05), DRIFT)
 STRANGE = PartitionMeasures(
-    rows=10_000, nulls={"n": 9_000}, histograms={DRIFT.histogram: (10_000, 0, 0)}
+    rows=10_000, figures={(NULLS, "n"): 9_000, (BINS, DRIFT.histogram): (10_000, 0, 0)}
 )
 
 
@@ -58,34 +54,6 @@ def test_absolute_bounds_need_no_baseline():
     verdict = judge(build_table(Nulls("n", 0.5, spike=0.05)), STRANGE, published={})
     bound = "at most 0.5, no baseline (0 partitions)"
     assert verdict.findings[Check.VALID] == (Finding("nulls(n)", 0.9, bound, FAILED),)
-
-
-@pytest.mark.parametrize(("empty", "outcome"), [("publish", WARNED), ("withhold", FAILED)])
-def test_an_emptied_partition_is_exempt_from_rules_about_its_rows(empty, outcome):
-    rules = (*COMPARING, Reconciled(), Rejects(), Nulls("n", 0.0), Values("v", 0, 1))
-    table = build_table(*rules, natural_key=("day", "id"), empty=empty)
-    verdict = judge(table, PartitionMeasures(), source_records={DAY: 0})
-    assert verdict.emptied
-    assert verdict.withheld == (outcome is FAILED)
-    assert find(verdict, Check.COMPLETE, "row_count") == Finding(
-        "row_count", 0, "its source has no records", outcome
-    )
-    rest = [
-        (one.rule, one.outcome)
-        for found in verdict.findings.values()
-        for one in found
-        if one.rule != "row_count"
-    ]
-    assert rest == [
-        (rule, PASSED) for rule in ("reconciled", "keys_are_unique", "rejects", "values(v)")
-    ]
-
-
-@pytest.mark.parametrize("source_records", [{}, {DAY: 5}])
-def test_a_partition_that_merely_lost_its_rows_is_not_exempt(source_records):
-    verdict = judge(build_table(*COMPARING), PartitionMeasures(), source_records=source_records)
-    assert not verdict.emptied
-    assert [one.rule for one in verdict.failed(Check.COMPLETE)] == ["row_count", "row_count_ratio"]
 
 
 def test_an_acceptance_publishes_what_it_covers():

@@ -1,16 +1,22 @@
 """One day judged by rules of choice, with four other days published."""
 
-from backfill_assets.quality.judging import Check, Finding, Verdict, judge_partitions
-from backfill_assets.quality.measures import PartitionMeasures
+from backfill_assets.quality.judging import judge_partitions
+from backfill_assets.rules.drift import Drift
+from backfill_assets.rules.measured import PartitionMeasures
+from backfill_assets.rules.nulls import Nulls
 from backfill_assets.rules.profiles import PartitionProfile
+from backfill_assets.rules.row_count import RowCount
+from backfill_assets.rules.rule import Rule
+from backfill_assets.rules.verdicts import Check, Finding, Verdict
 from backfill_assets.tables.declarations import Table, required
 from backfill_assets.tables.grains import Grain, Hourly
-from backfill_assets.tables.rules import Drift, Rule
 
 DAY = "2013-01-08"
 NEIGHBOURS = ("2013-01-01", "2013-01-02", "2013-01-03", "2013-01-04")
 """The first is of the same weekday as `DAY`."""
 DRIFT = Drift("d", (0.0,))
+COMPARING = (RowCount(ratio=(0.5, 2.0)), Nulls("n", spike=0.05), DRIFT)
+"""Rules that compare with other partitions."""
 PROFILE = PartitionProfile(1000, {"n": 10}, {DRIFT.histogram: (500, 500, 0)})
 
 
