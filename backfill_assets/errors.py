@@ -25,10 +25,6 @@ class LandingError(BackfillError):
     """The landing zone lacks what the partitions need, or changed while it was read."""
 
 
-class UnreadableRecordsError(BackfillError):
-    """Landed lines can't be turned into rows; publishing would lose or invent rows."""
-
-
 class TableError(BackfillError):
     """A Delta table is missing, or isn't what its declaration says."""
 

@@ -25,7 +25,7 @@ from backfill_assets.contents.rows import (
 )
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
-from backfill_assets.tables.rules import Drift
+from backfill_assets.rules.drift import Drift
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ def read_source(
     names = tuple(one.name for one in columns)
     drifts = [rule for rule in table.rules if isinstance(rule, Drift) and rule.column in names]
     nulls = {name: np.zeros(count, np.int64) for name in names}
-    histograms = {one.histogram: np.zeros((count, len(one.edges) + 2), np.int64) for one in drifts}
+    histograms = {rule.histogram: np.zeros((count, rule.bins), np.int64) for rule in drifts}
     owners = [np.zeros(0, np.int32)]
     key_hashes, row_hashes = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
     for batch in source.stream(columns, index):
@@ -196,7 +196,7 @@ def _find_bins(values: pa.Array, rule: Drift) -> Longs:
     """The same bins as when Spark measures: NaN counts as larger than any number."""
     numbers = pc.fill_null(values.cast(pa.float64(), safe=False), 0.0)
     bins = np.searchsorted(rule.edges, numbers.to_numpy(zero_copy_only=False), side="right")
-    bins[_find_nulls(values)] = len(rule.edges) + 1
+    bins[_find_nulls(values)] = rule.bins - 1
     return bins
 
 

@@ -28,13 +28,12 @@ from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.quality.judging import Check, Outcome
 from backfill_assets.rules.verdicts import find_outcome
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.rules import Drift
 
 
 def list_publish_checks(table: Table) -> tuple[Check, ...]:
     """The checks that decide whether a partition is published; none that asks nothing."""
-    drifts = any(isinstance(rule, Drift) for rule in table.rules)
-    return (Check.COMPLETE, Check.VALID, *([Check.STABLE] if drifts else []))
+    asked = {rule.check for rule in table.all_rules}
+    return tuple(check for check in Check if check in asked)
 
 
 def build_materialization(

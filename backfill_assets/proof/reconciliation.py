@@ -24,9 +24,9 @@ from backfill_assets.publishing.inputs import (
 )
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.write_modes.options import OVERWRITE
-from backfill_assets.quality.findings import count_accounted
-from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
-from backfill_assets.tables.rules import Reconciled
+from backfill_assets.quality.measures import measure_partitions
+from backfill_assets.rules.measured import PartitionMeasures
+from backfill_assets.rules.reconciled import Reconciled
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _find_mismatch(
         return "not published" if measured.rows else ""
     for rule in recipe.table.rules:
         if isinstance(rule, Reconciled) and source_records is not None:
-            accounted = count_accounted(rule, measured)
+            accounted = rule.count_accounted(measured)
             if accounted != source_records:
                 return f"{accounted} of {source_records} source records are accounted for"
     if there.rows != measured.rows:

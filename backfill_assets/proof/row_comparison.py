@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from backfill_assets.contents.partition_contents import Contents
 from backfill_assets.contents.rows import Hashes, Longs
-from backfill_assets.rules.psi import MIN_VALUES, compute_psi
+from backfill_assets.rules.drift import Drift
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.rules import Drift
 
 # Comparing sorts copies of the hashes; of a block at a time, so that there are few of them.
 _BLOCKS = 16
@@ -235,9 +234,8 @@ def _compute_psi_by_column(
     found: dict[str, float | None] = {}
     for rule in table.rules:
         if isinstance(rule, Drift) and rule.histogram in before.histograms:
-            counts = after.histograms[rule.histogram][at, :-1].tolist()
-            reference = before.histograms[rule.histogram][at, :-1].tolist()
-            largest = found.setdefault(rule.column, None)
-            if min(sum(counts), sum(reference)) >= MIN_VALUES:
-                found[rule.column] = max(largest or 0.0, compute_psi(counts, reference))
+            name = rule.histogram
+            older, newer = (side.histograms[name][at].tolist() for side in (before, after))
+            psi, largest = rule.compare(newer, older), found.get(rule.column)
+            found[rule.column] = largest if psi is None else max(largest or 0.0, psi)
     return found

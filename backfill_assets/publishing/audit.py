@@ -18,7 +18,8 @@ from backfill_assets.publishing.write_modes.choosing import find_write_mode
 from backfill_assets.publishing.write_modes.mode import mark_left_out
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.quality.judging import Verdict, judge_partitions
-from backfill_assets.quality.measures import PartitionMeasures, keep_rows, measure_partitions
+from backfill_assets.quality.measures import keep_rows, measure_partitions
+from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
 
 
@@ -129,15 +130,11 @@ def _judge(
         for key, publish in published.items()
         if key in publish.record.profiles and key not in undone
     }
-    grain = recipe.table.grain
     return judge_partitions(
         recipe.table,
         measures,
         source_records=recipe.count_source(window) if recipe.count_source else {},
         published=profiles,
-        peer_groups={
-            key: grain.find_peer_group(grain.find_start(key)) for key in (*measures, *profiles)
-        },
         source_fields=recipe.source_fields,
         evolved_fields=window.extra_fields,
         acceptances=run.acceptances,

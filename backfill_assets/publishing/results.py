@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from backfill_assets.quality.judging import Check, Finding, Outcome, Verdict
-from backfill_assets.quality.measures import PartitionMeasures
+from backfill_assets.rules.measured import PartitionMeasures
 
 
 @dataclass(frozen=True)

@@ -1,30 +1,24 @@
-"""Judges measured partitions by their table's rules. Pure: no Spark, no Delta, no Dagster."""
+"""Judges measured partitions by their table's rules, without Spark, Delta or Dagster."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from backfill_assets.quality import findings
-from backfill_assets.quality.findings import Subject
 from backfill_assets.rules.baseline import Baseline
+from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
+from backfill_assets.rules.rule import Rule, Subject
 from backfill_assets.rules.verdicts import Acceptance, Check, Finding, Outcome, Verdict
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowCount, Rule, Values
-
-if TYPE_CHECKING:  # it measures with Spark, which judging doesn't need
-    from backfill_assets.quality.measures import PartitionMeasures
 
 __all__ = ["Acceptance", "Check", "Finding", "Outcome", "Verdict", "judge_partitions"]
 
 
 def judge_partitions(
     table: Table,
-    measures: "Mapping[str, PartitionMeasures]",
+    measures: Mapping[str, PartitionMeasures],
     *,
     source_records: Mapping[str, int],
     published: Mapping[str, PartitionProfile],
-    peer_groups: Mapping[str, Hashable],
     source_fields: Sequence[str] = (),
     evolved_fields: Sequence[str] = (),
     acceptances: Sequence[Acceptance] = (),
@@ -38,13 +32,11 @@ def judge_partitions(
     pull the medians to 0.
 
     Args:
-        table: whose rules apply.
+        table: whose rules apply, and whose grain says which partitions are peers.
         measures: by partition key, ascending.
         source_records: records of the layer above by key; keys may be absent where nothing
             reconciles.
         published: profiles of what is published, by key.
-        peer_groups: by key (of both `measures` and `published`), what makes partitions comparable
-            for row counts: the weekday; one constant where there is none.
         source_fields: fields that the source's records should have; empty where none are parsed.
         evolved_fields: columns that the table has beyond its declaration; none has to be there.
         acceptances: of this run.
@@ -53,21 +45,22 @@ def judge_partitions(
         By key, in the order of `measures`. A verdict has all checks but `READABLE`, which comes
         after the publish; a check of which no rule applied has no findings.
     """
-    baseline = Baseline(published, peer_groups)
+    grain, rules = table.grain, table.all_rules
+    baseline = Baseline(published, lambda key: grain.find_peer_group(grain.find_start(key)))
     verdicts: dict[str, Verdict] = {}
     for key, measured in measures.items():
         previous = baseline.take(key)
         subject = Subject(
-            table=table,
             key=key,
             measured=measured,
             previous=previous,
             baseline=baseline,
+            peers=grain.peers,
             source_records=source_records.get(key),
             source_fields=source_fields,
             evolved_fields=evolved_fields,
         )
-        verdict = _judge(subject, acceptances)
+        verdict = _judge(subject, rules, acceptances)
         current = previous if verdict.withheld else measured.profile()
         if current is not None:
             baseline.put(key, current)
@@ -75,40 +68,18 @@ def judge_partitions(
     return verdicts
 
 
-def _judge(subject: Subject, acceptances: Sequence[Acceptance]) -> Verdict:
+def _judge(subject: Subject, rules: Sequence[Rule], acceptances: Sequence[Acceptance]) -> Verdict:
     found: dict[Check, list[Finding]] = {
-        Check.COMPLETE: [*findings.judge_emptied(subject)],
-        Check.VALID: [
-            *findings.judge_required(subject),
-            *findings.judge_keys(subject),
-            *findings.judge_fields(subject),
-        ],
-        Check.STABLE: [],
+        check: [] for check in Check if check is not Check.READABLE
     }
-    for rule in subject.table.rules:
-        check, more = _apply(rule, subject)
-        found[check].extend(more)
-    verdict = Verdict(
-        subject.key, {check: tuple(some) for check, some in found.items()}, emptied=subject.emptied
-    )
-    failed = [check for check in verdict.findings if verdict.failed(check)]
+    for rule in rules:
+        found[rule.check] += rule.judge(subject)
+    findings = {check: tuple(of_check) for check, of_check in found.items()}
+    verdict = Verdict(subject.key, findings, emptied=subject.emptied)
+    failed = [check for check in findings if verdict.failed(check)]
     accepted = tuple(
-        one for one in acceptances if any(one.covers(check, subject.key) for check in failed)
+        acceptance
+        for acceptance in acceptances
+        if any(acceptance.covers(check, subject.key) for check in failed)
     )
     return replace(verdict, accepted=accepted)
-
-
-def _apply(rule: Rule, subject: Subject) -> tuple[Check, Iterator[Finding]]:
-    match rule:
-        case RowCount():
-            return Check.COMPLETE, findings.judge_row_count(rule, subject)
-        case Reconciled():
-            return Check.COMPLETE, findings.judge_reconciled(rule, subject)
-        case Rejects():
-            return Check.VALID, findings.judge_rejects(rule, subject)
-        case Nulls():
-            return Check.VALID, findings.judge_nulls(rule, subject)
-        case Values():
-            return Check.VALID, findings.judge_values(rule, subject)
-        case Drift():
-            return Check.STABLE, findings.judge_drift(rule, subject)

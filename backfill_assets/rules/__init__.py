@@ -1,1 +1,13 @@
-"""What a partition must meet to be published, a module for each rule."""
+"""Each module of a rule declares it, says how it is measured, and judges partitions by it.
+
+Partitions must meet the rules to be published. Each rule belongs to one check, which answers one
+question:
+
+- `partition_is_complete`: RowCount, Reconciled; and of every table, Emptied
+- `partition_is_valid`: Rejects, Nulls, Values; and of every table, RequiredColumns, UniqueKeys,
+  DeclaredFields
+- `partition_is_stable`: Drift
+
+A failed rule that blocks withholds the partition; one that doesn't is a warning. No Spark, no Delta
+and no Dagster here: what is to be measured is SQL text, and what was measured is plain data.
+"""

@@ -1,4 +1,4 @@
-"""What a partition is compared with: the profiles of the others, kept summed up.
+"""Keeps what a partition is compared with: the profiles of the others, summed up.
 
 A fold over a range takes one partition out and puts one in per step. Medians are read from sorted
 lists and histograms are added and subtracted as integers, so a step costs about the same whether
@@ -7,7 +7,7 @@ the baseline holds ten partitions or ten thousand, and the order of arrival leav
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
 from backfill_assets.rules.profiles import PartitionProfile
@@ -17,25 +17,27 @@ MIN_PARTITIONS = 4
 
 
 class Typical(NamedTuple):
-    """A median, and how many partitions it is of."""
+    """It is a median, and how many partitions that is of."""
 
     median: float
     partitions: int
 
 
 class Baseline:
-    """Profiles by partition key. Partitions without rows are kept but count as none.
+    """Holds profiles by partition key. Partitions without rows are kept but count as none.
 
     Args:
         profiles: to begin with.
-        peer_groups: by key, what makes partitions comparable for row counts; of a key that isn't in
-            it: None.
+        find_peer_group: takes a key; partitions for which it returns the same are peers, whose row
+            counts are compared.
     """
 
     def __init__(
-        self, profiles: Mapping[str, PartitionProfile], peer_groups: Mapping[str, Hashable]
+        self,
+        profiles: Mapping[str, PartitionProfile],
+        find_peer_group: Callable[[str], Hashable],
     ) -> None:
-        self._peer_groups = peer_groups
+        self._find_peer_group = find_peer_group
         self._profiles: dict[str, PartitionProfile] = {}
         self._rows: list[float] = []
         self._peer_rows: dict[Hashable, list[float]] = defaultdict(list)
@@ -52,24 +54,24 @@ class Baseline:
         self._count(key, profile, sign=1)
 
     def take(self, key: str) -> PartitionProfile | None:
-        """Removes a partition; None if it doesn't hold it."""
+        """Removes a partition and returns its profile; None if it doesn't hold it."""
         profile = self._profiles.pop(key, None)
         if profile is not None:
             self._count(key, profile, sign=-1)
         return profile
 
     def find_typical_rows(self, *, peers_of: str | None = None) -> Typical:
-        """Of rows per partition; only among the peers of a key if one is given."""
+        """Finds the median of rows per partition, only among the peers of a key if it is given."""
         if peers_of is None:
             return _find_typical(self._rows)
-        return _find_typical(self._peer_rows[self._peer_groups.get(peers_of)])
+        return _find_typical(self._peer_rows[self._find_peer_group(peers_of)])
 
     def find_typical_null_share(self, column: str) -> Typical:
-        """Of a column's share of nulls, among partitions in which it was measured."""
+        """Finds the median share of nulls in a column, of partitions in which it was measured."""
         return _find_typical(self._null_shares[column])
 
     def sum_histograms(self, histogram: str, bins: int) -> tuple[list[int], int]:
-        """Rows per bin over all partitions that have this histogram, and their number."""
+        """Sums rows per bin over all partitions that have this histogram, and counts these."""
         count, total = self._histograms.get(histogram, (0, [0] * bins))
         return list(total), count
 
@@ -78,7 +80,7 @@ class Baseline:
             return
         move = insort if sign > 0 else _remove
         move(self._rows, profile.rows)
-        move(self._peer_rows[self._peer_groups.get(key)], profile.rows)
+        move(self._peer_rows[self._find_peer_group(key)], profile.rows)
         for column, nulls in profile.nulls.items():
             move(self._null_shares[column], nulls / profile.rows)
         for histogram, counts in profile.histograms.items():

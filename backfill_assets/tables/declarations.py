@@ -4,8 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from backfill_assets.rules.declared_fields import DeclaredFields
+from backfill_assets.rules.emptied import Emptied
+from backfill_assets.rules.required_columns import RequiredColumns
+from backfill_assets.rules.rule import Rule
+from backfill_assets.rules.unique_keys import UniqueKeys
 from backfill_assets.tables.grains import DAYS, Grain, Hourly
-from backfill_assets.tables.rules import Rule
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Table:
         folder_by: a DATE column, the day of `partition_by`, with a folder a day; whatever computes
             the rows need not set it. None for a folder for each value of `partition_by`.
         natural_key: columns that together identify a row; empty where rows may repeat.
-        rules: what a partition must meet to be published.
+        rules: what a partition must meet to be published, beside what `all_rules` adds.
         empty: whether a partition whose source became empty is published empty, or withheld.
         write_mode: how runs write that aren't told otherwise; `publishing.write_options` says what
             the modes are.
@@ -84,6 +88,14 @@ class Table:
     def folder_column(self) -> str:
         """The column of which each value is a folder."""
         return self.folder_by or self.partition_by
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """Lists the rules that follow from the declaration itself, then those that it names."""
+        required_names = tuple(column.name for column in self.columns if not column.nullable)
+        emptied = Emptied(blocking=self.empty == "withhold")
+        of_columns = RequiredColumns(required_names), UniqueKeys(self.natural_key)
+        return (emptied, *of_columns, DeclaredFields(), *self.rules)
 
     @property
     def key(self) -> str:

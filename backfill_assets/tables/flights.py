@@ -1,7 +1,12 @@
 """The flights pipeline: what lands, the typed rows, and the weekly delay features."""
 
+from backfill_assets.rules.drift import Drift
+from backfill_assets.rules.nulls import Nulls
+from backfill_assets.rules.reconciled import Reconciled
+from backfill_assets.rules.rejects import Rejects
+from backfill_assets.rules.row_count import RowCount
+from backfill_assets.rules.values import Values
 from backfill_assets.tables.declarations import Column, Table, required
-from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowCount, Values
 
 WINDOW_DAYS = 7
 """Days that a row of `features/carrier_delays` looks back over, its own included."""

@@ -24,6 +24,7 @@ class Daily:
     """One partition a day of a DATE column. Keys as `2013-01-31`; numbers count from 1970."""
 
     column_types: ClassVar[tuple[str, ...]] = ("DATE",)
+    peers: ClassVar[str] = "the same weekday"
 
     def find_start(self, key: str) -> dt.date:
         """The partition's first value."""
@@ -61,6 +62,7 @@ class Hourly:
     """
 
     column_types: ClassVar[tuple[str, ...]] = ("TIMESTAMP",)
+    peers: ClassVar[str] = "the same hour of the day"
 
     def find_start(self, key: str) -> dt.datetime:
         """The partition's first moment."""
@@ -108,6 +110,7 @@ class Buckets:
     step: int
     space: int
     column_types: ClassVar[tuple[str, ...]] = ("BIGINT", "INT")
+    peers: ClassVar[str] = "all buckets"
 
     def __post_init__(self) -> None:
         if self.step < 1 or self.space < 1:

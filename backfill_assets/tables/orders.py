@@ -3,10 +3,14 @@
 Partitions are buckets of the order key, a number that the source only counts up.
 """
 
+from backfill_assets.rules.drift import Drift
+from backfill_assets.rules.nulls import Nulls
+from backfill_assets.rules.reconciled import Reconciled
+from backfill_assets.rules.row_count import RowCount
+from backfill_assets.rules.values import Values
 from backfill_assets.settings import read_settings
 from backfill_assets.tables.declarations import Column, Table, required
 from backfill_assets.tables.grains import Buckets
-from backfill_assets.tables.rules import Drift, Nulls, Reconciled, RowCount, Values
 
 _settings = read_settings()
 

@@ -21,7 +21,6 @@ from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
-from backfill_assets.tables.rules import Reconciled
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import (
     PROVENANCE,

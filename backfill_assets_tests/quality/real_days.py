@@ -1,18 +1,22 @@
 """The year 2013 as the pipeline's tables hold it, measured with pandas instead of Spark."""
 
-import datetime as dt
 import functools
 import importlib.metadata
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from backfill_assets.quality.measures import PartitionMeasures
+from backfill_assets.rules.drift import Drift
+from backfill_assets.rules.measured import Figure, PartitionMeasures
+from backfill_assets.rules.nulls import Nulls
+from backfill_assets.rules.profiles import BINS, NULLS
+from backfill_assets.rules.reconciled import Reconciled
+from backfill_assets.rules.values import Values
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import CARRIER_DELAYS, LATE_MINUTES, WINDOW_DAYS
-from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Values
 
 
 @functools.cache
@@ -68,30 +72,27 @@ def measure_days(frame: pd.DataFrame, table: Table) -> dict[str, PartitionMeasur
 
 def measure(day: pd.DataFrame, table: Table) -> PartitionMeasures:
     """What `measure_partitions` would find of one day, in what the rules look at."""
-    nulls, outside, totals, histograms = {}, {}, {}, {}
+    figures: dict[Figure, Any] = {}
     for rule in table.rules:
         match rule:
             case Nulls(column):
-                nulls[column] = int(day[column].isna().sum())
+                figures[NULLS, column] = int(day[column].isna().sum())
             case Values(column, low, high):
-                outside[column] = int(((day[column] < low) | (day[column] > high)).sum())
+                figures[rule.figure] = int(((day[column] < low) | (day[column] > high)).sum())
             case Reconciled(total_of=str(column)):
-                totals[column] = int(day[column].sum())
+                figures[rule.figure] = int(day[column].sum())
             case Drift(column, edges) as drift:
                 values = day[column].dropna()
                 bins = np.bincount(
                     np.searchsorted(edges, values, "right"), minlength=len(edges) + 1
                 )
-                histograms[drift.histogram] = (*bins.tolist(), len(day) - len(values))
+                figures[BINS, drift.histogram] = (*bins.tolist(), len(day) - len(values))
     return PartitionMeasures(
         rows=len(day),
         key_duplicates=(
             int(day.duplicated(list(table.natural_key)).sum()) if table.natural_key else 0
         ),
-        nulls=nulls,
-        out_of_range=outside,
-        totals=totals,
-        histograms=histograms,
+        figures=figures,
     )
 
 
@@ -111,8 +112,3 @@ def _count_flights_of_windows() -> dict[str, int]:
         day: sum(flights[one] for one in days[max(0, end - WINDOW_DAYS + 1) : end + 1])
         for end, day in enumerate(days)
     }
-
-
-def find_weekday(key: str) -> int:
-    """0 is a Monday."""
-    return dt.date.fromisoformat(key).weekday()

@@ -1,17 +1,25 @@
 """Properties of verdicts over ranges: judging at once is judging one by one."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from backfill_assets.quality.judging import Acceptance, Check, Verdict, judge_partitions
-from backfill_assets.quality.measures import PartitionMeasures
-from backfill_assets.rules.profiles import PartitionProfile
+from backfill_assets.quality.judging import judge_partitions
+from backfill_assets.rules.drift import Drift
+from backfill_assets.rules.measured import Figure, PartitionMeasures
+from backfill_assets.rules.nulls import Nulls
+from backfill_assets.rules.profiles import BINS, NULLS, PartitionProfile
+from backfill_assets.rules.reconciled import Reconciled
+from backfill_assets.rules.rejects import Rejects
+from backfill_assets.rules.row_count import RowCount
+from backfill_assets.rules.values import Values
+from backfill_assets.rules.verdicts import Acceptance, Check, Verdict
 from backfill_assets.tables.declarations import Table, required
-from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Rejects, RowCount, Values
 
 DRIFTS = (Drift("d", (0.0,)), Drift("e", (0.0,), blocking=False))
+VALUES = Values("v", 0, 1)
 TABLE = Table(
     "raw",
     "readings",
@@ -23,12 +31,12 @@ TABLE = Table(
         Reconciled(),
         Rejects(at_most=0.05),
         Nulls("n", at_most=0.9, spike=0.3),
-        Values("v", 0, 1),
+        VALUES,
         *DRIFTS,
     ),
 )
-KEYS = tuple(f"2013-01-{day:02}" for day in range(1, 13))
-PEER_GROUPS = {key: index % 3 for index, key in enumerate(KEYS)}
+KEYS = tuple(f"2013-01-{week + day:02}" for week in (1, 8, 15, 22) for day in range(3))
+"""Of three weekdays."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +53,17 @@ class Case:
 def build_measures(draw: st.DrawFn) -> PartitionMeasures:
     rows = draw(st.just(0) | st.integers(200, 2000))
     seldom = st.sampled_from((0, 0, 0, 0, 0, 40))
-    histograms = {}
+    figures: dict[Figure, Any] = {(NULLS, "n"): draw(st.integers(0, rows))}
+    figures[VALUES.figure] = draw(seldom) if rows else 0
     for drift in DRIFTS:
         nulls = draw(st.integers(0, rows))
         below = draw(st.integers(0, rows - nulls))
-        histograms[drift.histogram] = (below, rows - nulls - below, nulls)
+        figures[BINS, drift.histogram] = (below, rows - nulls - below, nulls)
     return PartitionMeasures(
         rows=rows,
         rejects=draw(seldom) if rows else 0,
         key_duplicates=draw(seldom) if rows else 0,
-        nulls={"n": draw(st.integers(0, rows))},
-        out_of_range={"v": draw(seldom) if rows else 0},
-        histograms=histograms,
+        figures=figures,
     )
 
 
@@ -94,7 +101,6 @@ def judge(
         measures,
         source_records=case.source_records,
         published=case.published if published is None else published,
-        peer_groups=PEER_GROUPS,
         acceptances=case.acceptances,
     )
 

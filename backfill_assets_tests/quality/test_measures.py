@@ -1,10 +1,19 @@
 """What one grouped pass finds out about each partition."""
 
 import datetime as dt
+import json
+import math
 
 from pyspark.sql import SparkSession
 
-from backfill_assets.quality.measures import PartitionMeasures, measure_partitions
+from backfill_assets.quality.measures import measure_partitions
+from backfill_assets.rules.drift import Drift
+from backfill_assets.rules.measured import PartitionMeasures
+from backfill_assets.rules.nulls import Nulls
+from backfill_assets.rules.profiles import BINS, NULLS
+from backfill_assets.rules.reconciled import Reconciled
+from backfill_assets.rules.required_columns import RequiredColumns
+from backfill_assets.rules.values import Values
 from backfill_assets.tables.audit_columns import (
     DUPLICATES,
     FIELD_SEPARATOR,
@@ -12,7 +21,6 @@ from backfill_assets.tables.audit_columns import (
     REJECT_REASON,
 )
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required
-from backfill_assets.tables.rules import Drift, Nulls, Reconciled, Values
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import READINGS, build_frame, build_rows
 
@@ -94,7 +102,7 @@ def test_rows_without_a_required_value_are_counted(spark: SparkSession) -> None:
     day = build_days("2013-01-01")
     rows = [(day[0].slice.start, None, "x"), (day[0].slice.start, 1, None)]
     measures = measure_partitions(build_frame(spark, rows), READINGS, day)  # type: ignore[arg-type]
-    assert measures["2013-01-01"].required_nulls == 1
+    assert measures["2013-01-01"].figures[RequiredColumns(("day", "id")).figure] == 1
 
 
 def test_rows_that_share_a_key_are_counted_beyond_the_first(spark: SparkSession) -> None:
@@ -103,7 +111,10 @@ def test_rows_that_share_a_key_are_counted_beyond_the_first(spark: SparkSession)
     assert [one.key_duplicates for one in measures.values()] == [2, 0, 0]
 
 
+VALUES = Values("delay", -10, 10)
+TOTAL = Reconciled(total_of="count")
 DRIFT = Drift("delay", edges=(0, 5))
+LACKING = RequiredColumns(("day",)).figure
 RULED = Table(
     layer="raw",
     name="ruled",
@@ -115,8 +126,8 @@ RULED = Table(
     ),
     rules=(
         Nulls("delay"),
-        Values("delay", -10, 10),
-        Reconciled(total_of="count"),
+        VALUES,
+        TOTAL,
         DRIFT,
     ),
 )
@@ -132,9 +143,42 @@ def test_rules_get_the_figures_that_they_ask_for(spark: SparkSession) -> None:
     measures = measure_partitions(frame.selectExpr("*", "'a' source_file"), RULED, DAYS)
     one, two, three = measures.values()
     assert (one.rows, one.duplicates_dropped, one.key_duplicates) == (11, 11, 0)
-    assert (one.nulls, one.out_of_range) == ({"delay": 2}, {"delay": 2})
-    assert one.totals == {"count": 22}
-    assert one.histograms == {DRIFT.histogram: (3, 3, 3, 2)}
-    assert (two.rows, two.nulls, two.totals) == (1, {"delay": 1}, {"count": 0})
-    assert two.histograms == {DRIFT.histogram: (0, 0, 0, 1)}
+    assert one.figures == {
+        LACKING: 0,
+        (NULLS, "delay"): 2,
+        VALUES.figure: 2,
+        TOTAL.figure: 22,
+        (BINS, DRIFT.histogram): (3, 3, 3, 2),
+    }
+    assert two.rows == 1
+    assert two.figures == {
+        LACKING: 0,
+        (NULLS, "delay"): 1,
+        VALUES.figure: 0,
+        TOTAL.figure: 0,
+        (BINS, DRIFT.histogram): (0, 0, 0, 1),
+    }
     assert three == NOTHING
+    # Commits hold this; older ones are read by it.
+    assert json.dumps(one.profile().to_json()) == (
+        f'{{"r": 11, "n": {{"delay": 2}}, "h": {{"{DRIFT.histogram}": [3, 3, 3, 2]}}}}'
+    )
+    assert DRIFT.histogram == "delay/c93692c2"
+
+
+def test_bounds_are_as_exact_as_the_values(spark: SparkSession) -> None:
+    """As DECIMAL, SQL's 0.1 would not be the DOUBLE 0.1."""
+    level = Column("the level", "DOUBLE", "A name that must be quoted")
+    bounds = ((0.1, math.inf), (-math.inf, 0.1), (0, 0.3), (0.30000000000000004, 1))
+    ranges = tuple(Values(level.name, low, high) for low, high in bounds)
+    edges = Drift(level.name, (0.1, 0.30000000000000004))
+    table = Table(
+        "raw", "levels", "day", (required("day", "DATE", "Day"), level), rules=(*ranges, edges)
+    )
+    levels = [0.1, 0.3, 0.30000000000000004, math.nan, math.inf, -math.inf, None]
+    rows = [(dt.date(2013, 1, 1), value) for value in levels]
+    frame = spark.createDataFrame(rows, "day DATE, `the level` DOUBLE")
+    (measured,) = measure_partitions(frame, table, DAYS[:1]).values()
+    # NaN is larger than any number.
+    assert [measured.figures[rule.figure] for rule in ranges] == [2, 4, 4, 5]
+    assert measured.profile().histograms == {edges.histogram: (1, 2, 3, 1)}

@@ -12,16 +12,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from backfill_assets.quality.judging import Check, Finding, Outcome, Verdict, judge_partitions
-from backfill_assets.quality.measures import PartitionMeasures
+from backfill_assets.quality.judging import judge_partitions
+from backfill_assets.rules.drift import Drift
+from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
+from backfill_assets.rules.reconciled import Reconciled
+from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
-from backfill_assets.tables.rules import Drift, Reconciled
 from backfill_assets_tests.quality.real_days import (
     build_delays,
     count_source_records,
-    find_weekday,
     measure,
     measure_days,
     read_flights,
@@ -63,7 +64,6 @@ def judge(
         measures,
         source_records=count_source_records(table, measures) | source_records,
         published=published,
-        peer_groups={key: find_weekday(key) for key in {*measures, *published}},
     )
 
 
@@ -217,10 +217,14 @@ def test_a_broken_day_is_withheld(break_day, check, rule, key, rerun):
 def test_rows_lost_or_doubled_on_the_way_do_not_reconcile(table, factor):
     key = "2013-05-14"
     measured = measure_year(table)[key]
+    totals = [rule.figure for rule in table.rules if isinstance(rule, Reconciled) and rule.total_of]
     broken = replace(
         measured,
         rows=int(measured.rows * factor),
-        totals={name: int(total * factor) for name, total in measured.totals.items()},
+        figures={
+            **measured.figures,
+            **{total: int(measured.figures[total] * factor) for total in totals},
+        },
     )
     records = count_source_records(table, {key: measured})[key]
     (verdict,) = judge(table, {key: broken}, profile_year(table), **{key: records}).values()

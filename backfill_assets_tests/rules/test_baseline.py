@@ -29,7 +29,7 @@ PEER_GROUPS = {key: index % 3 for index, key in enumerate(KEYS)}
     st.dictionaries(st.sampled_from(KEYS), st.none() | PROFILES),
 )
 def test_what_is_taken_and_put_leaves_no_trace(before, changes):
-    baseline = Baseline(before, PEER_GROUPS)
+    baseline = Baseline(before, PEER_GROUPS.get)
     after = dict(before)
     for key, profile in changes.items():
         assert baseline.take(key) == after.pop(key, None)
@@ -42,7 +42,7 @@ def test_what_is_taken_and_put_leaves_no_trace(before, changes):
     assert baseline.find_typical_rows() == _typical(rows)
     assert baseline.find_typical_null_share("c") == _typical(shares)
     for key in KEYS:
-        peers = [filled[one].rows for one in filled if PEER_GROUPS[one] == PEER_GROUPS[key]]
+        peers = [filled[peer].rows for peer in filled if PEER_GROUPS[peer] == PEER_GROUPS[key]]
         assert baseline.find_typical_rows(peers_of=key) == _typical(peers)
     for name, bins in BINS.items():
         same = [p.histograms[name] for p in filled.values() if name in p.histograms]
@@ -51,7 +51,7 @@ def test_what_is_taken_and_put_leaves_no_trace(before, changes):
 
 
 def test_a_partition_is_held_once():
-    baseline = Baseline({"a": PartitionProfile(1)}, {})
+    baseline = Baseline({"a": PartitionProfile(1)}, PEER_GROUPS.get)
     with pytest.raises(KeyError, match="already"):
         baseline.put("a", PartitionProfile(2))
 

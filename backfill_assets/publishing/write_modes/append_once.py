@@ -15,7 +15,7 @@ from backfill_assets.publishing.write_modes.merge import Merge
 from backfill_assets.publishing.write_modes.mode import WriteMode, read_published
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.publishing.write_modes.restore import RESTORING
-from backfill_assets.quality.measures import PartitionMeasures
+from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
 from backfill_assets.tables.declarations import Table
 

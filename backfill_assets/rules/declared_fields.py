@@ -1,0 +1,26 @@
+"""Judges whether the source's records have the fields that are declared."""
+
+from backfill_assets.rules.rule import Findings, Rule, Subject
+from backfill_assets.rules.verdicts import Check, Finding, Outcome
+
+
+class DeclaredFields(Rule, check=Check.VALID):
+    """Demands that no declared field has disappeared: `fields_are_declared`.
+
+    It is about records that were parsed. A field that isn't declared is only a warning: the table grows a column for it.
+    """
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges the fields of all good records together."""
+        seen, declared = subject.measured.fields_seen, frozenset(subject.source_fields)
+        if seen is None or not declared or subject.measured.rows == 0:
+            return
+        missing = sorted(declared - seen)
+        unknown = sorted(seen - declared - frozenset(subject.evolved_fields))
+        bound = "no field disappeared"
+        if missing:
+            bound = f"disappeared: {', '.join(missing)}"
+        if unknown:
+            bound += f"; not declared: {', '.join(unknown)}"
+        outcome = Outcome.of(failed=bool(missing or unknown), blocking=bool(missing))
+        yield Finding("fields_are_declared", len(missing), bound, outcome)

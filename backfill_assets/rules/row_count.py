@@ -1,0 +1,52 @@
+"""Judges how many rows there are."""
+
+from backfill_assets.rules.baseline import MIN_PARTITIONS
+from backfill_assets.rules.rule import Findings, Rule, Subject
+from backfill_assets.rules.verdicts import Check, Finding, Outcome, format_figure
+
+
+class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
+    """Demands rows within bounds: `row_count`, and `row_count_ratio` if there is a ratio.
+
+    Attributes:
+        at_least: lower bound; an emptied partition (its source has no records) is exempt.
+        at_most: upper bound; None for none.
+        ratio: bounds of rows / median rows of its peers in the baseline; the grain says which
+            partitions are peers. None to not compare.
+        ratio_blocks: whether the ratio withholds; the absolute bounds always do.
+    """
+
+    at_least: int = 1
+    at_most: int | None = None
+    ratio: tuple[float, float] | None = None
+    ratio_blocks: bool = True
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges the rows to publish; nothing of an emptied partition."""
+        if subject.emptied:
+            return
+        rows = subject.measured.rows
+        bound = f"at least {self.at_least}"
+        failed = rows < self.at_least
+        if self.at_most is not None:
+            bound += f", at most {self.at_most}"
+            failed = failed or rows > self.at_most
+        yield Finding("row_count", rows, bound, Outcome.of(failed=failed))
+        if self.ratio is not None:
+            yield self._judge_ratio(self.ratio, subject)
+
+    def _judge_ratio(self, bounds: tuple[float, float], subject: Subject) -> Finding:
+        everyone = subject.baseline.find_typical_rows()
+        peers = subject.baseline.find_typical_rows(peers_of=subject.key)
+        if everyone.partitions < MIN_PARTITIONS:
+            return Finding.without_baseline("row_count_ratio", everyone.partitions)
+        typical, whose = peers, f"{peers.partitions} of {subject.peers}"
+        if peers.partitions == 0:
+            typical, whose = everyone, f"all {everyone.partitions}, as none is of {subject.peers}"
+        ratio, (low, high) = subject.measured.rows / typical.median, bounds
+        return Finding(
+            "row_count_ratio",
+            ratio,
+            f"{low} to {high} times {format_figure(typical.median)}, the median of {whose}",
+            Outcome.of(failed=not low <= ratio <= high, blocking=self.ratio_blocks),
+        )

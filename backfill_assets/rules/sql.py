@@ -1,0 +1,11 @@
+"""Writes names and numbers as Spark SQL text."""
+
+
+def quote_name(column: str) -> str:
+    """Quotes the column's name, which may have any characters."""
+    return "`" + column.replace("`", "``") + "`"
+
+
+def write_number(number: float) -> str:
+    """Writes an integer as it is and a float as a DOUBLE, for plain digits would be a DECIMAL."""
+    return f"double('{number}')" if isinstance(number, float) else str(number)

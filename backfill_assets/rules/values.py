@@ -1,0 +1,34 @@
+"""Judges whether the values of a column are possible."""
+
+from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
+from backfill_assets.rules.sql import quote_name, write_number
+from backfill_assets.rules.verdicts import Check, Finding, Outcome, format_figure
+
+
+class Values(Rule, check=Check.VALID):
+    """Demands that values lie in `low … high`, both included, or are null: `values(column)`.
+
+    Attributes:
+        column: a numeric column.
+        low: the lowest value that is possible.
+        high: the highest.
+        blocking: whether a failure withholds.
+    """
+
+    column: str
+    low: float
+    high: float
+    blocking: bool = True
+
+    def build_aggregates(self, rows: RowConditions) -> Aggregates:
+        """Counts the values out of range among the rows to publish."""
+        low, high = write_number(self.low), write_number(self.high)
+        outside = f"{quote_name(self.column)} NOT BETWEEN {low} AND {high}"
+        return {self.figure: rows.count(outside)}
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges how many are out of range."""
+        outside = subject.measured.figures.get(self.figure, 0)
+        bound = f"0 values outside {format_figure(self.low)} to {format_figure(self.high)}"
+        outcome = Outcome.of(failed=outside > 0, blocking=self.blocking)
+        yield Finding(f"values({self.column})", outside, bound, outcome)

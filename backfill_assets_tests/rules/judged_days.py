@@ -1,0 +1,46 @@
+"""One day judged by rules of choice, with four other days published."""
+
+from backfill_assets.quality.judging import judge_partitions
+from backfill_assets.rules.drift import Drift
+from backfill_assets.rules.measured import PartitionMeasures
+from backfill_assets.rules.nulls import Nulls
+from backfill_assets.rules.profiles import PartitionProfile
+from backfill_assets.rules.row_count import RowCount
+from backfill_assets.rules.rule import Rule
+from backfill_assets.rules.verdicts import Check, Finding, Verdict
+from backfill_assets.tables.declarations import Table, required
+from backfill_assets.tables.grains import Grain, Hourly
+
+DAY = "2013-01-08"
+NEIGHBOURS = ("2013-01-01", "2013-01-02", "2013-01-03", "2013-01-04")
+"""The first is of the same weekday as `DAY`."""
+DRIFT = Drift("d", (0.0,))
+COMPARING = (RowCount(ratio=(0.5, 2.0)), Nulls("n", spike=0.05), DRIFT)
+"""Rules that compare with other partitions."""
+PROFILE = PartitionProfile(1000, {"n": 10}, {DRIFT.histogram: (500, 500, 0)})
+
+
+def build_table(*rules: Rule, **others) -> Table:
+    columns = (required("day", "DATE", "Day"), required("id", "INT", "Key"))
+    return Table("raw", "readings", "day", columns, rules=rules, **others)
+
+
+def build_table_by(grain: Grain, *rules: Rule) -> Table:
+    """As `build_table`, but by hours or buckets."""
+    day = required("day", "DATE", "Day")
+    columns = (required("at", grain.column_types[0], "What it is partitioned by"), day)
+    folder_by = "day" if isinstance(grain, Hourly) else None
+    return Table("raw", "readings", "at", columns, grain, folder_by, rules=rules)
+
+
+def judge(table: Table, measures: PartitionMeasures, **others) -> Verdict:
+    """The verdict on `DAY`, with four other days published."""
+    arguments = {"source_records": {}, "published": dict.fromkeys(NEIGHBOURS, PROFILE)}
+    verdicts = judge_partitions(table, {DAY: measures}, **{**arguments, **others})
+    assert list(verdicts) == [DAY]
+    return verdicts[DAY]
+
+
+def find(verdict: Verdict, check: Check, rule: str) -> Finding:
+    (finding,) = (one for one in verdict.findings[check] if one.rule == rule)
+    return finding
