@@ -234,7 +234,8 @@ def _compute_psi_by_column(
     found: dict[str, float | None] = {}
     for rule in table.rules:
         if isinstance(rule, Drift) and rule.histogram in before.histograms:
-            older, newer = (one.histograms[rule.histogram][at].tolist() for one in (before, after))
+            name = rule.histogram
+            older, newer = (side.histograms[name][at].tolist() for side in (before, after))
             psi, largest = rule.compare(newer, older), found.get(rule.column)
             found[rule.column] = largest if psi is None else max(largest or 0.0, psi)
     return found

@@ -1,1 +1,1 @@
-"""What partitions are measured by before they are published. Knows nothing of Dagster."""
+"""Measures and judges partitions before they are published; it knows nothing of Dagster."""

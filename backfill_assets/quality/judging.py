@@ -1,4 +1,4 @@
-"""Judges measured partitions by their table's rules. Pure: no Spark, no Delta, no Dagster."""
+"""Judges measured partitions by their table's rules, without Spark, Delta or Dagster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -37,10 +37,11 @@ _COUNTS = {
 def measure_partitions(
     frame: DataFrame, table: Table, partitions: Sequence[Partition]
 ) -> dict[str, PartitionMeasures]:
-    """One grouped aggregation of numbers; the natural keys and the fields seen are counted apart.
+    """Aggregates all numbers in one grouped pass; natural keys and fields seen are counted apart.
 
-    Apart, because beside distinct values or texts Spark aggregates all numbers the slow way: for
-    each distinct value, or after sorting. What comes to the driver is one row a partition each.
+    They are apart because beside distinct values or texts Spark aggregates all numbers the slow
+    way: for each distinct value, or after sorting. What comes to the driver is one row a partition
+    each.
 
     Args:
         frame: columns of `table`, and any of the audit columns; rejected rows have null table
@@ -93,17 +94,17 @@ def measure_partitions(
 
 
 def keep_rows(frame: DataFrame) -> DataFrame:
-    """The rows to publish: neither rejected nor left out."""
+    """Keeps the rows to publish, which are neither rejected nor left out."""
     return frame.where(is_row(frame))
 
 
 def is_row(frame: DataFrame) -> Column:
-    """BOOLEAN: whether a row is to be published: neither rejected nor left out."""
+    """Builds a BOOLEAN: whether a row is to be published, so neither rejected nor left out."""
     return F.expr(find_conditions(frame).to_publish)
 
 
 def find_conditions(frame: DataFrame) -> RowConditions:
-    """Says which rows are which by the audit columns that the frame has."""
+    """Finds how the audit columns that the frame has tell rows apart."""
     present = set(frame.columns)
     marks = [f"{name} IS NULL" for name in (REJECT_REASON, LEFT_OUT) if name in present]
     return RowConditions(

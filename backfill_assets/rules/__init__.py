@@ -1,6 +1,7 @@
-"""Rules that a partition must meet to be published: a module for each declares, measures, judges.
+"""Each module of a rule declares it, says how it is measured, and judges partitions by it.
 
-Each rule belongs to one check, which answers one question:
+Partitions must meet the rules to be published. Each rule belongs to one check, which answers one
+question:
 
 - `partition_is_complete`: RowCount, Reconciled; and of every table, Emptied
 - `partition_is_valid`: Rejects, Nulls, Values; and of every table, RequiredColumns, UniqueKeys,

@@ -1,4 +1,4 @@
-"""What a partition is compared with: the profiles of the others, kept summed up.
+"""Keeps what a partition is compared with: the profiles of the others, summed up.
 
 A fold over a range takes one partition out and puts one in per step. Medians are read from sorted
 lists and histograms are added and subtracted as integers, so a step costs about the same whether
@@ -17,18 +17,19 @@ MIN_PARTITIONS = 4
 
 
 class Typical(NamedTuple):
-    """A median, and how many partitions it is of."""
+    """It is a median, and how many partitions that is of."""
 
     median: float
     partitions: int
 
 
 class Baseline:
-    """Profiles by partition key. Partitions without rows are kept but count as none.
+    """Holds profiles by partition key. Partitions without rows are kept but count as none.
 
     Args:
         profiles: to begin with.
-        find_peer_group: of a key, what makes partitions comparable for row counts.
+        find_peer_group: takes a key; partitions for which it returns the same are peers, whose row
+            counts are compared.
     """
 
     def __init__(
@@ -53,24 +54,24 @@ class Baseline:
         self._count(key, profile, sign=1)
 
     def take(self, key: str) -> PartitionProfile | None:
-        """Removes a partition; None if it doesn't hold it."""
+        """Removes a partition and returns its profile; None if it doesn't hold it."""
         profile = self._profiles.pop(key, None)
         if profile is not None:
             self._count(key, profile, sign=-1)
         return profile
 
     def find_typical_rows(self, *, peers_of: str | None = None) -> Typical:
-        """Of rows per partition; only among the peers of a key if one is given."""
+        """Finds the median of rows per partition, only among the peers of a key if it is given."""
         if peers_of is None:
             return _find_typical(self._rows)
         return _find_typical(self._peer_rows[self._find_peer_group(peers_of)])
 
     def find_typical_null_share(self, column: str) -> Typical:
-        """Of a column's share of nulls, among partitions in which it was measured."""
+        """Finds the median share of nulls in a column, of partitions in which it was measured."""
         return _find_typical(self._null_shares[column])
 
     def sum_histograms(self, histogram: str, bins: int) -> tuple[list[int], int]:
-        """Rows per bin over all partitions that have this histogram, and their number."""
+        """Sums rows per bin over all partitions that have this histogram, and counts these."""
         count, total = self._histograms.get(histogram, (0, [0] * bins))
         return list(total), count
 

@@ -1,13 +1,14 @@
-"""Whether the source's records have the fields that are declared."""
+"""Judges whether the source's records have the fields that are declared."""
 
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
 
 class DeclaredFields(Rule, check=Check.VALID):
-    """No declared field has disappeared: `fields_are_declared`, if records were parsed.
+    """Demands that no declared field has disappeared: `fields_are_declared`.
 
-    A field that isn't declared is only a warning: the table grows a column for it.
+    It is about records that were parsed. A field that isn't declared is only a warning: the table
+    grows a column for it.
     """
 
     def judge(self, subject: Subject) -> Findings:

@@ -1,4 +1,4 @@
-"""Whether a column's values are distributed as before."""
+"""Judges whether a column's values are distributed as before."""
 
 import zlib
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
 
 class Drift(Rule, check=Check.STABLE):
-    """Population stability index over fixed bins, PSI = Σ(pᵢ-qᵢ)·ln(pᵢ/qᵢ): `drift(column)`.
+    """Bounds the population stability index, PSI = Σ(pᵢ-qᵢ)·ln(pᵢ/qᵢ): `drift(column)`.
 
-    Compared with the published version of the same partition if there is one, else the baseline.
+    The partition is compared with its published version if there is one, else with the baseline.
     Nulls are counted but left out of the PSI: how many there are is for `Nulls` to judge, and on a
     day of cancellations (half of the flights, in a blizzard) they would drown the rest.
 
@@ -40,18 +40,18 @@ class Drift(Rule, check=Check.STABLE):
 
     @property
     def bins(self) -> int:
-        """How many counts a histogram has; the last one is of the nulls."""
+        """Tells how many counts a histogram has; the last one is of the nulls."""
         return len(self.edges) + 2
 
     def build_aggregates(self, rows: RowConditions) -> Aggregates:
-        """The histogram of the rows to publish. NaN is larger than any number, as Spark has it."""
+        """Counts the rows to publish by bin; NaN is larger than any number."""
         value, edges = quote_name(self.column), [write_number(edge) for edge in self.edges]
         between = [f"{value} >= {low} AND {value} < {high}" for low, high in pairwise(edges)]
         bins = [f"{value} < {edges[0]}", *between, f"{value} >= {edges[-1]}", f"{value} IS NULL"]
         return {(BINS, self.histogram): f"array({', '.join(map(rows.count, bins))})"}
 
     def compare(self, histogram: Sequence[int], reference: Sequence[int]) -> float | None:
-        """The PSI of the values of two histograms; None where either has too few to say."""
+        """Computes the PSI of two histograms, without nulls; None if one has too few values."""
         if min(_count_values(histogram), _count_values(reference)) < MIN_VALUES:
             return None
         return compute_psi(histogram[:-1], reference[:-1])

@@ -1,4 +1,4 @@
-"""What becomes of a partition whose source has no records any more."""
+"""Judges a partition whose source has no records any more."""
 
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome

@@ -1,4 +1,4 @@
-"""What is measured of one partition before it is published. Pure data."""
+"""Holds what is measured of one partition before it is published. It is pure data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ Figure: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class PartitionMeasures:
-    """What one partition holds; all zero for one without rows.
+    """Says what one partition holds; all is zero where it has no rows.
 
     Attributes:
         rows: rows to publish.
@@ -41,11 +41,11 @@ class PartitionMeasures:
 
     @property
     def computed(self) -> int:
-        """Rows that the run computed, whether they are to be published or not."""
+        """Counts the rows that the run computed, whether they are to be published or not."""
         return self.rows - self.kept + self.left_out
 
     def profile(self) -> PartitionProfile:
-        """What later partitions are compared with."""
+        """Extracts what later partitions are compared with."""
         return PartitionProfile(self.rows, self._find_by_kind(NULLS), self._find_by_kind(BINS))
 
     def _find_by_kind(self, wanted: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How many values of a column are missing."""
+"""Judges how many values of a column are missing."""
 
 from backfill_assets.rules.baseline import MIN_PARTITIONS
 from backfill_assets.rules.profiles import NULLS
@@ -8,7 +8,7 @@ from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
 
 class Nulls(Rule, check=Check.VALID):
-    """Share of nulls in a column: `nulls(column)`, held against the lower of both bounds.
+    """Bounds the share of nulls in a column, by the lower of two bounds: `nulls(column)`.
 
     Attributes:
         column: its name.
@@ -23,7 +23,7 @@ class Nulls(Rule, check=Check.VALID):
     blocking: bool = True
 
     def build_aggregates(self, rows: RowConditions) -> Aggregates:
-        """The nulls among the rows to publish."""
+        """Counts the nulls among the rows to publish."""
         return {(NULLS, self.column): rows.count(f"{quote_name(self.column)} IS NULL")}
 
     def judge(self, subject: Subject) -> Findings:

@@ -1,4 +1,4 @@
-"""The part of a partition's measures that later partitions are compared with."""
+"""Holds the part of a partition's measures that later partitions are compared with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ NULLS, BINS = "nulls", "bins"
 
 @dataclass(frozen=True)
 class PartitionProfile:
-    """Kept in the commit that published the partition.
+    """It is kept in the commit that published the partition.
 
     Attributes:
         rows: rows published.
@@ -23,7 +23,7 @@ class PartitionProfile:
     histograms: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values, short names: a commit may hold thousands of profiles."""
+        """Gives JSON values with short names, for a commit may hold thousands of profiles."""
         return {
             "r": self.rows,
             "n": dict(self.nulls),
@@ -32,6 +32,6 @@ class PartitionProfile:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "PartitionProfile":
-        """The inverse of `to_json`."""
+        """Reads what `to_json` gave."""
         histograms = {name: tuple(counts) for name, counts in values["h"].items()}
         return cls(values["r"], dict(values["n"]), histograms)

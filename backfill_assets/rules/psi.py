@@ -1,4 +1,4 @@
-"""How far a distribution over fixed bins moved. Pure arithmetic."""
+"""Computes how far a distribution over fixed bins moved. It is pure arithmetic."""
 
 import math
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ partitions of 50 values would exceed 0.25 by chance alone; of 100 values that ma
 
 
 def compute_psi(counts: Sequence[int], reference: Sequence[int]) -> float:
-    """Population stability index Σ(pᵢ-qᵢ)·ln(pᵢ/qᵢ) of two histograms over the same bins.
+    """Computes the population stability index Σ(pᵢ-qᵢ)·ln(pᵢ/qᵢ) of two histograms.
 
-    Symmetric, 0 for equal counts, never negative, and finite: see `PRIOR_COUNT`.
+    It is symmetric, 0 for equal counts, never negative, and finite: see `PRIOR_COUNT`.
 
     Args:
         counts: values per bin.
-        reference: values per bin, of what it is compared with.
+        reference: values per bin, over the same bins, of what it is compared with.
 
     Raises:
         ValueError: if they have no bins, or not the same number.

@@ -1,4 +1,4 @@
-"""Whether every record of the layer above became a row, or why not."""
+"""Judges whether all records of the layer above are accounted for."""
 
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
@@ -7,7 +7,7 @@ from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
 
 class Reconciled(Rule, check=Check.COMPLETE, kw_only=True):
-    """Every record of the layer above is accounted for: `reconciled`.
+    """Demands that every record of the layer above is accounted for: `reconciled`.
 
     Attributes:
         total_of: the column whose sum must equal the records above; None compares
@@ -17,14 +17,14 @@ class Reconciled(Rule, check=Check.COMPLETE, kw_only=True):
     total_of: str | None = None
 
     def build_aggregates(self, rows: RowConditions) -> Aggregates:
-        """The sum of the column over all computed rows, if there is one."""
+        """Sums the column over all computed rows, if there is one."""
         if self.total_of is None:
             return {}
         value = f"CASE WHEN {rows.computed} THEN {quote_name(self.total_of)} END"
         return {self.figure: f"sum({value})"}
 
     def count_accounted(self, measured: PartitionMeasures) -> int:
-        """Records of the source that the partition accounts for."""
+        """Counts the records of the source that the partition accounts for."""
         if self.total_of is None:
             return measured.computed + measured.duplicates_dropped + measured.rejects
         return measured.figures.get(self.figure, 0)

@@ -1,11 +1,11 @@
-"""How many records of the source can't become rows."""
+"""Judges how many records of the source can't become rows."""
 
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
 
 class Rejects(Rule, check=Check.VALID, kw_only=True):
-    """Share of source records that could not become rows: `rejects`; those due don't count.
+    """Bounds the share of source records that could not become rows: `rejects`.
 
     Attributes:
         at_most: bound of the share, 0 to 1.
@@ -14,7 +14,7 @@ class Rejects(Rule, check=Check.VALID, kw_only=True):
     at_most: float = 0.01
 
     def judge(self, subject: Subject) -> Findings:
-        """Judges the rejects' share of the computed rows and themselves."""
+        """Judges the rejects' share of the computed rows and themselves, without those due."""
         rejects = subject.measured.rejects - subject.measured.rejects_due
         share = rejects / (subject.measured.computed + rejects) if rejects else 0.0
         bound = f"at most {self.at_most} of the records"

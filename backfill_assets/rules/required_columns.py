@@ -1,4 +1,4 @@
-"""Whether columns have values that must have one."""
+"""Judges whether required columns have values everywhere."""
 
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
 from backfill_assets.rules.sql import quote_name
@@ -6,7 +6,7 @@ from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
 
 class RequiredColumns(Rule, check=Check.VALID):
-    """No row lacks a required value: `required_columns`. Delta would refuse the whole commit.
+    """Demands required values, without which Delta refuses a commit: `required_columns`.
 
     Attributes:
         columns: the required ones, at least one.
@@ -15,7 +15,7 @@ class RequiredColumns(Rule, check=Check.VALID):
     columns: tuple[str, ...]
 
     def build_aggregates(self, rows: RowConditions) -> Aggregates:
-        """The rows to publish in which one of the columns is null."""
+        """Counts the rows to publish in which any of the columns is null."""
         lacking = " OR ".join(f"{quote_name(column)} IS NULL" for column in self.columns)
         return {self.figure: rows.count(lacking)}
 

@@ -1,4 +1,4 @@
-"""How many rows there are."""
+"""Judges how many rows there are."""
 
 from backfill_assets.rules.baseline import MIN_PARTITIONS
 from backfill_assets.rules.rule import Findings, Rule, Subject
@@ -6,7 +6,7 @@ from backfill_assets.rules.verdicts import Check, Finding, Outcome, format_figur
 
 
 class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
-    """Rows within bounds: `row_count`, and `row_count_ratio` if there is a ratio.
+    """Demands rows within bounds: `row_count`, and `row_count_ratio` if there is a ratio.
 
     Attributes:
         at_least: lower bound; an emptied partition (its source has no records) is exempt.

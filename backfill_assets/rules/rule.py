@@ -1,4 +1,4 @@
-"""What a rule is: the aggregates that it needs of each partition, and what it makes of them."""
+"""Says what a rule is: the aggregates that it needs of a partition, and what it makes of them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
@@ -14,11 +14,12 @@ Aggregates: TypeAlias = Mapping[Figure, str]
 """SQL aggregates over a table's columns, by what they measure."""
 
 Findings: TypeAlias = Iterator[Finding]
+"""What a rule finds in one partition, in the order in which it is shown."""
 
 
 @dataclass(frozen=True)
 class RowConditions:
-    """Kinds of rows, as SQL conditions that are never null and can be joined by AND.
+    """Tells kinds of rows apart by SQL conditions that are never null and can be joined by AND.
 
     Attributes:
         to_publish: neither rejected nor left out by a filter.
@@ -29,13 +30,13 @@ class RowConditions:
     computed: str
 
     def count(self, condition: str) -> str:
-        """SQL of how many rows to publish meet a condition; where it is null, it isn't met."""
+        """Writes the SQL that counts the rows to publish for which a condition is true."""
         return f"count_if({self.to_publish} AND ({condition}))"
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One partition, and all that rules look at.
+    """Holds one partition, and all that rules look at.
 
     Attributes:
         key: its partition key.
@@ -59,16 +60,19 @@ class Subject:
 
     @property
     def emptied(self) -> bool:
-        """Whether its source has no records, and so there are no rows."""
+        """Tells whether its source has no records, so that there are no rows."""
         return self.source_records == 0 and self.measured.rows == 0 and self.measured.rejects == 0
 
 
 @dataclass_transform(frozen_default=True)
 class Rule(ABC):
-    """What partitions of a table must meet. Each subclass is a frozen dataclass, of its bounds.
+    """Demands something of the partitions of a table.
 
-    A subclass registers under the check that its findings belong to: `class Nulls(Rule,
-    check=Check.VALID)`. Other keywords are those of `dataclass`.
+    A subclass becomes a frozen dataclass of its bounds, and registers under the check that its
+    findings belong to: `class Nulls(Rule, check=Check.VALID)`.
+
+    Attributes:
+        check: one that comes before the publish, so any but `READABLE`.
     """
 
     check: ClassVar[Check]
@@ -79,24 +83,28 @@ class Rule(ABC):
 
     @property
     def figure(self) -> Figure:
-        """Names a figure that only this rule, with just these bounds, needs."""
+        """Names the figure that only this rule, with just these bounds, needs."""
         return "rule", repr(self)
 
     def build_aggregates(self, rows: RowConditions) -> Aggregates:
-        """What it needs of each partition, as SQL aggregates over the table's columns, by figure.
+        """Writes the SQL aggregates over the table's columns that it needs of each partition.
 
-        All rules' aggregates are computed in one pass, together with the rows, rejects and so on of
-        `PartitionMeasures`. Two rules may ask for the same figure, if they mean the same.
+        They are computed with those of other rules, in one pass; rows, rejects and the like are in
+        `PartitionMeasures` anyway. Rules may ask for the same figure if they mean the same by it.
+        Figures of the kinds in `profiles` are kept, to compare later partitions with.
 
         Args:
-            rows: conditions to count only the rows that the rule is about.
+            rows: tells apart the rows to aggregate.
+
+        Returns:
+            Aggregates by figure; none by default.
         """
         return {}
 
     @abstractmethod
     def judge(self, subject: Subject) -> Findings:
-        """What it finds in one partition; nothing where it doesn't apply.
+        """Judges one partition; it finds nothing where it doesn't apply.
 
         Args:
-            subject: the partition; its `measured.figures` lack those of a partition without rows.
+            subject: the partition; one without rows has no `measured.figures`.
         """

@@ -1,11 +1,11 @@
-"""Whether a natural key tells rows apart."""
+"""Judges whether a natural key tells rows apart."""
 
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
 
 class UniqueKeys(Rule, check=Check.VALID):
-    """No two rows have the same natural key: `keys_are_unique`, duplicates per 1,000 rows.
+    """Demands that no two rows have the same natural key: `keys_are_unique`.
 
     Attributes:
         columns: of the natural key; empty where rows may repeat.
@@ -14,7 +14,7 @@ class UniqueKeys(Rule, check=Check.VALID):
     columns: tuple[str, ...]
 
     def judge(self, subject: Subject) -> Findings:
-        """Judges what is counted apart: see `quality.measures.measure_partitions`."""
+        """Judges the duplicates per 1,000 rows, which are counted whatever the rules."""
         if not self.columns:
             return
         duplicates, rows = subject.measured.key_duplicates, subject.measured.rows

@@ -1,4 +1,4 @@
-"""Whether the values of a column are possible."""
+"""Judges whether the values of a column are possible."""
 
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
 from backfill_assets.rules.sql import quote_name, write_number
@@ -6,7 +6,7 @@ from backfill_assets.rules.verdicts import Check, Finding, Outcome, format_figur
 
 
 class Values(Rule, check=Check.VALID):
-    """Values that are not null lie in `low … high`, both included: `values(column)`.
+    """Demands that values lie in `low … high`, both included, or are null: `values(column)`.
 
     Attributes:
         column: a numeric column.
@@ -21,7 +21,7 @@ class Values(Rule, check=Check.VALID):
     blocking: bool = True
 
     def build_aggregates(self, rows: RowConditions) -> Aggregates:
-        """The values out of range among the rows to publish."""
+        """Counts the values out of range among the rows to publish."""
         low, high = write_number(self.low), write_number(self.high)
         outside = f"{quote_name(self.column)} NOT BETWEEN {low} AND {high}"
         return {self.figure: rows.count(outside)}

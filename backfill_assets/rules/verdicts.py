@@ -1,4 +1,4 @@
-"""What judging a partition comes to: findings by check, and whether it is withheld. Pure data."""
+"""Holds what judging a partition comes to: findings by check, and whether it is withheld."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Check(StrEnum):
-    """The questions that a partition's checks answer."""
+    """Names the checks of a partition; each answers a question."""
 
     COMPLETE = "partition_is_complete"
     VALID = "partition_is_valid"
@@ -15,7 +15,7 @@ class Check(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a rule ended, from good to bad."""
+    """Says how a rule ended; its members go from good to bad."""
 
     PASSED = "passed"
     WARNED = "warned"
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
     @classmethod
     def of(cls, *, failed: bool, blocking: bool = True) -> "Outcome":
-        """Of a rule: one that failed and doesn't block is `WARNED`."""
+        """Finds the outcome of a rule: one that failed and doesn't block is `WARNED`."""
         if not failed:
             return cls.PASSED
         return cls.FAILED if blocking else cls.WARNED
@@ -31,7 +31,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One rule applied to one partition.
+    """Says what one rule found in one partition.
 
     Attributes:
         rule: its name with its column, such as `row_count` or `nulls(tailnum)`.
@@ -47,24 +47,24 @@ class Finding:
 
     @classmethod
     def without_baseline(cls, rule: str, partitions: int) -> "Finding":
-        """Of a rule that only compares, where there are too few partitions to compare with."""
+        """Passes a rule that has too few partitions to compare with."""
         return cls(rule, None, f"no baseline ({partitions} partitions)", Outcome.PASSED)
 
 
 def format_figure(figure: float) -> str:
-    """A number for a bound, such as `12,500` or `25.5`."""
+    """Writes a number for a bound, such as `12,500` or `25.5`."""
     return f"{figure:,.1f}".removesuffix(".0")
 
 
 def find_outcome(findings: Sequence[Finding]) -> Outcome:
-    """The worst of several; `PASSED` where there are none."""
+    """Finds the worst outcome of several; `PASSED` where there are none."""
     outcomes = [finding.outcome for finding in findings]
     return max(outcomes, key=list(Outcome).index, default=Outcome.PASSED)
 
 
 @dataclass(frozen=True)
 class Acceptance:
-    """A person's word that a failed check may be published all the same.
+    """It is a person's word that a failed check may be published all the same.
 
     Attributes:
         check: the check.
@@ -77,13 +77,13 @@ class Acceptance:
     partitions: tuple[str, ...] | None = None
 
     def covers(self, check: str, partition: str) -> bool:
-        """Whether it is about this check of this partition."""
+        """Tells whether it is about this check of this partition."""
         return check == self.check and (self.partitions is None or partition in self.partitions)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """All findings about one partition.
+    """Holds all findings about one partition.
 
     Attributes:
         partition: its key.
@@ -98,13 +98,13 @@ class Verdict:
     emptied: bool = False
 
     def failed(self, check: Check) -> tuple[Finding, ...]:
-        """The findings of a check that failed."""
+        """Selects the findings of a check that failed."""
         return tuple(
             finding for finding in self.findings[check] if finding.outcome is Outcome.FAILED
         )
 
     @property
     def withheld(self) -> bool:
-        """Whether a failed check, not accepted, keeps it from being published."""
+        """Tells whether a failed check that isn't accepted keeps it from being published."""
         accepted = {acceptance.check for acceptance in self.accepted}
         return any(self.failed(check) for check in self.findings if check not in accepted)

@@ -91,7 +91,7 @@ class Table:
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
-        """Those that follow from the declaration, and then those that it names."""
+        """Lists the rules that follow from the declaration itself, then those that it names."""
         required_names = tuple(column.name for column in self.columns if not column.nullable)
         emptied = Emptied(blocking=self.empty == "withhold")
         of_columns = RequiredColumns(required_names), UniqueKeys(self.natural_key)
