@@ -26,7 +26,7 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.dagster_internals import CheckStatus
 from backfill_assets.orchestration.events import build_recovered_materialization
 from backfill_assets.orchestration.materializations import find_latest_materializations
-from backfill_assets.quality.judging import Check
+from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 
 _FAILURES_LOOKED_AT = 1000

@@ -34,8 +34,8 @@ from backfill_assets.publishing.restoring import (
 )
 from backfill_assets.publishing.results import PartitionResult, describe_failures
 from backfill_assets.publishing.write_options import WriteOptions
-from backfill_assets.quality.judging import Acceptance
 from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.rules.verdicts import Acceptance
 from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
 

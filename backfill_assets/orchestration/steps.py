@@ -31,8 +31,8 @@ from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, describe_failures, withhold
 from backfill_assets.publishing.write_options import WriteOptions
-from backfill_assets.quality.judging import Acceptance, Check
 from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.rules.verdicts import Acceptance, Check
 
 WITHHELD_TAG = "backfill_assets/withheld"
 """Tag of a run: the asset of which it withheld partitions."""

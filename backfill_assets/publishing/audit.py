@@ -15,10 +15,11 @@ from backfill_assets.publishing.combining import combine_rows
 from backfill_assets.publishing.evolution import add_fields, find_new_fields
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.write_options import WriteOptions
-from backfill_assets.quality.judging import Acceptance, Verdict, judge_partitions
+from backfill_assets.quality.judging import judge_partitions
 from backfill_assets.quality.measures import keep_rows, measure_partitions
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
+from backfill_assets.rules.verdicts import Acceptance, Verdict
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.publishing.withholding import keep_rejected_records, keep_withheld_rows
 from backfill_assets.publishing.write_options import OVERWRITE, WriteOptions
-from backfill_assets.quality.judging import Acceptance, Check, Finding, Outcome
 from backfill_assets.quality.measures import measure_partitions
 from backfill_assets.rules.measured import PartitionMeasures
+from backfill_assets.rules.verdicts import Acceptance, Check, Finding, Outcome
 
 _ROUNDS = 5
 
