@@ -21,8 +21,8 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.events import describe_target
 from backfill_assets.orchestration.materializations import find_latest_materializations
-from backfill_assets.quality.judging import Check
 from backfill_assets.resources import LakehouseResource
+from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 
 

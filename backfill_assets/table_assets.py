@@ -48,8 +48,8 @@ from backfill_assets.orchestration.step_messages import describe_withheld
 from backfill_assets.orchestration.steps import Step, StepResult
 from backfill_assets.publishing.code_versions import compute_code_version
 from backfill_assets.publishing.recipes import Compute, CountSource, Recipe
-from backfill_assets.quality.judging import Check
 from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import Landing
 

@@ -17,7 +17,7 @@ from dagster import (
     in_process_executor,
 )
 
-from backfill_assets.quality.judging import Check
+from backfill_assets.rules.verdicts import Check
 from backfill_assets.settings import Settings
 from backfill_assets.table_assets import EVENTS_ARE_LOGGED
 

@@ -24,7 +24,7 @@ from dagster import (
 )
 
 from backfill_assets.orchestration.events import list_publish_checks
-from backfill_assets.quality.judging import Check
+from backfill_assets.rules.verdicts import Check
 from backfill_assets.table_assets import EVENTS_ARE_LOGGED
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.grains import Buckets

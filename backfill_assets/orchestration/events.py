@@ -25,8 +25,7 @@ from backfill_assets.lake.commits import Publish
 from backfill_assets.orchestration.dagster_internals import TargetMaterialization
 from backfill_assets.orchestration.readiness import PROVISIONAL
 from backfill_assets.publishing.results import PartitionResult
-from backfill_assets.quality.judging import Check, Outcome
-from backfill_assets.rules.verdicts import find_outcome
+from backfill_assets.rules.verdicts import Check, Outcome, find_outcome
 from backfill_assets.tables.declarations import Table
 
 

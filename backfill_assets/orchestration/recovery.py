@@ -25,7 +25,7 @@ from backfill_assets.orchestration.dagster_internals import CheckStatus
 from backfill_assets.orchestration.events import build_recovered_materialization
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.publishing.write_modes.restore import TakeBack
-from backfill_assets.quality.judging import Check
+from backfill_assets.rules.verdicts import Check
 
 _FAILURES_LOOKED_AT = 1000
 

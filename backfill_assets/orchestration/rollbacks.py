@@ -36,8 +36,8 @@ from backfill_assets.publishing.results import PartitionResult, describe_failure
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.publishing.write_modes.restore import Rollback
-from backfill_assets.quality.judging import Acceptance
 from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.rules.verdicts import Acceptance
 from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
 

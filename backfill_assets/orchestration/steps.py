@@ -33,8 +33,8 @@ from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.publishing.runs import Run
-from backfill_assets.quality.judging import Check
 from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.rules.verdicts import Check
 
 
 @dataclass

@@ -17,10 +17,11 @@ from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.choosing import find_write_mode
 from backfill_assets.publishing.write_modes.mode import mark_left_out
 from backfill_assets.publishing.write_modes.options import WriteOptions
-from backfill_assets.quality.judging import Verdict, judge_partitions
+from backfill_assets.quality.judging import judge_partitions
 from backfill_assets.quality.measures import keep_rows, measure_partitions
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
+from backfill_assets.rules.verdicts import Verdict
 
 
 @dataclass(frozen=True)

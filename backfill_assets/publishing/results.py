@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from backfill_assets.quality.judging import Check, Finding, Outcome, Verdict
 from backfill_assets.rules.measured import PartitionMeasures
+from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
 
 
 @dataclass(frozen=True)

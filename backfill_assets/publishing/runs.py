@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backfill_assets.publishing.write_modes.options import OVERWRITE, WriteOptions
-from backfill_assets.quality.judging import Acceptance
+from backfill_assets.rules.verdicts import Acceptance
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,8 +17,8 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.restore import TakeBack
-from backfill_assets.quality.judging import Check, Finding, Outcome
 from backfill_assets.quality.measures import measure_partitions
+from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
 
 def verify_publish(

@@ -7,10 +7,8 @@ from backfill_assets.rules.baseline import Baseline
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.rules.rule import Rule, Subject
-from backfill_assets.rules.verdicts import Acceptance, Check, Finding, Outcome, Verdict
+from backfill_assets.rules.verdicts import Acceptance, Check, Finding, Verdict
 from backfill_assets.tables.declarations import Table
-
-__all__ = ["Acceptance", "Check", "Finding", "Outcome", "Verdict", "judge_partitions"]
 
 
 def judge_partitions(

@@ -7,7 +7,8 @@ from backfill_assets.rules.verdicts import Check, Finding, Outcome
 class DeclaredFields(Rule, check=Check.VALID):
     """Demands that no declared field has disappeared: `fields_are_declared`.
 
-    It is about records that were parsed. A field that isn't declared is only a warning: the table grows a column for it.
+    It is about records that were parsed. A field that isn't declared is only a warning: the table
+    grows a column for it.
     """
 
     def judge(self, subject: Subject) -> Findings:

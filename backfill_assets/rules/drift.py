@@ -51,7 +51,7 @@ class Drift(Rule, check=Check.STABLE):
         return {(BINS, self.histogram): f"array({', '.join(map(rows.count, bins))})"}
 
     def compare(self, histogram: Sequence[int], reference: Sequence[int]) -> float | None:
-        """Computes the PSI of two histograms without nulls; None where either has too few values."""
+        """Computes the PSI of two histograms, without nulls; None if one has too few values."""
         if min(_count_values(histogram), _count_values(reference)) < MIN_VALUES:
             return None
         return compute_psi(histogram[:-1], reference[:-1])

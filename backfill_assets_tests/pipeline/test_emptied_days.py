@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from backfill_assets.quality.judging import Check, Outcome
+from backfill_assets.rules.verdicts import Check, Outcome
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.pipeline.landing_zone import FLIGHTS_A_DAY
