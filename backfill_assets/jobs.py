@@ -27,7 +27,6 @@ from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.table_assets import RECIPES
 from backfill_assets.tables.catalog import TABLES, find_table
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.grains import Buckets
 
 _LISTED = 50
 
@@ -197,12 +196,12 @@ def maintain_tables(
     final_before = today - dt.timedelta(days=config.final_days)
     said: list[str] = []
     for table in TABLES:
-        keys = find_partitions_def(table).get_partition_keys()
+        partitions = build_partitions(table, find_partitions_def(table).get_partition_keys())
         done = maintain_table(
             spark.spark_session,
             lakehouse.warehouse(),
             table,
-            build_partitions(table, _find_final(table, keys, final_before)),
+            [one for one in partitions if table.grain.is_over(one.slice.start, final_before)],
             keep_aside_since=today - dt.timedelta(days=lakehouse.withheld_days),
         )
         said.append(
@@ -212,11 +211,6 @@ def maintain_tables(
         context.log.info(said[-1])
     vacuum_watermarks(spark.spark_session, lakehouse.warehouse())
     return "\n".join(said)
-
-
-def _find_final(table: Table, keys: Sequence[str], before: dt.date) -> list[str]:
-    """Keys of days and hours before a day; of integers all."""
-    return [key for key in keys if isinstance(table.grain, Buckets) or key < before.isoformat()]
 
 
 @job(description="Joins small files, vacuums, and drops old withheld and rejected rows.")

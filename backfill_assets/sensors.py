@@ -16,6 +16,7 @@ from dagster import (
 )
 
 from backfill_assets.errors import BackfillError
+from backfill_assets.grains.grain import Grain
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.continuation import find_continuation
@@ -26,7 +27,6 @@ from backfill_assets.orchestration.steps import WITHHELD_TAG
 from backfill_assets.settings import read_settings
 from backfill_assets.table_assets import RECIPES
 from backfill_assets.tables.catalog import TABLES, find_table
-from backfill_assets.tables.grains import Buckets, Grain
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -36,9 +36,8 @@ CONTINUES_TAG = "backfill_assets/continues"
 
 def _define_range_job(grain: Grain):
     tables = [table for table in TABLES if table.grain == grain]
-    of_buckets = isinstance(grain, Buckets)
     return define_asset_job(
-        "materialize_" + (f"buckets_{grain.step}_{grain.space}" if of_buckets else str(grain)),
+        f"materialize_{grain.slug}",
         selection=AssetSelection.assets(*([table.layer, table.name] for table in tables)),
         description=f"Materializes a range of {grain} of some assets in one run.",
     )

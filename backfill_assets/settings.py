@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from backfill_assets.errors import SettingsError
-from backfill_assets.tables.grains import Buckets
+from backfill_assets.grains.buckets import Buckets
 from backfill_assets.uris import absolute_uri
 
 

@@ -7,17 +7,16 @@ it.
 from functools import cache
 
 from dagster import (
-    DailyPartitionsDefinition,
-    HourlyPartitionsDefinition,
     PartitionsDefinition,
     StaticPartitionsDefinition,
     TimeWindowPartitionMapping,
+    TimeWindowPartitionsDefinition,
 )
 
+from backfill_assets.grains.grain import Grain
 from backfill_assets.settings import read_settings
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import LANDING_DAYS, WINDOW_DAYS
-from backfill_assets.tables.grains import Buckets, Daily, Grain, Hourly
 
 _settings = read_settings()
 
@@ -31,16 +30,15 @@ def build_partitions_def(grain: Grain) -> PartitionsDefinition:
 
     Tables of the same grain share them, so that Dagster backfills them in one run.
     """
-    begin, end = _settings.begin.isoformat(), _settings.end.isoformat() if _settings.end else None
-    match grain:
-        case Daily():
-            return DailyPartitionsDefinition(start_date=begin, end_date=end)
-        case Hourly():
-            return HourlyPartitionsDefinition(
-                start_date=f"{begin}-00:00", end_date=f"{end}-00:00" if end else None
-            )
-        case Buckets():
-            return StaticPartitionsDefinition(grain.list_keys())
+    if not grain.cron:
+        return StaticPartitionsDefinition(grain.list_keys())
+    begin, end = _settings.begin, _settings.end
+    return TimeWindowPartitionsDefinition(
+        start=begin.strftime(grain.key_format),
+        end=end.strftime(grain.key_format) if end else None,
+        fmt=grain.key_format,
+        cron_schedule=grain.cron,
+    )
 
 
 def find_partitions_def(table: Table) -> PartitionsDefinition:

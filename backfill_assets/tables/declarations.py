@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from backfill_assets.tables.grains import DAYS, Grain, Hourly
+from backfill_assets.grains.days import DAYS
+from backfill_assets.grains.grain import Grain
 from backfill_assets.tables.rules import Rule
 
 
@@ -72,12 +73,11 @@ class Table:
             )
         if self.write_mode == "merge" and not self.natural_key:
             raise ValueError(f"{self.key}: without a natural key it can't merge")
-        by_the_hour = isinstance(self.grain, Hourly)
-        if by_the_hour != (self.folder_by is not None) or (
-            by_the_hour and types[self.folder_column] != "DATE"
-        ):
+        daily = self.grain.in_daily_folders
+        if daily != (self.folder_by is not None) or (daily and types[self.folder_column] != "DATE"):
             raise ValueError(
-                f"{self.key}: `folder_by` is the DATE column of an hourly table, and of no other"
+                f"{self.key}: `folder_by` is the DATE column of a table with several partitions a "
+                f"day, and of no other; this one is partitioned by {self.grain}"
             )
 
     @property

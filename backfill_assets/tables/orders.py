@@ -3,9 +3,9 @@
 Partitions are buckets of the order key, a number that the source only counts up.
 """
 
+from backfill_assets.grains.buckets import Buckets
 from backfill_assets.settings import read_settings
 from backfill_assets.tables.declarations import Column, Table, required
-from backfill_assets.tables.grains import Buckets
 from backfill_assets.tables.rules import Drift, Nulls, Reconciled, RowCount, Values
 
 _settings = read_settings()

@@ -1,7 +1,7 @@
 """The weather pipeline: hourly reports, whole days of them, and what a flight departed into."""
 
+from backfill_assets.grains.hours import HOURS
 from backfill_assets.tables.declarations import Column, Table, required
-from backfill_assets.tables.grains import HOURS
 from backfill_assets.tables.rules import Nulls, Reconciled, Rejects, RowCount, Values
 
 STATIONS = ("EWR", "JFK", "LGA")
