@@ -14,6 +14,7 @@ from dagster import (
 )
 from pydantic import Field
 
+from backfill_assets.catalog import find_table, list_tables
 from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.lake.maintenance import maintain_table
 from backfill_assets.lake.partitions import build_partitions
@@ -25,7 +26,6 @@ from backfill_assets.proof.golden_comparison import compare_with_golden
 from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.table_assets import RECIPES
-from backfill_assets.tables.catalog import TABLES, find_table
 from backfill_assets.tables.declarations import Table
 
 _LISTED = 50
@@ -195,7 +195,7 @@ def maintain_tables(
     today = dt.datetime.now(tz=dt.UTC).date()
     final_before = today - dt.timedelta(days=config.final_days)
     said: list[str] = []
-    for table in TABLES:
+    for table in list_tables():
         partitions = build_partitions(table, find_partitions_def(table).get_partition_keys())
         done = maintain_table(
             spark.spark_session,

@@ -15,6 +15,7 @@ from dagster import (
     sensor,
 )
 
+from backfill_assets.catalog import find_table, list_tables
 from backfill_assets.errors import BackfillError
 from backfill_assets.grains.grain import Grain
 from backfill_assets.lake.warehouse import Warehouse
@@ -26,7 +27,6 @@ from backfill_assets.orchestration.run_options import INCREMENTAL_TAG, build_ass
 from backfill_assets.orchestration.steps import WITHHELD_TAG
 from backfill_assets.settings import read_settings
 from backfill_assets.table_assets import RECIPES
-from backfill_assets.tables.catalog import TABLES, find_table
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -35,7 +35,7 @@ CONTINUES_TAG = "backfill_assets/continues"
 
 
 def _define_range_job(grain: Grain):
-    tables = [table for table in TABLES if table.grain == grain]
+    tables = [table for table in list_tables() if table.grain == grain]
     return define_asset_job(
         f"materialize_{grain.slug}",
         selection=AssetSelection.assets(*([table.layer, table.name] for table in tables)),
@@ -44,7 +44,10 @@ def _define_range_job(grain: Grain):
 
 
 # Assets of one job must have the same partitions.
-_RANGE_JOBS = {grain: _define_range_job(grain) for grain in dict.fromkeys(t.grain for t in TABLES)}
+_RANGE_JOBS = {
+    grain: _define_range_job(grain)
+    for grain in dict.fromkeys(table.grain for table in list_tables())
+}
 
 range_jobs = list(_RANGE_JOBS.values())
 """The jobs whose runs the sensors request: one for each grain."""
@@ -118,7 +121,10 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
         return SkipReason("every started run of this host has its process")
     settings = read_settings()
     warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
-    lost = {table.key: record_lost_commits(context.instance, warehouse, table) for table in TABLES}
+    lost = {
+        table.key: record_lost_commits(context.instance, warehouse, table)
+        for table in list_tables()
+    }
     found = ", ".join(
         f"{len(one.recorded)} of {table}" for table, one in lost.items() if one.recorded
     )

@@ -75,8 +75,8 @@ def history(
     """List the commits of a table, or those that changed a range of partitions; newest first."""
     from rich.table import Table as Grid
 
+    from backfill_assets.catalog import find_table
     from backfill_assets.proof.table_history import list_changes
-    from backfill_assets.tables.catalog import find_table
 
     changes = list_changes(_open_warehouse(), find_table(table), first=first, last=last)
     if as_json:
@@ -102,8 +102,8 @@ def diff(
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Show what changed in partitions between two versions, and that nothing else did."""
+    from backfill_assets.catalog import find_table
     from backfill_assets.proof.diffs import diff_table
-    from backfill_assets.tables.catalog import find_table
 
     chosen = find_table(table)
     partitions = _find_partitions(chosen, first, last)
@@ -136,9 +136,9 @@ def certificate(
         else:
             typer.echo("\n".join(map(render_certificate, found)))
         return
+    from backfill_assets.catalog import find_table
     from backfill_assets.lake.partitions import build_partitions
     from backfill_assets.proof.verification import verify_certificate
-    from backfill_assets.tables.catalog import find_table
 
     verified = [
         (

@@ -3,7 +3,7 @@
 import datetime as dt
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -153,11 +153,12 @@ class Window:
         """Rows that an input of the same grain holds in each partition's window, from the log.
 
         Args:
-            table: the input.
+            table: the input, as declared.
             before: how many partitions the window reaches back.
         """
         grain = self.table.grain
-        counts = count_rows(self.warehouse, table, version=self.versions[table.key])
+        same_grain = replace(table, grain=grain)  # the installation may have chosen another
+        counts = count_rows(self.warehouse, same_grain, version=self.versions[table.key])
         by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
         return {
             one.key: sum(

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from dagster import AssetKey, Config, OpExecutionContext
 from pydantic import Field
 
+from backfill_assets.catalog import find_table
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.partitions import build_partitions
@@ -36,7 +37,6 @@ from backfill_assets.publishing.results import PartitionResult, describe_failure
 from backfill_assets.publishing.write_options import WriteOptions
 from backfill_assets.quality.judging import Acceptance
 from backfill_assets.resources import LakehouseResource, SparkResource
-from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
 
 ROLLS_BACK_TAG = "backfill_assets/after_rollback"

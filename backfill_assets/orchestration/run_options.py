@@ -10,10 +10,10 @@ from typing import Any
 from dagster import AssetKey, Config, DagsterRun
 from pydantic import Field
 
+from backfill_assets.catalog import find_table
 from backfill_assets.errors import SettingsError
 from backfill_assets.publishing.write_options import WriteOptions, choose_options
 from backfill_assets.quality.judging import Acceptance, Check
-from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
 
 TAG_PREFIX = "backfill_assets/"
