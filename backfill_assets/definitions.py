@@ -9,6 +9,7 @@ from dagster import (
 
 from backfill_assets import assets
 from backfill_assets.asset_checks import build_readable_check
+from backfill_assets.catalog import list_tables
 from backfill_assets.jobs import maintain, maintain_nightly, reconcile, rollback_partitions
 from backfill_assets.resources import build_resources
 from backfill_assets.sensors import (
@@ -18,7 +19,6 @@ from backfill_assets.sensors import (
     recover_dead_runs,
 )
 from backfill_assets.settings import read_settings
-from backfill_assets.tables.catalog import TABLES
 
 _assets = [
     one for one in load_assets_from_package_module(assets) if isinstance(one, AssetsDefinition)
@@ -26,7 +26,7 @@ _assets = [
 
 defs = Definitions(
     assets=_assets,
-    asset_checks=[build_readable_check(table, _assets) for table in TABLES],
+    asset_checks=[build_readable_check(table, _assets) for table in list_tables()],
     jobs=[*range_jobs, rollback_partitions, reconcile, maintain],
     schedules=[maintain_nightly],
     sensors=[continue_after_withheld, recover_dead_runs, process_new_partitions],

@@ -14,6 +14,7 @@ from dagster import (
 )
 from pydantic import Field
 
+from backfill_assets.catalog import find_table, list_tables
 from backfill_assets.errors import SettingsError
 from backfill_assets.lake.maintenance import maintain_table
 from backfill_assets.lake.partitions import build_partitions
@@ -28,9 +29,7 @@ from backfill_assets.proof.golden_comparison import compare_with_golden
 from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.table_assets import RECIPES
-from backfill_assets.tables.catalog import TABLES, find_table
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.grains import Buckets
 
 _LISTED = 50
 
@@ -192,13 +191,13 @@ def maintain_tables(
     today = dt.datetime.now(tz=dt.UTC).date()
     final_before = today - dt.timedelta(days=config.final_days)
     said: list[str] = []
-    for table in TABLES:
-        keys = find_partitions_def(table).get_partition_keys()
+    for table in list_tables():
+        partitions = build_partitions(table, find_partitions_def(table).get_partition_keys())
         done = maintain_table(
             spark.spark_session,
             lakehouse.warehouse(),
             table,
-            build_partitions(table, _find_final(table, keys, final_before)),
+            [one for one in partitions if table.grain.is_over(one.slice.start, final_before)],
             keep_aside_since=today - dt.timedelta(days=lakehouse.withheld_days),
         )
         said.append(
@@ -208,11 +207,6 @@ def maintain_tables(
         context.log.info(said[-1])
     vacuum_watermarks(spark.spark_session, lakehouse.warehouse())
     return "\n".join(said)
-
-
-def _find_final(table: Table, keys: Sequence[str], before: dt.date) -> list[str]:
-    """Keys of days and hours before a day; of integers all."""
-    return [key for key in keys if isinstance(table.grain, Buckets) or key < before.isoformat()]
 
 
 @job(description="Joins small files, vacuums, and drops old withheld and rejected rows.")

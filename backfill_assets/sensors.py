@@ -15,7 +15,9 @@ from dagster import (
     sensor,
 )
 
+from backfill_assets.catalog import find_table, list_tables
 from backfill_assets.errors import BackfillError
+from backfill_assets.grains.grain import Grain
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import read_watermarks
@@ -29,8 +31,6 @@ from backfill_assets.orchestration.run_options import (
 )
 from backfill_assets.settings import read_settings
 from backfill_assets.table_assets import RECIPES
-from backfill_assets.tables.catalog import TABLES, find_table
-from backfill_assets.tables.grains import Buckets, Grain
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -39,17 +39,19 @@ CONTINUES_TAG = "backfill_assets/continues"
 
 
 def _define_range_job(grain: Grain):
-    tables = [table for table in TABLES if table.grain == grain]
-    of_buckets = isinstance(grain, Buckets)
+    tables = [table for table in list_tables() if table.grain == grain]
     return define_asset_job(
-        "materialize_" + (f"buckets_{grain.step}_{grain.space}" if of_buckets else str(grain)),
+        f"materialize_{grain.slug}",
         selection=AssetSelection.assets(*([table.layer, table.name] for table in tables)),
         description=f"Materializes a range of {grain} of some assets in one run.",
     )
 
 
 # Assets of one job must have the same partitions.
-_RANGE_JOBS = {grain: _define_range_job(grain) for grain in dict.fromkeys(t.grain for t in TABLES)}
+_RANGE_JOBS = {
+    grain: _define_range_job(grain)
+    for grain in dict.fromkeys(table.grain for table in list_tables())
+}
 
 range_jobs = list(_RANGE_JOBS.values())
 """The jobs whose runs the sensors request: one for each grain."""
@@ -125,7 +127,7 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
     lost = {
         table.key: record_lost_commits(context.instance, read_log(warehouse, table))
-        for table in TABLES
+        for table in list_tables()
     }
     found = ", ".join(
         f"{len(one.recorded)} of {table}" for table, one in lost.items() if one.recorded

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from backfill_assets.errors import SettingsError
-from backfill_assets.tables.grains import Buckets
+from backfill_assets.grains.buckets import Buckets
 from backfill_assets.uris import absolute_uri
 
 
@@ -64,13 +65,24 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _begin_is_before_end(self) -> "Settings":
         if self.end is not None and self.begin >= self.end:
-            raise ValueError(f"begin {self.begin} must be before end {self.end}")
+            raise ValueError(
+                f"BACKFILL_BEGIN and BACKFILL_END: begin {self.begin} must be before end {self.end}"
+            )
         return self
 
     @model_validator(mode="after")
     def _order_keys_make_buckets(self) -> "Settings":
-        Buckets(step=self.order_key_step, space=self.order_key_space)
+        try:
+            self.build_order_buckets()
+        except ValueError as error:
+            raise ValueError(
+                f"BACKFILL_ORDER_KEY_STEP and BACKFILL_ORDER_KEY_SPACE: {error}"
+            ) from error
         return self
+
+    def build_order_buckets(self) -> Buckets:
+        """The partitions of the orders pipeline."""
+        return Buckets(step=self.order_key_step, space=self.order_key_space)
 
 
 def read_settings() -> Settings:
@@ -82,14 +94,12 @@ def read_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        problems = "; ".join(
-            f"{_variable_name(problem['loc'])}: {problem['msg']}" for problem in error.errors()
-        )
+        problems = "; ".join(map(_describe, error.errors()))
         raise SettingsError(f"unusable environment: {problems}") from error
 
 
-def _variable_name(location: tuple[int | str, ...]) -> str:
-    if not location:
-        return "BACKFILL_BEGIN and BACKFILL_END"
-    name = str(location[0])
-    return name if name.isupper() else f"BACKFILL_{name.upper()}"
+def _describe(problem: ErrorDetails) -> str:
+    if not problem["loc"]:  # of variables that don't go together, which its message names
+        return problem["msg"].removeprefix("Value error, ")
+    name = str(problem["loc"][0])
+    return f"{name if name.isupper() else f'BACKFILL_{name.upper()}'}: {problem['msg']}"

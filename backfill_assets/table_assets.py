@@ -28,6 +28,7 @@ from dagster import (
     asset,
 )
 
+from backfill_assets.catalog import find_table
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.orchestration.dagster_internals import EVENTS_ARE_LOGGED
 from backfill_assets.orchestration.events import (
@@ -70,7 +71,7 @@ class Upstream:
     """A table that an asset reads.
 
     Attributes:
-        table: the table.
+        table: the table; becomes the one of the catalog.
         mapping: the partitions that a partition needs of it; else the one of the same key.
         required: which of these must be published before it may go; without the others it is
             provisional.
@@ -79,6 +80,9 @@ class Upstream:
     table: Table
     mapping: PartitionMapping = SAME_KEY
     required: Required = Required.ALL
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", find_table(self.table.key))
 
 
 def table_asset(
@@ -91,12 +95,14 @@ def table_asset(
     """Decorates a function that computes partitions of `table` from a window of pinned inputs.
 
     Args:
-        table: what the asset publishes; gives the asset its key, group, partitions, columns, rules.
+        table: what the asset publishes, as declared; the catalog's table of this key gives the
+            asset its key, group, partitions, columns, rules.
         inputs: the tables that the function reads.
         landing: what the function reads of the landing zone.
         count_source: records of the layer above that each partition must account for; left out, of
             what landed all, and of a single input those of the same partition.
     """
+    table = find_table(table.key)
     partitions_def = find_partitions_def(table)
 
     def decorate(compute: Compute) -> AssetsDefinition:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from backfill_assets.catalog import list_tables
 from backfill_assets.contents.read_back import read_back
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.tables.catalog import TABLES
 
 PROJECT = Path(__file__).parents[1]
 _BIN = Path(sys.executable).parent
@@ -83,12 +83,12 @@ class Project:
         """By table and partition, the checksum of what an independent reader finds now."""
         warehouse = Warehouse(str(self.warehouse))
         checksums: dict[tuple[str, str], str] = {}
-        for table in TABLES:
-            counts = read_log(warehouse, table).count_rows()
+        for table in list_tables():
+            log = read_log(warehouse, table)
+            counts = log.count_rows()
             if counts:
                 partitions = build_partitions(table, sorted(counts))
-                version = read_log(warehouse, table).version
-                found = read_back(read_log(warehouse, table, version=version), partitions)
+                found = read_back(log, partitions)
                 checksums |= {(table.key, key): one.checksum for key, one in found.items()}
         return checksums
 

@@ -1,5 +1,6 @@
 """The code location as Dagster loads it, and the rules of who may import whom."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -14,8 +15,8 @@ from dagster import (
     TimeWindowPartitionMapping,
 )
 
+from backfill_assets.catalog import list_tables
 from backfill_assets.definitions import defs
-from backfill_assets.tables.catalog import TABLES
 from backfill_assets_tests.commands import PROJECT
 
 GRAPH = defs.resolve_asset_graph()
@@ -31,7 +32,7 @@ def test_the_code_location_loads_with_all_its_jobs_and_sensors():
 
 
 def test_assets_are_the_tables():
-    assert [table.key for table in TABLES] == [
+    assert [table.key for table in list_tables()] == [
         "raw/flights",
         "raw/orders",
         "raw/weather",
@@ -42,12 +43,12 @@ def test_assets_are_the_tables():
         "features/customer_orders",
         "features/departure_conditions",
     ]
-    assert {table.key for table in TABLES} == {
+    assert {table.key for table in list_tables()} == {
         key.to_user_string() for key in GRAPH.get_all_asset_keys()
     }
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.key)
+@pytest.mark.parametrize("table", list_tables(), ids=lambda table: table.key)
 def test_each_asset_is_grouped_owned_versioned_and_backfilled_in_one_run(table):
     node = GRAPH.get(AssetKey([table.layer, table.name]))
     assert node.group_name == table.layer
@@ -66,7 +67,7 @@ def test_each_table_has_the_checks_that_ask_something():
             key.name.removeprefix("partition_is_")
             for key in GRAPH.get_check_keys_for_assets({AssetKey([table.layer, table.name])})
         }
-        for table in TABLES
+        for table in list_tables()
     }
     always = {"complete", "valid", "readable"}
     assert {key for key, checks in found.items() if "stable" in checks} == {
@@ -162,12 +163,30 @@ def test_workspace_and_pyproject_load_the_same_module():
         ),
         (
             "backfill_assets.lake.table_log, backfill_assets.lake.landing, "
-            "backfill_assets.tables.catalog, backfill_assets.settings, "
+            "backfill_assets.catalog, backfill_assets.settings, "
             "backfill_assets.lake.watermarks, backfill_assets.filters.row_filters",
             "pyspark",
         ),
+        (
+            "backfill_assets.grains.buckets, backfill_assets.grains.days, "
+            "backfill_assets.grains.hours, backfill_assets.grains.minutes, "
+            "backfill_assets.grains.months, backfill_assets.grains.weeks",
+            "backfill_assets.tables",
+        ),
+        ("backfill_assets.settings", "backfill_assets.tables"),
     ],
 )
 def test_imports_point_one_way(imports, absent):
     code = f"import sys, {imports}; sys.exit({absent!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_only_the_catalog_and_the_definitions_read_the_environment():
+    modules = (
+        "backfill_assets.tables.orders, backfill_assets.lake.window, "
+        "backfill_assets.publishing.publisher, backfill_assets.catalog, "
+        "backfill_assets.orchestration.partition_definitions"
+    )
+    unusable = {**os.environ, "BACKFILL_BEGIN": "never", "BACKFILL_ORDER_KEY_STEP": "0"}
+    run = subprocess.run([sys.executable, "-c", f"import {modules}"], check=False, env=unusable)
+    assert run.returncode == 0

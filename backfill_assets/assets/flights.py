@@ -5,14 +5,14 @@ from pyspark.sql import functions as F
 
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.orchestration.partition_definitions import (
-    FIRST_DAY,
-    landing_window,
-    trailing_week,
+    find_first_day,
+    map_offsets,
 )
 from backfill_assets.table_assets import Required, Upstream, table_asset
 from backfill_assets.tables.flights import (
     CARRIER_DELAYS,
     FLIGHT_FIELDS,
+    LANDING_DAYS,
     RAW_FLIGHTS,
     STAGING_FLIGHTS,
     WINDOW_DAYS,
@@ -31,14 +31,14 @@ def raw_flights(window: InputWindow) -> DataFrame:
     the source file. Nothing is dropped and nothing is deduplicated.
     """
     return build_raw_flights(
-        window.read_landing(), begin=FIRST_DAY, extra_fields=window.extra_fields
+        window.read_landing(), begin=find_first_day(), extra_fields=window.extra_fields
     )
 
 
 def _read_reported(window: InputWindow) -> DataFrame:
     """What raw holds of the flights of the window's days, landed on their day or later."""
     raw = window.read(RAW_FLIGHTS, column="flight_date")
-    first_day = min(one.start for one in window.slices)
+    first_day = window.slices[0].start
     # The first condition is implied by the second, but only it lets Delta skip older files.
     return raw.where(F.col("landing_date") >= F.lit(first_day)).where(
         F.col("landing_date") >= F.col("flight_date")
@@ -47,7 +47,8 @@ def _read_reported(window: InputWindow) -> DataFrame:
 
 @table_asset(
     STAGING_FLIGHTS,
-    inputs=[Upstream(RAW_FLIGHTS, landing_window, required=Required.OWN)],
+    # A flight's records land on its day or in the two days after.
+    inputs=[Upstream(RAW_FLIGHTS, map_offsets(end=LANDING_DAYS - 1), required=Required.OWN)],
     count_source=lambda window: window.count_by(_read_reported(window), "flight_date"),
 )
 def staging_flights(window: InputWindow) -> DataFrame:
@@ -61,7 +62,8 @@ def staging_flights(window: InputWindow) -> DataFrame:
 
 @table_asset(
     CARRIER_DELAYS,
-    inputs=[Upstream(STAGING_FLIGHTS, trailing_week)],
+    # Day D needs D-6 … D, as far as the data reaches back.
+    inputs=[Upstream(STAGING_FLIGHTS, map_offsets(start=1 - WINDOW_DAYS))],
     count_source=lambda window: window.count_input(STAGING_FLIGHTS, before=WINDOW_DAYS - 1),
 )
 def carrier_delays(window: InputWindow) -> DataFrame:

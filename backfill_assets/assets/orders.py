@@ -2,6 +2,7 @@
 
 from pyspark.sql import DataFrame
 
+from backfill_assets.grains.buckets import require_buckets
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.table_assets import Upstream, table_asset
 from backfill_assets.tables.landings import ParquetLanding
@@ -23,7 +24,10 @@ def raw_orders(window: InputWindow) -> DataFrame:
 
     Everything that landed, typed; nothing is dropped, joined or deduplicated.
     """
-    return build_raw_orders(window.read_parquet("orders"), window.read_parquet("lineitem"))
+    buckets = require_buckets(window.table.grain, window.table.key)
+    return build_raw_orders(
+        window.read_parquet("orders"), window.read_parquet("lineitem"), step=buckets.step
+    )
 
 
 @table_asset(STAGING_ORDERS, inputs=[Upstream(RAW_ORDERS)])

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 
 from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.orchestration.partition_definitions import build_window
+from backfill_assets.orchestration.partition_definitions import map_offsets
 from backfill_assets.table_assets import Required, Upstream, table_asset
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets.tables.landings import JsonLanding
@@ -29,7 +29,7 @@ def raw_weather(window: InputWindow) -> DataFrame:
 
 @table_asset(
     STAGING_WEATHER,
-    inputs=[Upstream(RAW_WEATHER, build_window(), required=Required.ANY)],
+    inputs=[Upstream(RAW_WEATHER, map_offsets(), required=Required.ANY)],
     count_source=lambda window: window.count_by(
         window.read(RAW_WEATHER, column="landing_date"), "landing_date"
     ),
@@ -49,7 +49,7 @@ def staging_weather(window: InputWindow) -> DataFrame:
     inputs=[
         Upstream(STAGING_FLIGHTS),
         # A local day of New York ends in the early hours (UTC) of the next.
-        Upstream(STAGING_WEATHER, build_window(end=1), required=Required.OWN),
+        Upstream(STAGING_WEATHER, map_offsets(end=1), required=Required.OWN),
     ],
     count_source=lambda window: window.count_input(STAGING_FLIGHTS),
 )

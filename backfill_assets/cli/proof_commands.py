@@ -78,8 +78,8 @@ def history(
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """List the commits of a table, or those that changed a range of partitions; newest first."""
+    from backfill_assets.catalog import find_table
     from backfill_assets.proof.table_history import list_changes
-    from backfill_assets.tables.catalog import find_table
 
     changes = list_changes(_read_log(find_table(table)), first=first, last=last)
     if as_json:
@@ -97,8 +97,8 @@ def diff(
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Show what changed in partitions between two versions, and that nothing else did."""
+    from backfill_assets.catalog import find_table
     from backfill_assets.proof.diffs import diff_table
-    from backfill_assets.tables.catalog import find_table
 
     chosen = find_table(table)
     partitions = _find_partitions(chosen, first, last)
@@ -142,9 +142,9 @@ def certificate(
 
 
 def _verify(document: "Certificate") -> "list[VerifiedLine]":
+    from backfill_assets.catalog import find_table
     from backfill_assets.lake.partitions import build_partitions
     from backfill_assets.proof.verification import verify_certificate
-    from backfill_assets.tables.catalog import find_table
 
     table = find_table(document.asset_key)
     partitions = build_partitions(table, document.published)

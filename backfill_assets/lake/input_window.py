@@ -14,12 +14,11 @@ from backfill_assets.lake.json_landing import JsonListing
 from backfill_assets.lake.landing import Listing
 from backfill_assets.lake.parquet_landing import ParquetListing
 from backfill_assets.lake.partitions import build_table_predicate
-from backfill_assets.lake.placement import build_number
+from backfill_assets.lake.placement import add_folder, build_number
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate, widen_slices
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.grains import Hourly
 
 
 @dataclass(frozen=True)
@@ -81,35 +80,26 @@ class InputWindow:
         """Lines of the listed files, and where they are from. Blank lines are no records, left out.
 
         Returns:
-            `value` STRING, `landing_date` DATE, `source_file` STRING; for hourly partitions also
-            `landing_hour` TIMESTAMP.
+            `value` STRING, the line; the table's partition column (and its folder column), as its
+            folder says; `source_file` STRING.
         """
         if not isinstance(self.listing, JsonListing):
             raise LandingError(f"{self.table.key} declares no JSON landing to read from")
-        hourly = isinstance(self.table.grain, Hourly)
+        by, grain = self.table.partition_by, self.table.grain
         if not self.listing.files:
-            schema = "value string, landing_date date, source_file string"
-            return self.spark.createDataFrame([], schema + ", landing_hour timestamp" * hourly)
-        # The layout is fixed: the last segments are year=YYYY/month=MM/day=DD[/hour=HH]/NAME.
-        below_dataset = F.substring_index("_metadata.file_path", "/", -5 if hourly else -4)
-        year, month, day, hour = (
-            F.substring(below_dataset, at, width)
-            for at, width in ((6, 4), (17, 2), (24, 2), (32, 2))
+            schema = f"value string, `{by}` {grain.column_types[0]}, source_file string"
+            return add_folder(self.spark.createDataFrame([], schema), self.table)
+        # From the dataset on, Spark makes columns of the folders: year=2013 becomes the INT `year`.
+        lines = self.spark.read.option("basePath", self.listing.folders.uri).text(
+            [_escape(file.uri) for _, file in self.listing.files]
         )
-        dataset = F.lit(self.listing.dataset)
-        columns = {
-            "landing_date": F.to_date(F.concat_ws("-", year, month, day)),
-            "source_file": F.concat_ws("/", dataset, _decode(below_dataset)),
-        }
-        if hourly:
-            columns["landing_hour"] = F.to_timestamp(
-                F.concat_ws("-", year, month, day, hour), "yyyy-MM-dd-HH"
-            )
-        return (
-            self.spark.read.text([_escape(file.uri) for _, file in self.listing.files])
-            .select("value", *(column.alias(name) for name, column in columns.items()))
-            .where(F.col("value").rlike(r"\S"))
+        levels = grain.landing_format.count("/") + 1
+        below_dataset = F.substring_index("_metadata.file_path", "/", -levels - 1)
+        source_file = F.concat_ws("/", F.lit(self.listing.dataset), _decode(below_dataset))
+        rows = lines.where(F.col("value").rlike(r"\S")).select(
+            "value", F.expr(grain.landing_start).alias(by), source_file.alias("source_file")
         )
+        return add_folder(rows, self.table)
 
     def read_parquet(self, name: str) -> DataFrame:
         """Landed records of one kind whose key lies in the window.
@@ -153,8 +143,7 @@ class InputWindow:
                 for name, key in self.listing.folders.keys
             ]
             return {one.key: sum(count[one.key] for count in counts) for one in self.partitions}
-        hourly = isinstance(self.table.grain, Hourly)
-        return self.count_by(self.read_landing(), "landing_hour" if hourly else "landing_date")
+        return self.count_by(self.read_landing(), self.table.partition_by)
 
     def count_by(self, rows: DataFrame, column: str) -> dict[str, int]:
         """Rows by partition key, for a column with values as the partition column's; 0 where none.
@@ -172,7 +161,7 @@ class InputWindow:
         """Rows that an input of the same grain holds in each partition's window, from the log.
 
         Args:
-            table: the input.
+            table: the input, as declared.
             before: how many partitions the window reaches back.
         """
         grain = self.table.grain

@@ -1,14 +1,15 @@
 """JSON lines in the landing zone, in a folder for each partition."""
 
-import datetime as dt
 import gzip
 import zlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from urllib.parse import unquote
 
 from pyarrow import fs
 
+from backfill_assets.grains.grain import Grain
 from backfill_assets.lake.landing import (
     LandingFile,
     compute_fingerprint,
@@ -25,41 +26,50 @@ _SUFFIXES = (".json", ".json.gz")
 
 @dataclass(frozen=True)
 class JsonFolders:
-    """The folders `<root>/<dataset>/year=YYYY/month=MM/day=DD[/hour=HH]/`, one JSON object a line.
+    """The folders `<root>/<dataset>/year=YYYY/month=MM[/day=DD…]/`, one JSON object a line.
 
     Attributes:
         root: of the landing zone.
         dataset: a folder below it.
+        grain: of the table that is computed from them; tells each partition's folder.
     """
 
     root: str
     dataset: str
+    grain: Grain
+
+    @property
+    def uri(self) -> str:
+        """Where the dataset is."""
+        return join_uri(self.root, self.dataset)
 
     def list_files(self, partitions: Iterable[Partition]) -> "JsonListing":
-        """Lists the files that landed in the days or hours of `partitions`.
+        """Lists the files that landed in the folders of `partitions`.
 
         One listing call a month, whatever their number: calls are what object stores are slow at.
         """
-        filesystem, base = open_landing_zone(join_uri(self.root, self.dataset))
-        wanted = sorted(set(partitions), key=lambda one: one.slice.start)  # type: ignore[arg-type,return-value]
-        by_folder = {f"{base}/{_find_folder(one)}": one for one in wanted}
-        files = [
-            (
-                by_folder[folder],
-                LandingFile(
-                    join_uri(self.root, self.dataset, info.path[len(base) + 1 :]),
-                    size=info.size,
-                    modified_ns=info.mtime_ns or 0,
-                ),
-            )
-            for month in sorted({_find_month(one) for one in wanted})
-            for info in filesystem.get_file_info(
+        filesystem, base = open_landing_zone(self.uri)
+        wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
+        by_folder = {
+            self.grain.find_landing_folder(partition.slice.start): partition for partition in wanted
+        }
+        months = sorted({"/".join(folder.split("/")[:2]) for folder in by_folder})
+        listed = (
+            filesystem.get_file_info(
                 fs.FileSelector(f"{base}/{month}", recursive=True, allow_not_found=True)
             )
-            if is_data_file(info, _SUFFIXES)
-            and (folder := info.path.rpartition("/")[0]) in by_folder
-        ]
-        return JsonListing(self, tuple(wanted), tuple(sorted(files, key=lambda one: one[1])))
+            for month in months
+        )
+        found: list[tuple[Partition, LandingFile]] = []
+        for info in chain.from_iterable(listed):
+            path = info.path[len(base) + 1 :]
+            folder = path.rpartition("/")[0]
+            if folder in by_folder and is_data_file(info, _SUFFIXES):
+                uri = join_uri(self.uri, path)
+                file = LandingFile(uri, size=info.size, modified_ns=info.mtime_ns or 0)
+                found.append((by_folder[folder], file))
+        found.sort(key=lambda landed: landed[1])
+        return JsonListing(self, tuple(wanted), tuple(found))
 
 
 @dataclass(frozen=True)
@@ -79,11 +89,11 @@ class JsonListing:
     def missing(self) -> tuple[Partition, ...]:
         """Listed partitions of which no file is there."""
         present = {partition for partition, _ in self.files}
-        return tuple(one for one in self.partitions if one not in present)
+        return tuple(partition for partition in self.partitions if partition not in present)
 
     @property
     def unfinished(self) -> Mapping[str, str]:
-        """None: a day or an hour is over when it becomes a partition."""
+        """None: a time is over when it becomes a partition."""
         return {}
 
     def restrict(self, partitions: Collection[Partition]) -> "JsonListing":
@@ -91,8 +101,8 @@ class JsonListing:
         kept = set(partitions)
         return JsonListing(
             self.folders,
-            tuple(one for one in self.partitions if one in kept),
-            tuple(one for one in self.files if one[0] in kept),
+            tuple(partition for partition in self.partitions if partition in kept),
+            tuple(landed for landed in self.files if landed[0] in kept),
         )
 
     def fingerprint(self) -> str:
@@ -117,25 +127,12 @@ class JsonListing:
 
     def find_broken(self, error: str) -> list[tuple[Partition, str]]:
         """The partitions with a file that doesn't decompress (or that `error` names)."""
-        broken = [one for one in self.files if _is_broken(one[1])]
+        broken = [landed for landed in self.files if _is_broken(landed[1])]
         if not broken:
-            broken = [one for one in self.files if one[1].uri in unquote(error)]
+            broken = [landed for landed in self.files if landed[1].uri in unquote(error)]
         return [
             (partition, relative_name(file.uri, self.folders.root)) for partition, file in broken
         ]
-
-
-def _find_folder(partition: Partition) -> str:
-    start = partition.slice.start
-    assert isinstance(start, dt.date)
-    hour = f"/hour={start:%H}" if isinstance(start, dt.datetime) else ""
-    return f"{_find_month(partition)}/day={start:%d}{hour}"
-
-
-def _find_month(partition: Partition) -> str:
-    start = partition.slice.start
-    assert isinstance(start, dt.date)
-    return f"year={start:%Y}/month={start:%m}"
 
 
 def _is_broken(file: LandingFile) -> bool:

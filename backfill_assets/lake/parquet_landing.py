@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from backfill_assets.errors import LandingError
+from backfill_assets.grains.buckets import Buckets
 from backfill_assets.lake.landing import (
     LandingFile,
     compute_fingerprint,
@@ -19,7 +20,6 @@ from backfill_assets.lake.landing import (
     relative_name,
 )
 from backfill_assets.lake.slices import Partition
-from backfill_assets.tables.grains import Buckets
 from backfill_assets.uris import join_uri
 
 _SUFFIXES = (".parquet",)

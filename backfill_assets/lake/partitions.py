@@ -6,14 +6,14 @@ A table's grain says what a partition is; its folders may be coarser, as of hour
 import datetime as dt
 from collections.abc import Iterable
 
+from backfill_assets.grains.grain import Grain, SliceBound
 from backfill_assets.lake.slices import Partition, Slice, build_predicate, merge_slices
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.grains import Grain, SliceBound
 
 
 def build_partitions(table: Table, keys: Iterable[str]) -> tuple[Partition, ...]:
     """Keys as partitions of the table, ascending."""
-    starts = sorted(table.grain.find_start(key) for key in keys)  # type: ignore[type-var]
+    starts = sorted(map(table.grain.find_start, keys))
     return tuple(build_partition(table.grain, start) for start in starts)
 
 
@@ -27,7 +27,7 @@ def find_folder(table: Table, partition: Partition) -> str:
     start = partition.slice.start
     if table.folder_by is not None:
         assert isinstance(start, dt.datetime)
-        return start.date().isoformat()
+        return str(start.date())
     return str(start)
 
 
@@ -35,16 +35,18 @@ def find_partitions_in_folder(table: Table, folder: str) -> tuple[Partition, ...
     """The partitions whose rows are in a folder, ascending."""
     if table.folder_by is None:
         return (build_partition(table.grain, table.grain.find_start(folder)),)
-    start = dt.datetime.combine(dt.date.fromisoformat(folder), dt.time(), dt.UTC)
-    hours = (start + dt.timedelta(hours=hour) for hour in range(24))
-    return tuple(build_partition(table.grain, hour) for hour in hours)
+    midnight = _find_midnight(dt.date.fromisoformat(folder))
+    found = [build_partition(table.grain, midnight)]
+    while found[-1].slice.end < midnight + dt.timedelta(days=1):  # type: ignore[operator]
+        found.append(build_partition(table.grain, found[-1].slice.end))
+    return tuple(found)
 
 
 def build_table_predicate(table: Table, slices: Iterable[Slice]) -> str:
     """SQL that is true for exactly the table's rows in `slices`, and lets Delta skip other folders.
 
-    Whole days of an hourly table are selected by their folders alone: Delta then replaces them
-    without reading a row.
+    Whole days of a table in daily folders are selected by their folders alone: Delta then replaces
+    them without reading a row.
 
     Raises:
         ValueError: if there is no slice.
@@ -52,10 +54,10 @@ def build_table_predicate(table: Table, slices: Iterable[Slice]) -> str:
     merged = merge_slices(slices)
     if table.folder_by is None:
         return build_predicate(table.partition_by, merged)
-    days = [_cover_days(one) for one in merged]
+    days = [_cover_days(times) for times in merged]
     whole = all(
-        (one.start, one.end) == (_find_midnight(day.start), _find_midnight(day.end))
-        for one, day in zip(merged, days, strict=True)
+        (times.start, times.end) == (_find_midnight(cover.start), _find_midnight(cover.end))
+        for times, cover in zip(merged, days, strict=True)
     )
     by_folder = build_predicate(table.folder_by, days)
     if whole:
@@ -74,11 +76,11 @@ def build_folder_predicate(table: Table, slices: Iterable[Slice]) -> str:
     return build_predicate(table.folder_by, map(_cover_days, slices))
 
 
-def _cover_days(hours: Slice) -> Slice:
-    assert isinstance(hours.start, dt.datetime)
-    assert isinstance(hours.end, dt.datetime)
-    last = (hours.end - dt.timedelta(microseconds=1)).date()
-    return Slice(hours.start.date(), last + dt.timedelta(days=1))
+def _cover_days(times: Slice) -> Slice:
+    assert isinstance(times.start, dt.datetime)
+    assert isinstance(times.end, dt.datetime)
+    last = (times.end - dt.timedelta(microseconds=1)).date()
+    return Slice(times.start.date(), last + dt.timedelta(days=1))
 
 
 def _find_midnight(day: SliceBound) -> dt.datetime:

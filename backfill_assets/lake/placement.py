@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from backfill_assets.grains.grain import Grain
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.grains import Buckets, Daily, Grain, Hourly
 
 
 def build_number(grain: Grain, column: str) -> Column:
@@ -12,17 +12,9 @@ def build_number(grain: Grain, column: str) -> Column:
 
     Args:
         grain: of the partitions.
-        column: DATE, TIMESTAMP or BIGINT, as the grain takes.
+        column: of a type that the grain takes.
     """
-    value = F.col(column)
-    match grain:
-        case Daily():
-            return F.unix_date(value).cast("bigint")
-        case Hourly():
-            return F.floor(F.unix_seconds(value) / F.lit(3600))
-        case Buckets(step=step):
-            # Integers all the way: a double has no room for large keys.
-            return F.call_function("div", value - F.pmod(value, F.lit(step)), F.lit(step))
+    return F.expr(grain.number_sql(column)).cast("bigint")
 
 
 def add_folder(rows: DataFrame, table: Table) -> DataFrame:

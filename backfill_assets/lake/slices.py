@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from backfill_assets.tables.grains import SliceBound
+from backfill_assets.grains.grain import SliceBound
 
 _NOTHING = dt.timedelta()
 

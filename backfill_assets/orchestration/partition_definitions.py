@@ -1,46 +1,44 @@
 """Partition definitions and mappings, as Dagster knows them.
 
-Read from the environment here, once: Dagster fixes the partitions of a code location when it loads
-it.
+The environment is read once: Dagster fixes the partitions of a code location when it loads it.
 """
 
+import datetime as dt
 from functools import cache
 
 from dagster import (
-    DailyPartitionsDefinition,
-    HourlyPartitionsDefinition,
     PartitionsDefinition,
     StaticPartitionsDefinition,
     TimeWindowPartitionMapping,
+    TimeWindowPartitionsDefinition,
 )
 
+from backfill_assets.grains.grain import Grain
 from backfill_assets.settings import read_settings
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.flights import LANDING_DAYS, WINDOW_DAYS
-from backfill_assets.tables.grains import Buckets, Daily, Grain, Hourly
 
-_settings = read_settings()
 
-FIRST_DAY = _settings.begin
-"""Nothing is older than this day."""
+@cache
+def find_first_day() -> dt.date:
+    """Nothing is older than this day."""
+    return read_settings().begin
 
 
 @cache
 def build_partitions_def(grain: Grain) -> PartitionsDefinition:
-    """The partitions of a grain, from the first day to the last, or over all of the key space.
+    """The partitions of a grain that lie in the days settled, or over all of the key space.
 
     Tables of the same grain share them, so that Dagster backfills them in one run.
     """
-    begin, end = _settings.begin.isoformat(), _settings.end.isoformat() if _settings.end else None
-    match grain:
-        case Daily():
-            return DailyPartitionsDefinition(start_date=begin, end_date=end)
-        case Hourly():
-            return HourlyPartitionsDefinition(
-                start_date=f"{begin}-00:00", end_date=f"{end}-00:00" if end else None
-            )
-        case Buckets():
-            return StaticPartitionsDefinition(grain.list_keys())
+    if not grain.cron:
+        return StaticPartitionsDefinition(grain.list_keys())
+    end = read_settings().end
+    return TimeWindowPartitionsDefinition(
+        start=find_first_day().strftime(grain.key_format),
+        end=end.strftime(grain.key_format) if end else None,
+        fmt=grain.key_format,
+        cron_schedule=grain.cron,
+    )
 
 
 def find_partitions_def(table: Table) -> PartitionsDefinition:
@@ -48,18 +46,11 @@ def find_partitions_def(table: Table) -> PartitionsDefinition:
     return build_partitions_def(table.grain)
 
 
-def build_window(*, start: int = 0, end: int = 0) -> TimeWindowPartitionMapping:
-    """Maps a day or hour to those from `start` to `end` upstream, offsets in its own unit.
+def map_offsets(*, start: int = 0, end: int = 0) -> TimeWindowPartitionMapping:
+    """Maps a time to the upstream partitions from `start` to `end`, offsets in its own unit.
 
     As far as the data reaches back, or has come.
     """
     return TimeWindowPartitionMapping(
         start_offset=start, end_offset=end, allow_nonexistent_upstream_partitions=True
     )
-
-
-landing_window = build_window(end=LANDING_DAYS - 1)
-"""A flight's records land on its day or in the two days after."""
-
-trailing_week = build_window(start=1 - WINDOW_DAYS)
-"""Day D needs D-6 … D, as far as the data reaches back."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from dagster import AssetKey, DagsterInstance
 
+from backfill_assets.catalog import find_table
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.selections import find_keys_in_range
-from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from dagster import AssetKey, Config, OpExecutionContext
 from pydantic import Field
 
+from backfill_assets.catalog import find_table
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
@@ -38,7 +39,6 @@ from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.publishing.write_modes.restore import Rollback
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.verdicts import Acceptance
-from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
 
 ROLLS_BACK_TAG = "backfill_assets/after_rollback"

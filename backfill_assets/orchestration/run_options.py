@@ -11,12 +11,12 @@ from typing import Any
 from dagster import AssetKey, Config, DagsterRun
 from pydantic import Field
 
+from backfill_assets.catalog import find_table
 from backfill_assets.errors import SettingsError
 from backfill_assets.orchestration.dagster_internals import BACKFILL_TAG
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.choosing import choose_options
 from backfill_assets.rules.verdicts import Acceptance, Check
-from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
 
 TAG_PREFIX = "backfill_assets/"

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from dagster import PartitionKeyRange, PartitionsDefinition
 
+from backfill_assets.catalog import find_table, list_pipelines, list_tables
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
-from backfill_assets.tables.catalog import PIPELINES, TABLES, find_table
 from backfill_assets.tables.declarations import Table
 
 
@@ -27,19 +27,20 @@ def select_tables(
         return tuple(find_table(key.strip()) for key in keys.split(","))
     begun = {
         table.key
-        for tables in PIPELINES.values()
+        for tables in list_pipelines().values()
         for table in tables
         if any(warehouse.exists(table) for table in tables)
     }
     found = tuple(
         table
-        for table in TABLES
+        for table in list_tables()
         if (table.key in begun or not begun)
         and all(find_partitions_def(table).has_partition_key(key) for key in (first, last))
     )
     if not found:
         examples = {
-            find_partitions_def(table).get_first_partition_key(): table.key for table in TABLES
+            find_partitions_def(table).get_first_partition_key(): table.key
+            for table in list_tables()
         }
         listed = ", ".join(f"{key} of {table}" for key, table in examples.items())
         raise PartitionRangeError(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from backfill_assets.grains.buckets import require_buckets
 from backfill_assets.lake.json_landing import JsonFolders
 from backfill_assets.lake.landing import Listing
 from backfill_assets.lake.parquet_landing import ParquetFolders
@@ -10,7 +11,6 @@ from backfill_assets.lake.partitions import find_folder
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.tables.grains import Buckets
 from backfill_assets.tables.landings import JsonLanding, ParquetLanding
 
 
@@ -79,13 +79,13 @@ def list_landing(
     Raises:
         LandingError: if the landing zone can't be listed.
     """
+    grain = recipe.table.grain
     match recipe.landing:
         case JsonLanding(dataset=dataset):
-            return JsonFolders(landing_root, dataset).list_files(partitions)
+            return JsonFolders(landing_root, dataset, grain).list_files(partitions)
         case ParquetLanding(dataset=dataset, keys=keys, space_setting=setting):
-            grain = recipe.table.grain
-            assert isinstance(grain, Buckets), f"{recipe.table.key} must be in buckets of its keys"
-            return ParquetFolders(landing_root, dataset, keys, grain, setting).list_files(
+            buckets = require_buckets(grain, recipe.table.key)
+            return ParquetFolders(landing_root, dataset, keys, buckets, setting).list_files(
                 partitions
             )
         case None:

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from backfill_assets.grains.days import DAYS
+from backfill_assets.grains.grain import Grain
 from backfill_assets.rules.declared_fields import DeclaredFields
 from backfill_assets.rules.emptied import Emptied
 from backfill_assets.rules.required_columns import RequiredColumns
 from backfill_assets.rules.rule import Rule
 from backfill_assets.rules.unique_keys import UniqueKeys
-from backfill_assets.tables.grains import DAYS, Grain, Hourly
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,11 @@ class Table:
             )
         if self.write_mode == "merge" and not self.natural_key:
             raise ValueError(f"{self.key}: without a natural key it can't merge")
-        by_the_hour = isinstance(self.grain, Hourly)
-        if by_the_hour != (self.folder_by is not None) or (
-            by_the_hour and types[self.folder_column] != "DATE"
-        ):
+        daily = self.grain.in_daily_folders
+        if daily != (self.folder_by is not None) or (daily and types[self.folder_column] != "DATE"):
             raise ValueError(
-                f"{self.key}: `folder_by` is the DATE column of an hourly table, and of no other"
+                f"{self.key}: `folder_by` is the DATE column of a table with several partitions a "
+                f"day, and of no other; this one is partitioned by {self.grain}"
             )
 
     @property

@@ -3,19 +3,17 @@
 Partitions are buckets of the order key, a number that the source only counts up.
 """
 
+from backfill_assets.grains.buckets import Buckets
 from backfill_assets.rules.drift import Drift
 from backfill_assets.rules.nulls import Nulls
 from backfill_assets.rules.reconciled import Reconciled
 from backfill_assets.rules.row_count import RowCount
 from backfill_assets.rules.values import Values
-from backfill_assets.settings import read_settings
 from backfill_assets.tables.declarations import Column, Table, required
-from backfill_assets.tables.grains import Buckets
 
-_settings = read_settings()
-
-ORDER_BUCKETS = Buckets(step=_settings.order_key_step, space=_settings.order_key_space)
-"""Of all tables of the pipeline, so that one run backfills them all."""
+ORDER_BUCKETS = Buckets(step=100_000, space=10_000_000)
+"""Of all tables of the pipeline, so that one run backfills them all; `catalog` knows what an
+installation chose instead."""
 
 ORDER, LINE = "order", "line"
 """Values of `raw/orders.record`."""

@@ -1,12 +1,12 @@
 """The weather pipeline: hourly reports, whole days of them, and what a flight departed into."""
 
+from backfill_assets.grains.hours import HOURS
 from backfill_assets.rules.nulls import Nulls
 from backfill_assets.rules.reconciled import Reconciled
 from backfill_assets.rules.rejects import Rejects
 from backfill_assets.rules.row_count import RowCount
 from backfill_assets.rules.values import Values
 from backfill_assets.tables.declarations import Column, Table, required
-from backfill_assets.tables.grains import HOURS
 
 STATIONS = ("EWR", "JFK", "LGA")
 """Airports of which a report is due each hour."""

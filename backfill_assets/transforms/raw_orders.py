@@ -3,22 +3,23 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.tables.orders import LINE, ORDER, ORDER_BUCKETS, RAW_ORDERS
+from backfill_assets.tables.orders import LINE, ORDER, RAW_ORDERS
 
 
-def build_raw_orders(orders: DataFrame, lines: DataFrame) -> DataFrame:
+def build_raw_orders(orders: DataFrame, lines: DataFrame, *, step: int) -> DataFrame:
     """One row for each landed record; nothing is joined, dropped or deduplicated.
 
     Args:
         orders: columns of TPC-H's ORDERS, and `source_file` STRING.
         lines: columns of TPC-H's LINEITEM, and `source_file` STRING.
+        step: order keys in a bucket.
 
     Returns:
         The columns of `RAW_ORDERS`. Amounts of money are cents and shares are percent: integers, so
         that no order of adding them up changes a sum.
     """
     of_orders = orders.select(
-        _bucket("o_orderkey"),
+        _bucket("o_orderkey", step),
         F.col("o_orderkey").alias("order_key"),
         F.lit(ORDER).alias("record"),
         F.col("o_custkey").alias("customer_key"),
@@ -29,7 +30,7 @@ def build_raw_orders(orders: DataFrame, lines: DataFrame) -> DataFrame:
         "source_file",
     )
     of_lines = lines.select(
-        _bucket("l_orderkey"),
+        _bucket("l_orderkey", step),
         F.col("l_orderkey").alias("order_key"),
         F.lit(LINE).alias("record"),
         F.col("l_linenumber").alias("line_number"),
@@ -49,8 +50,8 @@ def build_raw_orders(orders: DataFrame, lines: DataFrame) -> DataFrame:
     return records.select(*RAW_ORDERS.column_names)
 
 
-def _bucket(key: str) -> Column:
-    return (F.col(key) - F.pmod(F.col(key), F.lit(ORDER_BUCKETS.step))).alias("order_bucket")
+def _bucket(key: str, step: int) -> Column:
+    return (F.col(key) - F.pmod(F.col(key), F.lit(step))).alias("order_bucket")
 
 
 def _hundredths(amount: str) -> Column:

@@ -14,8 +14,8 @@ from backfill_assets.contents.checksums import (
     build_row_hash,
     format_checksum,
 )
+from backfill_assets.grains.buckets import Buckets
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required
-from backfill_assets.tables.grains import Buckets
 from backfill_assets_tests.contents.xxh64 import hash_bytes
 
 TYPES = {

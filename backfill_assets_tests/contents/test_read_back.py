@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from backfill_assets.contents.canonical_form import format_checksum
 from backfill_assets.contents.checksums import build_checksum_parts, build_row_hash
 from backfill_assets.contents.read_back import UNREADABLE, ReadBack, read_back
+from backfill_assets.grains.buckets import Buckets
+from backfill_assets.grains.hours import HOURS
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate
 from backfill_assets.lake.table_log import read_log
@@ -29,7 +31,6 @@ from backfill_assets.lake.writer import (
 )
 from backfill_assets.quality.measures import measure_partitions
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required
-from backfill_assets.tables.grains import HOURS, Buckets
 from backfill_assets_tests.conftest import build_days
 
 WEEK = build_days("2013-01-01", 7)

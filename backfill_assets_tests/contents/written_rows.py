@@ -10,13 +10,13 @@ from deltalake import write_deltalake
 
 from backfill_assets.contents.partition_contents import Contents, read_contents
 from backfill_assets.contents.rows import find_arrow_type
+from backfill_assets.grains.buckets import Buckets
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.proof.row_comparison import RowChanges
 from backfill_assets.rules.drift import Drift
 from backfill_assets.tables.declarations import Column, Table, required
-from backfill_assets.tables.grains import Buckets
 from backfill_assets_tests.conftest import build_days
 
 WEEK = build_days("2013-01-01", 7)

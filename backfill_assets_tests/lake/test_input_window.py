@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from backfill_assets.errors import LandingError
+from backfill_assets.grains.days import DAYS
 from backfill_assets.lake.json_landing import JsonFolders
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition
@@ -23,7 +24,7 @@ from backfill_assets_tests.lake.readings import (
 )
 
 WEEK = build_days("2013-01-01", 7)
-LANDING_SCHEMA = "value string, landing_date date, source_file string"
+LANDING_SCHEMA = "value string, day date, source_file string"
 
 
 def build_window(
@@ -53,7 +54,7 @@ def version(spark: SparkSession, warehouse: Warehouse) -> int:
 
 @pytest.fixture
 def landing(tmp_path: Path) -> JsonFolders:
-    return JsonFolders(str(tmp_path / "landing"), "events")
+    return JsonFolders(str(tmp_path / "landing"), "events", DAYS)
 
 
 def land(landing: JsonFolders, day: str, name: str, content: bytes) -> None:
@@ -174,12 +175,12 @@ def test_input_rows_are_counted_over_each_partitions_own_window(
 def test_file_names_are_names_and_no_patterns(
     spark: SparkSession, warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "zone" / "flights" / "year=2013" / "month=01" / "day=01"
+    folder = tmp_path / "zone [1] {a,b} *" / "flights" / "year=2013" / "month=01" / "day=01"
     folder.mkdir(parents=True)
     names = ["a*.json", "ab.json", "a[1].json", "a{1,2}.json", "a b+c.json", "a?.json"]
     for name in names:
         (folder / name).write_text(f'"{name}"\n\t\n')
-    landing = JsonFolders(str(tmp_path / "zone"), "flights")
+    landing = JsonFolders(str(tmp_path / "zone [1] {a,b} *"), "flights", DAYS)
     window = build_window(spark, warehouse, WEEK[:1], landing=landing)
     rows = window.read_landing().collect()
     prefix = "flights/year=2013/month=01/day=01/"

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.errors import LandingError
+from backfill_assets.grains.days import DAYS
+from backfill_assets.grains.grain import Grain
+from backfill_assets.grains.hours import HOURS
 from backfill_assets.lake.json_landing import JsonFolders, JsonListing
 from backfill_assets.lake.partitions import build_partition
 from backfill_assets.lake.slices import Partition
-from backfill_assets.tables.grains import DAYS, HOURS
 
 MIDNIGHT = dt.datetime(2013, 2, 1, tzinfo=dt.UTC)
 STARTS = [MIDNIGHT + dt.timedelta(hours=n) for n in (-1, 0, 1)]
@@ -28,8 +30,10 @@ def land_in(root: Path, folder: str, name: str) -> Path:
     return path
 
 
-def list_events(root: Path, partitions: Sequence[Partition] = PARTITIONS) -> JsonListing:
-    return JsonFolders(str(root), "events").list_files(partitions)
+def list_events(
+    root: Path, partitions: Sequence[Partition] = PARTITIONS, grain: Grain = HOURS
+) -> JsonListing:
+    return JsonFolders(str(root), "events", grain).list_files(partitions)
 
 
 def list_names(listing: JsonListing) -> list[tuple[str, str]]:
@@ -70,7 +74,7 @@ def test_day_does_not_hold_the_files_of_its_hours(tmp_path: Path) -> None:
     land(tmp_path, MIDNIGHT, "a.json")
     land_in(tmp_path, "year=2013/month=02/day=01", "b.json")
     day = build_partition(DAYS, MIDNIGHT.date())
-    assert list_names(list_events(tmp_path, [day])) == [("2013-02-01", "b.json")]
+    assert list_names(list_events(tmp_path, [day], DAYS)) == [("2013-02-01", "b.json")]
 
 
 def test_hours_without_files_are_missing_and_none_is_unfinished(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.errors import LandingError
+from backfill_assets.grains.days import DAYS as DAILY
 from backfill_assets.lake.json_landing import JsonFolders, JsonListing
 from backfill_assets.lake.slices import Partition
 from backfill_assets_tests.conftest import build_days
@@ -26,7 +27,7 @@ def land(root: Path, day: dt.date, name: str, content: bytes = b'{"id":1}\n') ->
 
 
 def list_events(root: Path, days: Sequence[dt.date] = DAYS) -> JsonListing:
-    return JsonFolders(str(root), "events").list_files(build(days))
+    return JsonFolders(str(root), "events", DAILY).list_files(build(days))
 
 
 def build(days: Sequence[dt.date]) -> list[Partition]:
@@ -87,7 +88,7 @@ def test_landing_zone_that_does_not_exist_is_empty(tmp_path: Path) -> None:
 
 def test_unknown_file_system_is_refused() -> None:
     with pytest.raises(LandingError, match="can't open the landing zone ftp://host/x"):
-        JsonFolders("ftp://host/x", "events").list_files(build(DAYS))
+        JsonFolders("ftp://host/x", "events", DAILY).list_files(build(DAYS))
 
 
 def test_fingerprint_changes_when_a_file_is_rewritten(tmp_path: Path) -> None:

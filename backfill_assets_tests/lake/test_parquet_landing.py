@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.errors import LandingError
+from backfill_assets.grains.buckets import Buckets
 from backfill_assets.lake.landing import LandingFile
 from backfill_assets.lake.parquet_landing import (
     ParquetFile,
@@ -20,7 +21,6 @@ from backfill_assets.lake.parquet_landing import (
 )
 from backfill_assets.lake.partitions import build_partition
 from backfill_assets.lake.slices import Partition
-from backfill_assets.tables.grains import Buckets
 
 GRAIN = Buckets(100, 1000)
 KEYS = {"orders": "o_orderkey", "lineitem": "l_orderkey"}

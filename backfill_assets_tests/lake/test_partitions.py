@@ -1,4 +1,4 @@
-"""Partitions of days, hours and buckets: their folders, predicates, and numbers in Spark."""
+"""Partitions of days, hours and buckets: their folders and predicates."""
 
 import datetime as dt
 import itertools
@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
+from backfill_assets.grains.buckets import Buckets
+from backfill_assets.grains.grain import SliceBound
+from backfill_assets.grains.hours import HOURS
 from backfill_assets.lake.partitions import (
     build_folder_predicate,
     build_partition,
@@ -20,10 +22,8 @@ from backfill_assets.lake.partitions import (
     find_folder,
     find_partitions_in_folder,
 )
-from backfill_assets.lake.placement import build_number
 from backfill_assets.lake.slices import Slice, build_predicate
 from backfill_assets.tables.declarations import Table, required
-from backfill_assets.tables.grains import DAYS, HOURS, Buckets, Grain, SliceBound
 from backfill_assets_tests.lake.readings import READINGS
 
 REPORTS = Table(
@@ -193,36 +193,3 @@ def test_predicate_of_no_slices_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match="no partitions"):
         build(table, [])
-
-
-MIDNIGHT = dt.datetime(2013, 3, 10, tzinfo=dt.UTC)
-DATES = [
-    dt.date.fromisoformat(day)
-    for day in ("1600-02-29", "1969-12-31", "1970-01-01", "2012-02-29", "2013-03-10", "2400-01-01")
-]
-INSTANTS = [
-    *(MIDNIGHT + n * HALF_HOUR for n in range(48)),  # New York's clocks go on at 07:00 UTC,
-    *(dt.datetime(2013, 11, 3, tzinfo=dt.UTC) + n * HALF_HOUR for n in range(48)),  # back at 06:00
-    dt.datetime(1900, 1, 1, 0, 30, tzinfo=dt.UTC),
-    dt.datetime(1969, 12, 31, 22, 59, 59, 999_999, tzinfo=dt.UTC),
-    dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=dt.UTC),
-    dt.datetime(1970, 1, 1, tzinfo=dt.UTC),
-    dt.datetime(2013, 1, 1, 0, 59, 59, 999_999, tzinfo=dt.UTC),
-]
-INTEGERS = [n * sign for n in (0, 1, 6, 7, 8, 2**31, 2**53 + 1, 2**62 + 3) for sign in (1, -1)]
-STEPS = (1, 7, 2**40)
-
-
-def test_spark_numbers_partitions_as_grains_do(spark: SparkSession) -> None:
-    cases: list[tuple[Grain, str, Sequence[SliceBound]]] = [
-        (DAYS, "DATE", DATES),
-        (HOURS, "TIMESTAMP", INSTANTS),
-        *((Buckets(step, 100_000), "BIGINT", INTEGERS) for step in STEPS),
-        *((Buckets(step, 100_000), "INT", [0, 6, 7, -1, 2**31 - 1]) for step in STEPS),
-    ]
-    for grain, column_type, values in cases:
-        frame = spark.createDataFrame([(one,) for one in values], f"value {column_type}")
-        numbers = frame.select(build_number(grain, "value").alias("number"))
-        assert numbers.dtypes == [("number", "bigint")]
-        found = [row.number for row in numbers.collect()]
-        assert found == [grain.find_number(one) for one in values]

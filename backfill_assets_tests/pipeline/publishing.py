@@ -4,13 +4,14 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from backfill_assets.publishing.write_options import OVERWRITE, WriteOptions
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.partition_definitions import FIRST_DAY
+from backfill_assets.lake.input_window import InputWindow
+from backfill_assets.orchestration.partition_definitions import find_first_day
 from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
@@ -23,7 +24,7 @@ from backfill_assets_tests.lake.readings import READINGS
 
 def _build_raw(window: InputWindow) -> DataFrame:
     return build_raw_flights(
-        window.read_landing(), begin=FIRST_DAY, extra_fields=window.extra_fields
+        window.read_landing(), begin=find_first_day(), extra_fields=window.extra_fields
     )
 
 

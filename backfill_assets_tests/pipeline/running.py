@@ -25,6 +25,7 @@ from dagster import (
     execute_job,
 )
 
+from backfill_assets.catalog import find_table
 from backfill_assets.contents.read_back import read_back
 from backfill_assets.definitions import defs
 from backfill_assets.lake.partitions import build_partitions
@@ -36,7 +37,6 @@ from backfill_assets.resources import build_resources
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.sensors import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.settings import Settings
-from backfill_assets.tables.catalog import find_table
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets_tests.commands import PROJECT

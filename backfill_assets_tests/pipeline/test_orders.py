@@ -10,6 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.table_log import count_rows, read_commits
+from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.orders import land_orders
 from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
 from backfill_assets_tests.commands import Project
@@ -164,6 +166,17 @@ def test_a_source_that_outgrew_the_key_space_is_said_and_nothing_is_written(
     assert "holds keys from 1 to 240000, outside of the key space 0 to 199999" in said
     assert "BACKFILL_ORDER_KEY_SPACE" in said
     assert not (small.warehouse / "raw").exists()
+
+
+def test_the_chosen_buckets_go_through_all_layers(landing: Path, tmp_path: Path) -> None:
+    settings = (("BACKFILL_ORDER_KEY_STEP", "120000"), ("BACKFILL_ORDER_KEY_SPACE", "250000"))
+    chosen = Project(tmp_path, landing, settings)
+    run = chosen.materialize(*LAYERS, partitions="0000000...0240000")
+    assert run.returncode == 0, run.stdout + run.stderr
+    orders, lines = read_landed(landing)
+    both = pd.concat([orders["o_orderkey"], lines["l_orderkey"]]) // 120_000 * 120_000
+    raw = Warehouse(str(chosen.warehouse)).open(RAW_ORDERS).to_pandas()
+    assert raw["order_bucket"].value_counts().to_dict() == both.value_counts().to_dict()
 
 
 def test_other_steps_than_the_tables_are_refused(landing: Path, published: Path) -> None:

@@ -28,7 +28,7 @@ class Order(NamedTuple):
     @property
     def order_bucket(self) -> int:
         """As `raw/orders` has it."""
-        return ORDER_BUCKETS.find_bucket(self.order_key)
+        return self.order_key // STEP * STEP
 
 
 class Features(NamedTuple):

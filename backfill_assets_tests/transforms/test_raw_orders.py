@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.tables.orders import LINE, ORDER, ORDER_BUCKETS, RAW_ORDERS
+from backfill_assets.tables.orders import LINE, ORDER, RAW_ORDERS
 from backfill_assets.transforms.raw_orders import build_raw_orders
 
 ORDER_COLUMNS = (
@@ -23,7 +23,7 @@ LINE_COLUMNS = (
     "l_commitdate date, l_receiptdate date, l_shipinstruct string, l_shipmode string, "
     "l_comment string, source_file string"
 )
-STEP = ORDER_BUCKETS.step
+STEP = 30_000
 
 
 def landed_order(key: int = 7, *, total: str = "1.00", file: str = "orders/a") -> tuple[Any, ...]:
@@ -50,7 +50,9 @@ def build_raw(
     spark: SparkSession, orders: Sequence[tuple[Any, ...]], lines: Sequence[tuple[Any, ...]]
 ) -> DataFrame:
     return build_raw_orders(
-        spark.createDataFrame(orders, ORDER_COLUMNS), spark.createDataFrame(lines, LINE_COLUMNS)
+        spark.createDataFrame(orders, ORDER_COLUMNS),
+        spark.createDataFrame(lines, LINE_COLUMNS),
+        step=STEP,
     )
 
 

@@ -51,7 +51,7 @@ def line(key: int, number: int = 1, **changes: Any) -> Record:
 
 def _build_record(key: int, record: str) -> Record:
     nothing: Record = dict.fromkeys(RAW_ORDERS.column_names)
-    bucket = ORDER_BUCKETS.find_bucket(key)
+    bucket = key // ORDER_BUCKETS.step * ORDER_BUCKETS.step
     return nothing | {"order_bucket": bucket, "order_key": key, "record": record}
 
 

@@ -1,0 +1,1 @@
+"""Grains: which values of a partition column make one partition. One module each, pure."""

@@ -1,0 +1,26 @@
+"""What grains of a DATE column have in common."""
+
+import datetime as dt
+
+from backfill_assets.grains.grain import Grain
+
+
+class DateGrain(Grain[dt.date]):
+    """Partitions of whole days (UTC), called by their first: `2013-01-31`."""
+
+    column_types = ("DATE",)
+    key_format = "%Y-%m-%d"
+    landing_format = "year=%Y/month=%m/day=%d"
+    landing_start = "make_date(year, month, day)"
+
+    def find_start(self, key: str) -> dt.date:
+        """The partition's first day."""
+        return dt.date.fromisoformat(key)
+
+    def find_key(self, start: dt.date) -> str:
+        """The first day."""
+        return start.isoformat()
+
+    def is_over(self, start: dt.date, day: dt.date) -> bool:
+        """Whether its last day is before `day`."""
+        return self.find_end(start) <= day

@@ -1,0 +1,86 @@
+"""What every grain tells of its partitions: bounds, keys, numbers, folders and times.
+
+Pure arithmetic and text: no Spark, no Dagster, no environment. A partition's number counts from an
+origin that never moves, so that it is the same in Python, in Spark and next year.
+"""
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from typing import ClassVar, Generic, TypeAlias, TypeVar
+
+SliceBound: TypeAlias = dt.date | dt.datetime | int
+Bound = TypeVar("Bound", bound=SliceBound)
+
+
+class Grain(ABC, Generic[Bound]):
+    """Which values of a partition column make one partition, and what it is called.
+
+    Its text, as `days`, is stored with each table and must never change.
+
+    Attributes:
+        column_types: Spark SQL types that the partition column may have.
+        cron: when partitions begin (UTC), as cron has it; empty for those that aren't of time.
+        in_daily_folders: whether a table has a folder for each day, which several partitions share.
+        key_format: of keys, as `strftime` takes it; likewise.
+        landing_format: of the folder below its dataset in which a partition lands as JSON, from
+            `year=%Y/month=%m` on; likewise.
+        peers: what partitions have in common that are compared with each other, in words.
+        landing_start: SQL for the partition's first value, of the integers that such a folder is
+            named by: `year`, `month` and so on; likewise.
+    """
+
+    column_types: ClassVar[tuple[str, ...]]
+    peers: ClassVar[str]
+    cron: str = ""
+    in_daily_folders: ClassVar[bool] = False
+    key_format: ClassVar[str] = ""
+    landing_format: ClassVar[str] = ""
+    landing_start: ClassVar[str] = ""
+
+    @property
+    def slug(self) -> str:
+        """What it is called in the name of a job."""
+        return str(self).replace(" ", "_")
+
+    def list_keys(self) -> list[str]:
+        """All keys, ascending, of partitions that aren't of time; of others Dagster knows them."""
+        return []
+
+    @abstractmethod
+    def find_start(self, key: str) -> Bound:
+        """The partition's first value."""
+
+    @abstractmethod
+    def find_end(self, start: Bound) -> Bound:
+        """The first value after the partition that begins with `start`."""
+
+    @abstractmethod
+    def find_key(self, start: Bound) -> str:
+        """The key of the partition that begins with `start`."""
+
+    @abstractmethod
+    def find_number(self, value: Bound) -> int:
+        """The number of the partition that holds `value`; the next partition's is one more."""
+
+    @abstractmethod
+    def number_sql(self, column: str) -> str:
+        """Spark SQL for `find_number` of a column's values: an integer."""
+
+    def find_peer_group(self, start: Bound) -> Hashable:
+        """What is the same for partitions that are compared with each other; else all are alike."""
+        return None
+
+    @abstractmethod
+    def is_over(self, start: Bound, day: dt.date) -> bool:
+        """Whether nothing that comes from `day` on (UTC) belongs to the partition any more."""
+
+    def find_landing_folder(self, start: Bound) -> str:
+        """The folder below its dataset in which the partition that begins with `start` lands.
+
+        Raises:
+            ValueError: if the partitions aren't of time.
+        """
+        if not isinstance(start, dt.date):
+            raise ValueError(f"{self} have no folders to land in")
+        return start.strftime(self.landing_format)

@@ -1,0 +1,32 @@
+"""What the environment settles, and how an unusable value is reported."""
+
+import pytest
+
+from backfill_assets.errors import SettingsError
+from backfill_assets.settings import read_settings
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        (
+            {"ORDER_KEY_STEP": "1"},
+            "BACKFILL_ORDER_KEY_STEP and BACKFILL_ORDER_KEY_SPACE: a step of 1 over a key space of "
+            "10000000 makes 10,000,000 partitions: choose a step of 100 or more",
+        ),
+        (
+            {"BEGIN": "2013-02-01", "END": "2013-02-01"},
+            "BACKFILL_BEGIN and BACKFILL_END: begin 2013-02-01 must be before end 2013-02-01",
+        ),
+        ({"ORDER_KEY_STEP": "0"}, "BACKFILL_ORDER_KEY_STEP: Input should be greater than or equal"),
+        ({"LANDING": ""}, "BACKFILL_LANDING: Value error, must not be empty"),
+    ],
+)
+def test_unusable_values_are_reported_with_the_variables_that_have_them(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], message: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"BACKFILL_{name}", value)
+    with pytest.raises(SettingsError) as caught:
+        read_settings()
+    assert str(caught.value).startswith(f"unusable environment: {message}")
