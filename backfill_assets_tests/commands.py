@@ -84,11 +84,10 @@ class Project:
         warehouse = Warehouse(str(self.warehouse))
         checksums: dict[tuple[str, str], str] = {}
         for table in TABLES:
-            counts = read_log(warehouse, table).count_rows()
+            log = read_log(warehouse, table)
+            counts = log.count_rows()
             if counts:
-                partitions = build_partitions(table, sorted(counts))
-                version = read_log(warehouse, table).version
-                found = read_back(read_log(warehouse, table, version=version), partitions)
+                found = read_back(log, build_partitions(table, counts))
                 checksums |= {(table.key, key): one.checksum for key, one in found.items()}
         return checksums
 
