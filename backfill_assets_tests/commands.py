@@ -87,8 +87,7 @@ class Project:
             log = read_log(warehouse, table)
             counts = log.count_rows()
             if counts:
-                partitions = build_partitions(table, sorted(counts))
-                found = read_back(log, partitions)
+                found = read_back(log, build_partitions(table, counts))
                 checksums |= {(table.key, key): one.checksum for key, one in found.items()}
         return checksums
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backfill_assets.lake.table_log import read_commits
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets_tests.commands import PROJECT, Project
@@ -17,7 +17,8 @@ def test_the_page_does_what_it_says(
     project = january.copy(tmp_path_factory.mktemp("write_modes") / "project")
     before = project.read_checksums()
     outputs = run_page("write-modes.md", cwd=PROJECT, environment=project.environment)
-    record = read_commits(Warehouse(str(project.warehouse)), STAGING_FLIGHTS)[0].record
+    log = read_log(Warehouse(str(project.warehouse)), STAGING_FLIGHTS)
+    record = log.commits[0].record
     assert record is not None
     assert (record.write_mode, len(record.rows)) == ("merge", 10)
     assert record.row_filter == "origin = 'JFK' AND dep_delay IS NOT NULL"

@@ -16,13 +16,16 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from backfill_assets.assets import flights
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition, build_predicate
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import create_table
-from backfill_assets.publishing.inputs import pin_inputs
+from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.runs import Run
 from backfill_assets.settings import read_settings
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 from backfill_assets.table_assets import RECIPES
@@ -69,6 +72,18 @@ def _start_session() -> SparkSession:
     return builder.getOrCreate()
 
 
+def _pin(
+    warehouse: Warehouse, recipe: Recipe, landing_root: str, partitions: tuple[Partition, ...]
+) -> PinnedInputs:
+    return pin_inputs(
+        read_log(warehouse, recipe.table),
+        {table.key: read_log(warehouse, table) for table in recipe.inputs},
+        recipe,
+        landing_root=landing_root,
+        partitions=partitions,
+    )
+
+
 def _write_plain(
     spark: SparkSession,
     warehouse: Warehouse,
@@ -76,9 +91,9 @@ def _write_plain(
     landing_root: str,
     partitions: tuple[Partition, ...],
 ) -> None:
-    pinned = pin_inputs(warehouse, recipe, landing_root=landing_root, partitions=partitions)
+    pinned = _pin(warehouse, recipe, landing_root, partitions)
     table = recipe.table
-    window = Window(spark, warehouse, table, partitions, pinned.versions, pinned.listing)
+    window = InputWindow(spark, pinned.target, partitions, pinned.inputs, pinned.listing)
     frame = recipe.compute(window).repartition(table.partition_by)
     if REJECT_REASON in frame.columns:
         frame = frame.where(frame[REJECT_REASON].isNull())
@@ -98,14 +113,12 @@ def _write_audited(
     landing_root: str,
     partitions: tuple[Partition, ...],
 ) -> None:
-    pinned = pin_inputs(warehouse, recipe, landing_root=landing_root, partitions=partitions)
+    pinned = _pin(warehouse, recipe, landing_root, partitions)
     publisher = Publisher(
         spark=spark,
-        warehouse=warehouse,
         recipe=recipe,
+        run=Run(run_id="benchmark", started_at=dt.datetime.now(tz=dt.UTC)),
         landing_root=landing_root,
-        run_id="benchmark",
-        today=dt.datetime.now(tz=dt.UTC).date(),
         withheld_days=1,
     )
     results = publisher.publish_chunk(partitions, pinned)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from backfill_assets.lake.table_log import count_rows
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
 
@@ -27,7 +27,9 @@ def check_same_contents(tables: Sequence[Table], one: Path, other: Path, *, days
         DifferentContentsError: naming the first table that differs and how.
     """
     for table in tables:
-        counts, other_counts = (count_rows(Warehouse(str(root)), table) for root in (one, other))
+        counts, other_counts = (
+            read_log(Warehouse(str(root)), table).count_rows() for root in (one, other)
+        )
         if counts != other_counts or len(counts) != days:
             differing = sorted(
                 key

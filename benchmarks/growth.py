@@ -17,9 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from backfill_assets.lake.table_log import read_log
 from backfill_assets.grains.buckets import Buckets
-from backfill_assets.lake.table_log import count_folder_rows, read_commits
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.orders import OrdersSampleReport, land_orders
 from backfill_assets.spark.session import check_prerequisites

@@ -4,8 +4,7 @@ Here is what can be told from commits alone; `lake.table_log` reads them.
 """
 
 import datetime as dt
-import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +46,7 @@ class CommitRecord:
         batches: of an append, the batch by partition key.
     """
 
-    commit_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    commit_id: str
     run_id: str
     asset_key: str
     partition_start: str
@@ -59,7 +58,7 @@ class CommitRecord:
     rows: Mapping[str, int]
     checksums: Mapping[str, str]
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    accepted: Sequence[Mapping[str, str]] = ()
+    accepted: tuple[Mapping[str, str], ...] = ()
     row_filter: str = ""
     batches: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,5 +1,6 @@
 """The only code that writes the layers: creates tables, and replaces partitions in one commit."""
 
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -158,6 +159,7 @@ def build_record(table: Table, partitions: Sequence[Partition], **content: Any) 
     """
     predicate = build_table_predicate(table, (partition.slice for partition in partitions))
     return CommitRecord(
+        commit_id=str(uuid.uuid4()),
         asset_key=table.key,
         partition_start=partitions[0].key,
         partition_end=partitions[-1].key,

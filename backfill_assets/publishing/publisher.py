@@ -192,11 +192,11 @@ class Publisher:
             rows={result.key: result.measures.rows for result in good},
             checksums={result.key: result.measures.checksum for result in good},
             profiles={result.key: result.measures.profile().to_json() for result in good},
-            accepted=[
+            accepted=tuple(
                 {"partition": result.key, "check": accepted.check, "reason": accepted.reason}
                 for result in good
                 for accepted in result.verdict.accepted
-            ],
+            ),
             row_filter=options.row_filter,
             batches=batches,
         )

@@ -51,7 +51,7 @@ def test_column_added_later_reads_as_null(warehouse: Warehouse) -> None:
     newer = write_rows(warehouse, FLIGHTS, [{**one, "cancelled": None} for one in rows])
     newest = write_rows(warehouse, FLIGHTS, rows)
     before, null, after = (
-        read_contents(read_log(warehouse, FLIGHTS), WEEK[:2], VERSION=one)
+        read_contents(read_log(warehouse, FLIGHTS, version=one), WEEK[:2])
         for one in (older, newer, newest)
     )
     assert (before.missing, null.missing) == (("cancelled",), ())
@@ -68,25 +68,25 @@ def test_only_the_columns_asked_for_and_the_keys_are_compared(warehouse: Warehou
     versions.append(write_rows(warehouse, FLIGHTS, rows))
     for columns, changed in ((["miles", "delay"], 0), (["gate"], 1)):
         before, after = (
-            read_contents(read_log(warehouse, FLIGHTS), WEEK[:1], VERSION=one, columns=columns)
+            read_contents(read_log(warehouse, FLIGHTS, version=one), WEEK[:1], columns=columns)
             for one in versions
         )
         assert set(before.compared) == {*KEY, "day", *columns}
         assert compare_contents(before, after)[WEEK[0].key].changed == changed
     with pytest.raises(ValueError, match="differ in their compared"):
         compare_contents(
-            before, read_contents(read_log(warehouse, FLIGHTS), WEEK[:1], VERSION=versions[0])
+            before, read_contents(read_log(warehouse, FLIGHTS, version=versions[0]), WEEK[:1])
         )
     with pytest.raises(ValueError, match="staging/flights has no columns gates"):
         read_contents(
-            read_log(warehouse, FLIGHTS), WEEK[:1], VERSION=versions[0], columns=["gates"]
+            read_log(warehouse, FLIGHTS, version=versions[0]), WEEK[:1], columns=["gates"]
         )
 
 
 def test_no_partitions_and_no_rows(warehouse: Warehouse) -> None:
     older, newer = read_both(warehouse, EVENTS, build_parts(7), build_events(p0="a"), [])
     assert compare_contents(older, newer) == {"part 7": RowChanges()}
-    nothing = read_contents(read_log(warehouse, EVENTS), [], VERSION=0)
+    nothing = read_contents(read_log(warehouse, EVENTS, version=0), [])
     assert compare_contents(nothing, nothing) == {}
 
 

@@ -23,12 +23,7 @@ from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.writer import (
-    Provenance,
-    PublishedContent,
-    create_table,
-    overwrite_partitions,
-)
+from backfill_assets.lake.writer import build_record, create_table, overwrite_partitions
 from backfill_assets.quality.measures import measure_partitions
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required
 from backfill_assets_tests.conftest import build_days
@@ -89,7 +84,6 @@ EVENTS = Table(
     columns=(required("part", "INT", "Part"), Column("code", "STRING", "Code")),
     grain=NUMBERS,
 )
-PROVENANCE = Provenance(run_id="run-1", code_version="code-1", input_versions={})
 
 
 def build_rows(days: Sequence[Partition]) -> list[dict[str, Any]]:
@@ -126,14 +120,18 @@ def publish(
         build_ddl(table.columns, constraints=False),
     )
     keys = [one.key for one in partitions]
+    record = build_record(
+        table,
+        partitions,
+        run_id="run-1",
+        code_version="code-1",
+        input_versions={},
+        write_mode="overwrite",
+        rows=dict.fromkeys(keys, 0),
+        checksums=dict.fromkeys(keys, ""),
+    )
     return overwrite_partitions(
-        frame.repartition(3),
-        warehouse=warehouse,
-        table=table,
-        partitions=partitions,
-        content=PublishedContent(dict.fromkeys(keys, 0), dict.fromkeys(keys, "")),
-        provenance=PROVENANCE,
-        base_version=warehouse.open(table).version(),
+        frame.repartition(3), read_log(warehouse, table), partitions, record
     )
 
 
@@ -147,7 +145,7 @@ def measure_with_spark(
 def read_with_spark(
     spark: SparkSession, warehouse: Warehouse, partitions: Sequence[Partition], version: int
 ) -> dict[str, ReadBack]:
-    frame = read_table(spark, warehouse, EVERYTHING, version=version)
+    frame = read_table(spark, read_log(warehouse, EVERYTHING, version=version))
     return measure_with_spark(frame, EVERYTHING, partitions)
 
 
@@ -238,7 +236,7 @@ def test_hours_and_numbers_are_partitions_too(
     version = publish(spark, warehouse, table, partitions, rows)
     found = read_back(read_log(warehouse, table, version=version), partitions[::-1])
     assert list(found) == [one.key for one in partitions[::-1]]
-    frame = read_table(spark, warehouse, table, version=version)
+    frame = read_table(spark, read_log(warehouse, table, version=version))
     parts = build_checksum_parts(build_row_hash(table))
     for one in partitions:
         upper, lower = frame.where(build_predicate("Part", [one.slice])).agg(*parts).collect()[0]
@@ -248,15 +246,18 @@ def test_hours_and_numbers_are_partitions_too(
 def test_old_versions_stay_readable(events: Warehouse) -> None:
     parts = build_parts(0, 1)
     before = events.open(EVENTS).version()
-    old = read_back(events, EVENTS, parts, version=before)
+    log = read_log(events, EVENTS, version=before)
+    old = read_back(log, parts)
     write_events(events, {1: ["c"]})
-    assert read_back(events, EVENTS, parts, version=before) == old
+    assert read_back(log, parts) == old
+    assert read_back(read_log(events, EVENTS, version=before), parts) == old
 
 
 def test_appended_row_is_seen_in_exactly_its_partition(events: Warehouse) -> None:
     parts = build_parts(0, 1, 2, 3)
-    before = read_back(events, EVENTS, parts, version=events.open(EVENTS).version())
-    after = read_back(events, EVENTS, parts, version=write_events(events, {2: ["b"]}))
+    before = read_back(read_log(events, EVENTS), parts)
+    version = write_events(events, {2: ["b"]})
+    after = read_back(read_log(events, EVENTS, version=version), parts)
     assert {key: one.rows for key, one in after.items() if one != before[key]} == {"part 2": 3}
     assert before["part 2"].checksum != after["part 2"].checksum
 
@@ -311,7 +312,7 @@ def test_deleted_rows_that_are_still_in_a_file_do_not_count(
     version = events.open(EVENTS).version()
     found = read_back(read_log(events, EVENTS, version=version), parts)
     assert found["part 2"].rows == 1
-    frame = read_table(spark, events, EVENTS, version=version)
+    frame = read_table(spark, read_log(events, EVENTS, version=version))
     assert found == measure_with_spark(frame, EVENTS, parts)
 
 
@@ -326,20 +327,21 @@ def test_columns_missing_in_old_files_are_null_and_undeclared_ones_ignored(
     assert read_back(read_log(events, EVENTS, version=version), parts) == before
     columns = (*EVENTS.columns, Column("extra", "DOUBLE", "Extra"))
     wider = Table(EVENTS.layer, EVENTS.name, EVENTS.partition_by, columns, grain=NUMBERS)
-    frame = read_table(spark, events, wider, version=version)
+    frame = read_table(spark, read_log(events, wider, version=version))
     found = read_back(read_log(events, wider, version=version), parts)
     assert found == measure_with_spark(frame, wider, parts) != before
 
 
 def test_thousands_of_separate_partitions_are_read(warehouse: Warehouse) -> None:
     version = write_events(warehouse, {0: ["a"], 1: ["b"], 4_000: ["c", "c"]})
-    found = read_back(warehouse, EVENTS, build_parts(*range(0, 4_001, 2)), version=version)
+    log = read_log(warehouse, EVENTS, version=version)
+    found = read_back(log, build_parts(*range(0, 4_001, 2)))
     filled = {key: one.rows for key, one in found.items() if one != NOTHING}
     assert filled == {"part 0": 1, "part 4000": 2}
 
 
 def test_no_partitions_are_nothing_to_read(warehouse: Warehouse) -> None:
-    assert read_back(warehouse, EVENTS, [], version=0) == {}
+    assert read_back(read_log(warehouse, EVENTS), []) == {}
 
 
 def test_type_without_canonical_form_is_refused(warehouse: Warehouse) -> None:
@@ -347,7 +349,7 @@ def test_type_without_canonical_form_is_refused(warehouse: Warehouse) -> None:
     columns = (required("part", "INT", "Part"), amount)
     table = Table("raw", "payments", "part", columns, grain=NUMBERS)
     with pytest.raises(TypeError, match=r"DECIMAL\(10,2\) of column amount"):
-        read_back(warehouse, table, build_parts(0), version=0)
+        read_back(read_log(warehouse, table), build_parts(0))
 
 
 def test_neither_spark_nor_dagster_is_imported() -> None:

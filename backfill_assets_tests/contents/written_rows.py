@@ -101,7 +101,7 @@ def read_both(
 ) -> tuple[Contents, Contents]:
     versions = [write_rows(warehouse, table, rows) for rows in (before, after)]
     older, newer = (
-        read_contents(read_log(warehouse, table), partitions, VERSION=version)
+        read_contents(read_log(warehouse, table, version=version), partitions)
         for version in versions
     )
     return older, newer

@@ -2,14 +2,15 @@
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets.lake.commits import CommitRecord
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.writer import Provenance, PublishedContent, overwrite_partitions
+from backfill_assets.lake.writer import build_record, overwrite_partitions
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required
 
 READINGS = Table(
@@ -23,7 +24,6 @@ READINGS = Table(
     ),
     natural_key=("day", "id"),
 )
-PROVENANCE = Provenance(run_id="run-1", code_version="code-1", input_versions={"raw/source": 3})
 
 ReadingRow = tuple[dt.date, int | None, str | None]
 
@@ -55,19 +55,27 @@ def overwrite_readings(
         The version of the commit.
     """
     counts = {day.key: sum(row[0].isoformat() == day.key for row in rows) for day in days}
+    checksums = {key: f"{count:016x}" for key, count in counts.items()}
     return overwrite_partitions(
         build_frame(spark, rows),
-        warehouse=warehouse,
-        table=READINGS,
-        partitions=days,
-        content=PublishedContent(
-            rows=counts, checksums={key: f"{counts[key]:016x}" for key in counts}
-        ),
-        provenance=replace(PROVENANCE, run_id=run_id),
-        base_version=read_log(warehouse, READINGS).version
-        if base_version is None
-        else base_version,
+        read_log(warehouse, READINGS, version=base_version),
+        days,
+        build_readings_record(days, run_id=run_id, rows=counts, checksums=checksums),
     )
+
+
+def build_readings_record(days: Sequence[Partition], **content: Any) -> CommitRecord:
+    """The record of a commit to READINGS; `content` are fields of it, of which most have a default.
+
+    Rows and checksums have none.
+    """
+    defaults = {
+        "run_id": "run-1",
+        "code_version": "code-1",
+        "input_versions": {"raw/source": 3},
+        "write_mode": "overwrite",
+    }
+    return build_record(READINGS, days, **{**defaults, **content})
 
 
 def read_rows(warehouse: Warehouse, *, version: int | None = None) -> list[ReadingRow]:

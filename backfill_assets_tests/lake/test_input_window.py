@@ -9,10 +9,12 @@ from pyspark.testing import assertDataFrameEqual
 
 from backfill_assets.errors import LandingError
 from backfill_assets.grains.days import DAYS
+from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.json_landing import JsonFolders
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import create_table
 from backfill_assets_tests.conftest import build_days
@@ -32,15 +34,15 @@ def build_window(
     warehouse: Warehouse,
     partitions: tuple[Partition, ...],
     *,
-    version: int = 0,
+    version: int | None = None,
     landing: JsonFolders | None = None,
-) -> Window:
-    return Window(
+) -> InputWindow:
+    log = read_log(warehouse, READINGS, version=version)
+    return InputWindow(
         spark=spark,
-        warehouse=warehouse,
-        table=READINGS,
+        target=log,
         partitions=partitions,
-        versions={READINGS.key: version},
+        inputs={READINGS.key: log},
         listing=landing.list_files(partitions) if landing else None,
     )
 
@@ -77,7 +79,7 @@ def test_pinned_input_stays_when_the_table_is_rewritten(
     rows.unpersist(blocking=True)  # as when Spark runs out of memory: computed from the table again
     assertDataFrameEqual(rows, old)
     assertDataFrameEqual(window.read(READINGS, column="day"), old)
-    assertDataFrameEqual(read_table(spark, warehouse, READINGS, version=version), old)
+    assertDataFrameEqual(read_table(spark, read_log(warehouse, READINGS, version=version)), old)
 
 
 def test_read_is_cut_to_the_partitions(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import Commit, CommitRecord, find_changed_partitions, find_commit
-from backfill_assets.lake.table_log import read_log, sum_folder_bytes
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets_tests.lake.readings import READINGS
 from backfill_assets_tests.lake.test_commits import RECORD
@@ -29,19 +29,37 @@ def append(warehouse: Warehouse, day: dt.date, rows: int, user_metadata: str | N
     )
 
 
+NUMBERED = tuple(
+    dataclasses.replace(RECORD, commit_id=f"commit-{number}", run_id=f"run-{number}")
+    for number in range(6)
+)
+
+
+def append_numbered(warehouse: Warehouse, *numbers: int) -> None:
+    for number in numbers:
+        append(warehouse, dt.date(2013, 1, 1), 1, NUMBERED[number].to_json())
+
+
+def list_records(log: TableLog) -> list[tuple[int, CommitRecord | None]]:
+    return [(commit.version, commit.record) for commit in log.commits]
+
+
 def test_missing_table_has_no_commits_no_rows_and_no_version(warehouse: Warehouse) -> None:
-    assert read_log(warehouse, READINGS).commits == []
-    assert read_log(warehouse, READINGS).count_rows() == {}
+    log = read_log(warehouse, READINGS)
+    assert log.commits == ()
+    assert log.count_rows() == {}
+    assert (log.exists, log.version) == (False, -1)
     with pytest.raises(TableError, match=r"raw/readings does not exist at .*: materialize"):
-        read_log(warehouse, READINGS).version
+        log.require()
 
 
 def test_rows_are_counted_per_partition_over_all_files(warehouse: Warehouse) -> None:
     for day, rows in ((1, 3), (2, 1), (1, 2)):
         append(warehouse, dt.date(2013, 1, day), rows, None)
-    assert read_log(warehouse, READINGS).count_rows() == {"2013-01-01": 5, "2013-01-02": 1}
-    assert count_rows(warehouse, READINGS, version=0) == {"2013-01-01": 3}
-    assert read_log(warehouse, READINGS).version == 2
+    log = read_log(warehouse, READINGS)
+    assert log.count_rows() == {"2013-01-01": 5, "2013-01-02": 1}
+    assert log.as_of(0).count_rows() == {"2013-01-01": 3}
+    assert log.require().version == 2
 
 
 def test_bytes_are_summed_per_partition(warehouse: Warehouse) -> None:
@@ -51,30 +69,60 @@ def test_bytes_are_summed_per_partition(warehouse: Warehouse) -> None:
         day: sum(path.stat().st_size for path in Path(warehouse.uri(READINGS)).glob(f"day={day}/*"))
         for day in ("2013-01-01", "2013-01-02")
     }
-    assert sum_folder_bytes(warehouse, READINGS, version=2) == sizes
+    assert read_log(warehouse, READINGS, version=2).sum_folder_bytes() == sizes
 
 
 def test_commits_come_newest_first_and_foreign_ones_without_record(warehouse: Warehouse) -> None:
     day = dt.date(2013, 1, 1)
     for user_metadata in (RECORD.to_json(), "by hand", None):
         append(warehouse, day, 1, user_metadata)
-    commits = read_log(warehouse, READINGS).commits
-    assert [(one.version, one.record) for one in commits] == [(2, None), (1, None), (0, RECORD)]
-    assert [one.version for one in read_commits(warehouse, READINGS, after=0)] == [2, 1]
-    assert read_commits(warehouse, READINGS, after=2) == []
-    assert abs(commits[0].committed_at - dt.datetime.now(tz=dt.UTC)) < dt.timedelta(minutes=5)
+    log = read_log(warehouse, READINGS)
+    assert list_records(log) == [(2, None), (1, None), (0, RECORD)]
+    assert [commit.version for commit in log.list_commits_after(0)] == [2, 1]
+    assert log.list_commits_after(2) == []
+    assert abs(log.commits[0].committed_at - dt.datetime.now(tz=dt.UTC)) < dt.timedelta(minutes=5)
+
+
+def test_commit_that_came_since_is_seen_only_when_the_log_is_read_again(
+    warehouse: Warehouse,
+) -> None:
+    append_numbered(warehouse, 0, 1)
+    log = read_log(warehouse, READINGS)
+    append_numbered(warehouse, 2)
+    assert list_records(log) == [(1, NUMBERED[1]), (0, NUMBERED[0])]
+    newer = log.reread()
+    assert newer.version == 2
+    assert list_records(newer) == [(2, NUMBERED[2]), (1, NUMBERED[1]), (0, NUMBERED[0])]
+    assert newer.commits[1:] == log.commits
+    assert newer.reread().commits is newer.commits
+    assert list_records(log) == [(1, NUMBERED[1]), (0, NUMBERED[0])]
+
+
+def test_commits_keep_their_versions_where_the_log_has_lost_some(warehouse: Warehouse) -> None:
+    append_numbered(warehouse, *range(6))
+    before = read_log(warehouse, READINGS, version=3)
+    assert [commit.version for commit in before.commits] == [3, 2, 1, 0]
+    uri = warehouse.uri(READINGS)
+    DeltaTable(uri).create_checkpoint()
+    for version in (2, 3, 4):
+        Path(uri, "_delta_log", f"{version:020}.json").unlink()
+    log = read_log(warehouse, READINGS)
+    assert log.version == 5
+    assert list_records(log) == [(5, NUMBERED[5]), (1, NUMBERED[1]), (0, NUMBERED[0])]
+    assert list_records(before.reread()) == [(5, NUMBERED[5]), *list_records(before)]
+    assert log.count_rows() == {"2013-01-01": 6}
 
 
 def test_commit_is_found_by_its_id_and_partitions_by_their_latest(warehouse: Warehouse) -> None:
     later = dataclasses.replace(RECORD, commit_id="later", rows={"2013-01-02": 1, "2013-01-03": 1})
     for record in (RECORD, later):
         append(warehouse, dt.date(2013, 1, 1), 1, record.to_json())
-    commits = read_log(warehouse, READINGS).commits
-    found = find_commit(commits, RECORD.commit_id)
+    log = read_log(warehouse, READINGS)
+    found = find_commit(log.commits, RECORD.commit_id)
     assert found is not None
     assert found.version == 0
-    assert find_commit(commits, "unknown") is None
-    versions = {key: one.version for key, one in find_latest_publishes(commits).items()}
+    assert find_commit(log.commits, "unknown") is None
+    versions = {key: publish.version for key, publish in log.publishes.items()}
     assert versions == {"2013-01-01": 0, "2013-01-02": 1, "2013-01-03": 1}
 
 

@@ -13,15 +13,14 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import (
     PartitionsChangedError,
-    PublishedContent,
     create_table,
     overwrite_partitions,
 )
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import (
-    PROVENANCE,
     READINGS,
     build_frame,
+    build_readings_record,
     build_rows,
     overwrite_readings,
     read_files_by_day,
@@ -145,21 +144,15 @@ def test_commit_carries_what_was_published(spark: SparkSession, published: Wareh
 
 
 @pytest.mark.parametrize("described", [[], [0], [0, 1, 2]], ids=["none", "fewer", "more"])
-def test_content_must_describe_exactly_the_partitions(
+def test_record_must_be_of_exactly_the_partitions(
     spark: SparkSession, warehouse: Warehouse, described: list[int]
 ) -> None:
     keys = [WEEK[at].key for at in described]
-    content = PublishedContent(dict.fromkeys(keys, 0), dict.fromkeys(keys, ""))
-    with pytest.raises(ValueError, match="must describe exactly the partitions"):
-        overwrite_partitions(
-            build_frame(spark, []),
-            warehouse=warehouse,
-            table=READINGS,
-            partitions=WEEK[:2],
-            content=content,
-            provenance=PROVENANCE,
-            base_version=0,
-        )
+    rows, checksums = dict.fromkeys(keys, 0), dict.fromkeys(keys, "")
+    record = build_readings_record(WEEK[:2], rows=rows, checksums=checksums)
+    log = read_log(warehouse, READINGS)
+    with pytest.raises(ValueError, match="the record must be of exactly the partitions"):
+        overwrite_partitions(build_frame(spark, []), log, WEEK[:2], record)
 
 
 def test_overwrite_of_no_partitions_is_refused(spark: SparkSession, published: Warehouse) -> None:

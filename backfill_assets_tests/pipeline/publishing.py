@@ -8,14 +8,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.partition_definitions import FIRST_DAY
-from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.orchestration.partition_definitions import find_first_day
 from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_assets.tables.flights import FLIGHT_FIELDS, RAW_FLIGHTS
 from backfill_assets.tables.landings import JsonLanding
 from backfill_assets.transforms.raw_flights import build_raw_flights
@@ -32,7 +33,7 @@ RAW_RECIPE = Recipe(
     table=RAW_FLIGHTS,
     compute=_build_raw,
     landing=JsonLanding("flights", FLIGHT_FIELDS),
-    count_source=Window.count_landing,
+    count_source=InputWindow.count_landing,
 )
 
 COPIES = Recipe(
@@ -76,7 +77,11 @@ class Lake:
     def pin(self, recipe: Recipe, partitions: Sequence[Partition]) -> PinnedInputs:
         """The inputs as they are now."""
         return pin_inputs(
-            self.warehouse, recipe, landing_root=self.landing_root, partitions=partitions
+            read_log(self.warehouse, recipe.table),
+            {table.key: read_log(self.warehouse, table) for table in recipe.inputs},
+            recipe,
+            landing_root=self.landing_root,
+            partitions=partitions,
         )
 
     def publish(
@@ -90,14 +95,12 @@ class Lake:
         options: WriteOptions = OVERWRITE,
     ) -> list[PartitionResult]:
         """Publishes partitions, from the inputs as they are now unless others are given."""
+        started_at = dt.datetime.combine(today, dt.time(), dt.UTC)
         publisher = Publisher(
             spark=self.spark,
-            warehouse=self.warehouse,
             recipe=recipe,
+            run=Run(run_id=run_id, started_at=started_at, options=options),
             landing_root=self.landing_root,
-            run_id=run_id,
-            today=today,
             withheld_days=30,
-            options=options,
         )
         return publisher.publish_chunk(partitions, pinned or self.pin(recipe, partitions))

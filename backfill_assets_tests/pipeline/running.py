@@ -189,17 +189,14 @@ class Pipeline:
 
     def read_contents_checksums(self, table: Table) -> dict[str, str]:
         """What an independent reader finds in each partition."""
-        partitions = build_partitions(table, sorted(read_log(self.warehouse, table).count_rows()))
-        version = read_log(self.warehouse, table).version
-        found = read_back(read_log(self.warehouse, table, version=version), partitions)
+        log = read_log(self.warehouse, table)
+        found = read_back(log, build_partitions(table, log.count_rows()))
         return {key: one.checksum for key, one in found.items()}
 
     def read_checksums(self, table: Table) -> dict[str, str]:
         """What the newest commit of each published partition says of its contents."""
         publishes = read_log(self.warehouse, table).publishes
-        return {
-            key: commit.record.checksums[key] for key, commit in publishes.items() if commit.record
-        }
+        return {key: publish.checksum for key, publish in publishes.items()}
 
     def _settings(self, check_events: int, chunk_partitions: int = 500) -> Settings:
         return Settings(

@@ -1,15 +1,18 @@
 """Each run leaves a certificate for each table, and it can be verified."""
 
+import datetime as dt
 from pathlib import Path
 
 import pytest
 
 from backfill_assets.errors import LandingError
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.proof.certificates import Certificate, find_certificates, locate_certificate
 from backfill_assets.proof.pages import render_certificate, render_verification
 from backfill_assets.proof.verification import VerifiedLine, verify_certificate
 from backfill_assets.publishing.publisher import Publisher
+from backfill_assets.publishing.runs import Run
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.pipeline.running import (
     RAW,
@@ -35,7 +38,8 @@ def run_with_a_bad_day(pipeline: Pipeline) -> FinishedRun:
 
 def verify(pipeline: Pipeline, certificate: Certificate) -> list[VerifiedLine]:
     partitions = build_partitions(RAW_FLIGHTS, certificate.published)
-    return verify_certificate(pipeline.warehouse, RAW_FLIGHTS, certificate, partitions)
+    log = read_log(pipeline.warehouse, RAW_FLIGHTS)
+    return verify_certificate(log, certificate, partitions)
 
 
 def test_it_says_what_was_published_withheld_and_left_alone(pipeline: Pipeline) -> None:
@@ -79,9 +83,10 @@ def test_all_certificates_of_a_backfill_are_found_by_its_id(pipeline: Pipeline) 
         (runs[1].id, STAGING),
     ]
     assert find_certificates(pipeline.warehouse, runs[1].id) == found[1:]
-    place = locate_certificate(
-        pipeline.warehouse, RAW_FLIGHTS, run_id=runs[0].id, backfill_id="abcdefgh"
+    run = Run(
+        run_id=runs[0].id, backfill_id="abcdefgh", started_at=dt.datetime(2013, 2, 1, tzinfo=dt.UTC)
     )
+    place = locate_certificate(read_log(pipeline.warehouse, RAW_FLIGHTS), run)
     assert Certificate.from_json(Path(f"{place}.json").read_text()) == found[0]
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from backfill_assets.cli import app
 from backfill_assets.errors import BackfillError
-from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.proof.diffs import TableDiff, diff_table
 from backfill_assets.proof.golden_comparison import compare_with_golden
 from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler
@@ -40,6 +40,11 @@ class Seeded:
     pipeline: Pipeline
     clean: int
     golden: Path
+
+    @property
+    def log(self) -> TableLog:
+        """Staging's, as it is now."""
+        return read_log(self.pipeline.warehouse, STAGING_FLIGHTS)
 
 
 @pytest.fixture(scope="module")
@@ -104,18 +109,13 @@ def test_diff_says_what_was_added_removed_and_changed_by_day(seeded: Seeded) -> 
 
 def test_diff_names_the_days_outside_of_its_range_that_changed_too(seeded: Seeded) -> None:
     assert diff(seeded).untouched.holds
-    narrow = diff_table(
-        *(seeded.pipeline.warehouse, STAGING_FLIGHTS, DAYS[1:6]), before=str(seeded.clean)
-    )
+    narrow = diff_table(seeded.log, DAYS[1:6], before=str(seeded.clean))
     assert {*narrow.untouched.outside} == {MOVED_FROM, MOVED_TO}
     assert narrow.untouched.partitions == 5
 
 
 def test_golden_comparison_counts_the_same_by_key(seeded: Seeded) -> None:
-    report = compare_with_golden(
-        *(seeded.pipeline.warehouse, STAGING_FLIGHTS, DAYS, seeded.golden),
-        keys=STAGING_FLIGHTS.natural_key,
-    )
+    report = compare_with_golden(seeded.log, DAYS, seeded.golden, keys=STAGING_FLIGHTS.natural_key)
     found = {
         key: (one.added, one.removed, one.changed)
         for key, one in report.partitions.items()
@@ -230,7 +230,7 @@ def test_bad_arguments_are_one_sentence(
 
 
 def diff(seeded: Seeded) -> TableDiff:
-    return diff_table(seeded.pipeline.warehouse, STAGING_FLIGHTS, DAYS, before=str(seeded.clean))
+    return diff_table(seeded.log, DAYS, before=str(seeded.clean))
 
 
 def reconcile(spark: SparkSession, pipeline: Pipeline, table: str) -> list[ReconciledPartition]:

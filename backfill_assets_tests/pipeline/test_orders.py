@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.table_log import read_log
-from backfill_assets.lake.table_log import count_rows, read_commits
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.orders import land_orders
 from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS

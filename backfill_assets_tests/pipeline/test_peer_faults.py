@@ -119,7 +119,7 @@ def test_after_a_failure_only_what_failed_is_run_again(story: Story) -> None:
     assert [(one.first, one.last) for one in story.missing] == [(BAD, BAD)]
     assert story.runs[3].success
     latest = read_log(story.pipeline.warehouse, RAW_FLIGHTS).publishes
-    again = {key for key, commit in latest.items() if commit.version == story.versions[3]}
+    again = {key for key, publish in latest.items() if publish.version == story.versions[3]}
     assert again == {BAD}
 
 

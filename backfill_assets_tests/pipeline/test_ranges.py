@@ -57,10 +57,9 @@ def read_verdicts(pipeline: Pipeline, runs: Sequence[FinishedRun]) -> dict:
 def read_contents(pipeline: Pipeline) -> dict:
     """Rows, checksum and profile of each published day, as its commit has them."""
     publishes = read_log(pipeline.warehouse, STAGING_FLIGHTS).publishes
-    records = {key: commit.record for key, commit in publishes.items() if commit.record}
     return {
-        key: (record.rows[key], record.checksums[key], record.profiles[key])
-        for key, record in records.items()
+        key: (publish.rows, publish.checksum, publish.record.profiles[key])
+        for key, publish in publishes.items()
     }
 
 

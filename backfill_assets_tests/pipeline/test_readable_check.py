@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.contents import read_back as readback
 from backfill_assets.contents.read_back import ReadBack
-from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, describe_failures
+from backfill_assets.publishing.write_modes.restore import TakeBack
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import READINGS, build_rows, overwrite_readings
@@ -114,8 +114,7 @@ def test_a_publish_that_reads_back_differently_is_taken_back(
     )
     assert read_values(warehouse) == {"2013-01-01": "new", "2013-01-02": "old"}
     newest = read_log(warehouse, READINGS).publishes["2013-01-02"].record
-    assert newest is not None
-    assert newest.write_mode == WriteMode.TAKE_BACK
+    assert newest.write_mode == TakeBack.name
 
 
 def test_what_another_run_has_published_meanwhile_is_not_taken_back(
@@ -130,7 +129,7 @@ def test_what_another_run_has_published_meanwhile_is_not_taken_back(
             overwrite_readings(spark, warehouse, second, rows, run_id="other")
         return found
 
-    monkeypatch.setattr("backfill_assets.publishing.publisher.read_back", read_back_late)
+    monkeypatch.setattr("backfill_assets.publishing.verifying.read_back", read_back_late)
     good, bad = publish_unreadable(Lake(spark, warehouse), tmp_path / "source.csv")
     assert good.version is not None
     assert bad.version is None

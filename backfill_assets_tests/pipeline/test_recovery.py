@@ -6,11 +6,10 @@ import sys
 from dagster import DagsterRun, DagsterRunStatus
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import build_predicate
 from backfill_assets.lake.table_log import read_log
-from backfill_assets.lake.writer import Provenance, PublishedContent, overwrite_partitions
+from backfill_assets.lake.writer import build_record, overwrite_partitions
 from backfill_assets.orchestration.recovery import (
     HOST_TAG,
     PROCESS_TAG,
@@ -19,6 +18,8 @@ from backfill_assets.orchestration.recovery import (
     fail_dead_runs,
     record_lost_commits,
 )
+from backfill_assets.publishing.write_modes.overwrite import Overwrite
+from backfill_assets.publishing.write_modes.restore import TakeBack
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.pipeline.running import RAW, STAGING, Pipeline, list_days
@@ -44,26 +45,26 @@ def commit(
     pipeline: Pipeline,
     run_id: str,
     *,
-    write_mode: WriteMode = WriteMode.OVERWRITE,
+    write_mode: str = Overwrite.name,
     checksums: dict[str, str] | None = None,
 ) -> int:
     """Publishes two days again, as a run does before it stores its events."""
     audited = pipeline.read_checksums(RAW_FLIGHTS)
     audited = {day: audited[day] for day in LOST} | (checksums or {})
-    warehouse = pipeline.warehouse
-    version = read_log(warehouse, RAW_FLIGHTS).version
+    log = read_log(pipeline.warehouse, RAW_FLIGHTS)
     predicate = build_predicate(RAW_FLIGHTS.partition_by, (one.slice for one in KILLED_IN))
-    rows = read_table(spark, warehouse, RAW_FLIGHTS, version=version).where(predicate)
-    return overwrite_partitions(
-        rows,
-        warehouse=warehouse,
-        table=RAW_FLIGHTS,
-        partitions=KILLED_IN,
-        content=PublishedContent(dict.fromkeys(LOST, 120), audited),
-        provenance=Provenance(run_id, CODE_VERSION, {"landing/flights": "2 files"}),
-        base_version=version,
+    rows = read_table(spark, log).where(predicate)
+    record = build_record(
+        RAW_FLIGHTS,
+        KILLED_IN,
+        run_id=run_id,
+        code_version=CODE_VERSION,
+        input_versions={"landing/flights": "2 files"},
         write_mode=write_mode,
+        rows=dict.fromkeys(LOST, 120),
+        checksums=audited,
     )
+    return overwrite_partitions(rows, log, KILLED_IN, record)
 
 
 def take_next_step(pipeline: Pipeline) -> None:
@@ -110,10 +111,11 @@ def test_a_commit_that_reads_back_differently_is_not_recorded(
     """Its run died between the commit and its own reading."""
     begin_run(pipeline, "killed", dead=True)
     commit(spark, pipeline, "killed", checksums={LOST[0]: "c0ffee00c0ffee00"})
-    lost = record_lost_commits(pipeline.instance, pipeline.warehouse, RAW_FLIGHTS)
+    log = read_log(pipeline.warehouse, RAW_FLIGHTS)
+    lost = record_lost_commits(pipeline.instance, log)
     assert lost == LostCommits(), "the run may still be at work"
     assert fail_dead_runs(pipeline.instance) == ["killed"]
-    lost = record_lost_commits(pipeline.instance, pipeline.warehouse, RAW_FLIGHTS)
+    lost = record_lost_commits(pipeline.instance, log)
     assert lost == LostCommits(recorded=(LOST[1],), unreadable=(LOST[0],))
     assert [len(pipeline.read_materializations(RAW, day)) for day in LOST] == [1, 2]
 
@@ -136,7 +138,7 @@ def test_a_version_that_was_put_back_is_no_success_of_the_failed_run(
     spark: SparkSession, pipeline: Pipeline
 ) -> None:
     begin_run(pipeline, "unreadable", dead=True)
-    commit(spark, pipeline, "unreadable", write_mode=WriteMode.TAKE_BACK)
+    commit(spark, pipeline, "unreadable", write_mode=TakeBack.name)
     take_next_step(pipeline)
 
     assert find_status(pipeline, "unreadable") is DagsterRunStatus.FAILURE

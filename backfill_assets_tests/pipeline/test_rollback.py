@@ -181,17 +181,16 @@ def test_a_version_whose_files_are_gone_is_refused_early(pipeline: Pipeline) -> 
     assert run.success, run.message
     removed = {*gone} - {*pipeline.warehouse.open(STAGING_FLIGHTS).file_uris()}
     Path(sorted(removed)[0]).unlink()
+    log = read_log(pipeline.warehouse, STAGING_FLIGHTS)
     with pytest.raises(RollbackError, match=r"1 of its files are gone, .* \(VACUUM removes"):
-        plan_rollback(
-            pipeline.warehouse, STAGING_FLIGHTS, build_days(FIRST, 3), to_version=1, now=NOW
-        )
+        plan_rollback(log, build_days(FIRST, 3), to_version=1, now=NOW)
 
 
 def test_a_version_older_than_the_retention_is_refused_early(pipeline: Pipeline) -> None:
     run = pipeline.run(STAGING, first=FIRST, last=LAST)
     assert run.success, run.message
-    arguments = (pipeline.warehouse, STAGING_FLIGHTS, build_days(FIRST, 3))
-    plan = plan_rollback(*arguments, to_version=1, now=NOW + dt.timedelta(days=89))
+    log, days = read_log(pipeline.warehouse, STAGING_FLIGHTS), build_days(FIRST, 3)
+    plan = plan_rollback(log, days, to_version=1, now=NOW + dt.timedelta(days=89))
     assert plan.to_version == 1
     with pytest.raises(RollbackError, match="older than the 90 days that the table keeps for undo"):
-        plan_rollback(*arguments, to_version=1, now=NOW + dt.timedelta(days=91))
+        plan_rollback(log, days, to_version=1, now=NOW + dt.timedelta(days=91))

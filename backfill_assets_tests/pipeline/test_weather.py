@@ -18,12 +18,7 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.writer import (
-    Provenance,
-    PublishedContent,
-    create_table,
-    overwrite_partitions,
-)
+from backfill_assets.lake.writer import build_record, create_table, overwrite_partitions
 from backfill_assets.proof.certificates import find_certificates
 from backfill_assets.proof.diffs import diff_table
 from backfill_assets.proof.untouched import prove_untouched
@@ -215,8 +210,7 @@ def test_some_hours_of_a_day_are_replaced_and_taken_back_and_nothing_else(hourly
     assert certificate.compared_partitions == 21
 
     found = diff_table(
-        hourly.warehouse,
-        RAW_WEATHER,
+        read_log(hourly.warehouse, RAW_WEATHER),
         build_partitions(RAW_WEATHER, list_hours("2013-01-03-08:00", last)),
         before=run.id,
     )
@@ -243,9 +237,9 @@ def test_a_commit_that_changes_another_hour_of_the_folder_is_found_out(
 ) -> None:
     uri = hourly.warehouse.uri(RAW_WEATHER)
     spark.sql(f"DELETE FROM delta.`{uri}` WHERE landing_hour = TIMESTAMP'2013-01-03 10:00:00Z'")
-    version = read_log(hourly.warehouse, RAW_WEATHER).version
-    proof = prove_untouched(hourly.warehouse, RAW_WEATHER, ["2013-01-03-09:00"], versions=[version])
-    assert proof.outside == {"2013-01-03-10:00": (version,)}
+    log = read_log(hourly.warehouse, RAW_WEATHER)
+    proof = prove_untouched(log, ["2013-01-03-09:00"], versions=[log.version])
+    assert proof.outside == {"2013-01-03-10:00": (log.version,)}
 
 
 def test_a_day_goes_with_one_of_its_hours_and_waits_without_any(hourly: Pipeline) -> None:
@@ -270,7 +264,7 @@ def test_commits_on_the_same_folder_from_two_writers_at_once_all_arrive(
     (tmp_path / "link").symlink_to(tmp_path / "real")
     warehouses = [Warehouse(str(tmp_path / name)) for name in ("real", "link")]
     create_table(spark, warehouses[0], RAW_WEATHER)
-    schema = read_table(spark, warehouses[0], RAW_WEATHER, version=0).schema
+    schema = read_table(spark, read_log(warehouses[0], RAW_WEATHER)).schema
 
     def write(number: int) -> None:
         key = f"2013-01-01-{number:02}:00"
@@ -281,15 +275,18 @@ def test_commits_on_the_same_folder_from_two_writers_at_once_all_arrive(
         row |= {"landing_hour": start, "landing_date": start.date(), "origin": "EWR"}
         row |= {"time_hour": start, "source_file": "x"}
         frame = spark.createDataFrame([tuple(row[name] for name in schema.names)], schema)
-        overwrite_partitions(
-            frame,
-            warehouse=warehouses[number % 2],
-            table=RAW_WEATHER,
-            partitions=partitions,
-            content=PublishedContent({key: 1}, {key: "0"}),
-            provenance=Provenance(f"run-{number}", "code", {}),
-            base_version=0,
+        record = build_record(
+            RAW_WEATHER,
+            partitions,
+            run_id=f"run-{number}",
+            code_version="code",
+            input_versions={},
+            write_mode="overwrite",
+            rows={key: 1},
+            checksums={key: "0"},
         )
+        log = read_log(warehouses[number % 2], RAW_WEATHER, version=0)
+        overwrite_partitions(frame, log, partitions, record)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(write, range(6)))

@@ -6,26 +6,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from backfill_assets.publishing.write_options import WriteOptions, choose_options
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.errors import BackfillError, FilterError, SettingsError, TableError
-from backfill_assets.lake.commits import CommitRecord, WriteMode
+from backfill_assets.lake.commits import CommitRecord
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.writer import PublishedContent, create_table, overwrite_partitions
+from backfill_assets.lake.writer import create_table, overwrite_partitions
 from backfill_assets.publishing.inputs import PinnedInputs
 from backfill_assets.publishing.publisher import Publisher
+from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.write_modes.append_once import AppendOnce
+from backfill_assets.publishing.write_modes.choosing import choose_options
+from backfill_assets.publishing.write_modes.merge import Merge
+from backfill_assets.publishing.write_modes.options import WriteOptions
+from backfill_assets.publishing.write_modes.restore import Rollback
+from backfill_assets.rules.reconciled import Reconciled
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import (
-    PROVENANCE,
     READINGS,
     build_frame,
+    build_readings_record,
     build_rows,
     overwrite_readings,
 )
@@ -34,9 +40,9 @@ from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, Pipel
 
 DAYS = build_days("2013-01-01", 2)
 FIRST, SECOND = (day.key for day in DAYS)
-MERGE = WriteOptions(WriteMode.MERGE)
-MIRROR = WriteOptions(WriteMode.MERGE, delete_missing=True)
-APPEND = WriteOptions(WriteMode.APPEND_ONCE)
+MERGE = WriteOptions(write_mode=Merge.name)
+MIRROR = WriteOptions(write_mode=Merge.name, delete_missing=True)
+APPEND = WriteOptions(write_mode=AppendOnce.name)
 RECONCILED = replace(COPIES, table=replace(COPIES.table, rules=(Reconciled(),)))
 
 
@@ -78,12 +84,14 @@ def read_records(lake: Lake) -> list[CommitRecord]:
 def roll_back(lake: Lake, days: Sequence[Partition], version: int) -> None:
     """As a rollback publishes: the table at a version, as the pinned input of itself."""
     restore = replace(COPIES, inputs=(COPIES.table,), count_source=None, compute=read_as_it_was)
-    publisher = Publisher(
-        lake.spark, lake.warehouse, restore, "", "undo", dt.date(2013, 2, 1), 30,
-        options=WriteOptions(WriteMode.ROLLBACK),
-    )  # fmt: skip
-    newest = read_log(lake.warehouse, COPIES.table).version
-    publisher.publish_as_pinned(days, PinnedInputs(newest, {COPIES.table.key: version}))
+    run = Run(
+        run_id="undo",
+        started_at=dt.datetime(2013, 2, 1, tzinfo=dt.UTC),
+        options=WriteOptions(write_mode=Rollback.name),
+    )
+    publisher = Publisher(lake.spark, restore, run, landing_root="", withheld_days=30)
+    log = read_log(lake.warehouse, COPIES.table)
+    publisher.publish_as_pinned(days, PinnedInputs(log, {COPIES.table.key: log.as_of(version)}))
 
 
 def read_as_it_was(window: InputWindow) -> DataFrame:
@@ -217,25 +225,24 @@ def test_a_batch_that_was_rolled_back_can_be_appended_again(lake: Lake) -> None:
 
 def test_delta_itself_writes_a_transaction_once_and_it_is_told(lake: Lake) -> None:
     rows = build_rows(DAYS[:1], "twice")
-    content = PublishedContent({FIRST: 2}, {FIRST: "0"}, batches={FIRST: "b"})
-    for attempt in range(2):
-        arguments = {
-            "warehouse": lake.warehouse,
-            "table": READINGS,
-            "partitions": DAYS[:1],
-            "content": content,
-            "provenance": PROVENANCE,
-            "write_mode": WriteMode.APPEND_ONCE,
-            "transaction": "same",
-        }
-        base = read_log(lake.warehouse, READINGS).version
+    log = read_log(lake.warehouse, READINGS)
+
+    def write(log: TableLog) -> int:
+        record = build_readings_record(
+            DAYS[:1],
+            write_mode=AppendOnce.name,
+            rows={FIRST: 2},
+            checksums={FIRST: "0"},
+            batches={FIRST: "b"},
+        )
         frame = build_frame(lake.spark, rows)
-        if attempt == 0:
-            overwrite_partitions(frame, base_version=base, **arguments)
-        else:
-            with pytest.raises(TableError, match=r"this batch was appended .* no longer describes"):
-                overwrite_partitions(frame, base_version=base, **arguments)
-            assert read_log(lake.warehouse, READINGS).version == base
+        return overwrite_partitions(frame, log, DAYS[:1], record, transaction="same")
+
+    written = write(log)
+    assert written == log.version + 1
+    with pytest.raises(TableError, match=r"this batch was appended .* no longer describes"):
+        write(log.reread())
+    assert log.reread().version == written
 
 
 @pytest.mark.parametrize(

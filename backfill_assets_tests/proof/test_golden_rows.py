@@ -94,7 +94,7 @@ def test_golden_of_any_format_is_equal_or_differs(
 
     def compare() -> tuple[dict[str, RowChanges], dict[str, tuple[ExampleKey, ...]]]:
         version = write_rows(warehouse, FLIGHTS, rows)
-        contents = read_contents(read_log(warehouse, FLIGHTS), WEEK[1:], VERSION=version)
+        contents = read_contents(read_log(warehouse, FLIGHTS, version=version), WEEK[1:])
         return compare_contents(golden, contents), find_example_keys(golden, contents)
 
     changes, examples = compare()
@@ -133,7 +133,7 @@ def test_golden_of_other_types_and_fewer_columns(warehouse: Warehouse, tmp_path:
     assert golden.missing == ("delay", "gate", "cancelled")
     columns = golden.compared
     contents = read_contents(
-        read_log(warehouse, FLIGHTS), WEEK[:2], VERSION=version, columns=columns
+        read_log(warehouse, FLIGHTS, version=version), WEEK[:2], columns=columns
     )
     changes = compare_contents(golden, contents)
     assert changes == {day.key: RowChanges(same=20) for day in WEEK[:2]}
@@ -159,9 +159,8 @@ def test_csv_as_pandas_writes_it(warehouse: Warehouse, tmp_path: Path) -> None:
     )
     golden = read_golden(path, FLIGHTS, WEEK[:1], keys=["flight"])
     contents = read_contents(
-        read_log(warehouse, FLIGHTS),
+        read_log(warehouse, FLIGHTS, version=version),
         WEEK[:1],
-        VERSION=version,
         columns=golden.compared,
         keys=["flight"],
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backfill_assets.contents.partition_contents import Contents, read_contents
 from backfill_assets.contents.rows import TableRows
-from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.proof.row_comparison import (
     PartitionDiff,
@@ -45,8 +45,8 @@ def test_equal_contents_in_another_order_and_in_other_files(warehouse: Warehouse
     write_rows(warehouse, FLIGHTS, rows[::2][::-1])
     write_deltalake(warehouse.uri(FLIGHTS), as_arrow(FLIGHTS, rows[1::2]), mode="append")
     newer = warehouse.open(FLIGHTS).version()
-    before = read_contents(read_log(warehouse, FLIGHTS), WEEK[::-1], VERSION=older)
-    after = read_contents(read_log(warehouse, FLIGHTS), WEEK, VERSION=newer)
+    before = read_contents(read_log(warehouse, FLIGHTS, version=older), WEEK[::-1])
+    after = read_contents(read_log(warehouse, FLIGHTS, version=newer), WEEK)
     expected = {day.key: RowChanges(same=20) for day in WEEK}
     assert compare_contents(before, after) == expected
     assert list(compare_contents(before, after)) == [day.key for day in WEEK]
@@ -179,7 +179,7 @@ def build_contents(rows: Sequence[tuple[int, int, int]], *, keyed: bool) -> Cont
     owners, keys, values = np.array(rows, np.int64).reshape(-1, 3).T
     spread = np.uint64(0x9E3779B97F4A7C15)
     return Contents(
-        source=TableRows(Warehouse("/nowhere"), EVENTS, 0),
+        source=TableRows(TableLog(Warehouse("/nowhere"), EVENTS, None)),
         partitions=tuple(build_parts(0, 1, 2)),
         keys=("key",) if keyed else (),
         compared=(),

@@ -1,5 +1,7 @@
 """One day judged by rules of choice, with four other days published."""
 
+from backfill_assets.grains.grain import Grain
+from backfill_assets.grains.hours import Hourly
 from backfill_assets.quality.judging import judge_partitions
 from backfill_assets.rules.drift import Drift
 from backfill_assets.rules.measured import PartitionMeasures
@@ -9,7 +11,6 @@ from backfill_assets.rules.row_count import RowCount
 from backfill_assets.rules.rule import Rule
 from backfill_assets.rules.verdicts import Check, Finding, Verdict
 from backfill_assets.tables.declarations import Table, required
-from backfill_assets.tables.grains import Grain, Hourly
 
 DAY = "2013-01-08"
 NEIGHBOURS = ("2013-01-01", "2013-01-02", "2013-01-03", "2013-01-04")

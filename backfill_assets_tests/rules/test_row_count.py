@@ -2,12 +2,13 @@
 
 import pytest
 
+from backfill_assets.grains.buckets import Buckets
+from backfill_assets.grains.hours import HOURS
 from backfill_assets.quality.judging import judge_partitions
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.rules.row_count import RowCount
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
-from backfill_assets.tables.grains import HOURS, Buckets
 from backfill_assets_tests.rules.judged_days import (
     NEIGHBOURS,
     PROFILE,
