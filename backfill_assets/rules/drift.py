@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from backfill_assets.rules.baseline import MIN_PARTITIONS
-from backfill_assets.rules.profiles import BINS, PartitionProfile
+from backfill_assets.rules.profiles import BINS
 from backfill_assets.rules.psi import MIN_VALUES, compute_psi
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
 from backfill_assets.rules.sql import quote_name, write_number
@@ -62,8 +62,10 @@ class Drift(Rule, check=Check.STABLE):
             return
         name = f"drift({self.column})"
         histogram = subject.measured.figures.get((BINS, self.histogram), (0,) * self.bins)
-        reference, whose = self._find_published(subject.previous), "its published version"
-        if reference is None:
+        reference = subject.previous.histograms.get(self.histogram, ()) if subject.previous else ()
+        whose = "its published version"
+        # That may be none, or have other bins or too few values.
+        if _count_values(reference) < MIN_VALUES:
             reference, count = subject.baseline.sum_histograms(self.histogram, self.bins)
             if count < MIN_PARTITIONS:
                 yield Finding.without_baseline(name, count)
@@ -80,11 +82,6 @@ class Drift(Rule, check=Check.STABLE):
         failed = psi >= min(self.warn, self.fail)
         outcome = Outcome.of(failed=failed, blocking=self.blocking and psi >= self.fail)
         yield Finding(name, psi, bound, outcome)
-
-    def _find_published(self, published: PartitionProfile | None) -> Sequence[int] | None:
-        """Of the published version; None if that has other bins or too few values."""
-        histogram = published.histograms.get(self.histogram, ()) if published else ()
-        return histogram if _count_values(histogram) >= MIN_VALUES else None
 
 
 def _count_values(histogram: Sequence[int]) -> int:
