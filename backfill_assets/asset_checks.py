@@ -3,15 +3,11 @@
 Each publish answers it too; this is the check on its own, to be run over any range from the UI.
 """
 
-from collections.abc import Sequence
-
 from dagster import (
     AssetCheckEvaluation,
     AssetCheckExecutionContext,
     AssetCheckResult,
     AssetChecksDefinition,
-    AssetKey,
-    AssetsDefinition,
     MetadataValue,
     asset_check,
 )
@@ -21,15 +17,15 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.events import describe_target
 from backfill_assets.orchestration.materializations import find_latest_materializations
+from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.resources import LakehouseResource
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 
 
-def build_readable_check(table: Table, assets: Sequence[AssetsDefinition]) -> AssetChecksDefinition:
+def build_readable_check(table: Table) -> AssetChecksDefinition:
     """The check of one table, over its asset's partitions."""
-    asset_key = AssetKey([table.layer, table.name])
-    (partitions_def,) = (one.partitions_def for one in assets if one.key == asset_key)
+    asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
 
     @asset_check(
         name=Check.READABLE.value,

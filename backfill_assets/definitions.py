@@ -1,16 +1,12 @@
 """Assembles the code location; nothing else is in here."""
 
-from dagster import (
-    AssetsDefinition,
-    Definitions,
-    in_process_executor,
-    load_assets_from_package_module,
-)
+from dagster import Definitions, in_process_executor
 
-from backfill_assets import assets
 from backfill_assets.asset_checks import build_readable_check
+from backfill_assets.asset_definitions import build_asset
 from backfill_assets.catalog import list_tables
 from backfill_assets.jobs import maintain, maintain_nightly, reconcile, rollback_partitions
+from backfill_assets.pipelines import list_recipes, list_table_assets
 from backfill_assets.resources import build_resources
 from backfill_assets.sensors import (
     continue_after_withheld,
@@ -20,13 +16,12 @@ from backfill_assets.sensors import (
 )
 from backfill_assets.settings import read_settings
 
-_assets = [
-    one for one in load_assets_from_package_module(assets) if isinstance(one, AssetsDefinition)
-]
-
 defs = Definitions(
-    assets=_assets,
-    asset_checks=[build_readable_check(table, _assets) for table in list_tables()],
+    assets=[
+        build_asset(list_recipes()[declared.table.key], declared.inputs)
+        for declared in list_table_assets()
+    ],
+    asset_checks=[build_readable_check(table) for table in list_tables()],
     jobs=[*range_jobs, rollback_partitions, reconcile, maintain],
     schedules=[maintain_nightly],
     sensors=[continue_after_withheld, recover_dead_runs, process_new_partitions],

@@ -25,10 +25,10 @@ from backfill_assets.orchestration.partition_definitions import find_partitions_
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
 from backfill_assets.orchestration.selections import find_keys_in_range, select_tables
+from backfill_assets.pipelines import list_recipes
 from backfill_assets.proof.golden_comparison import compare_with_golden
 from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler
 from backfill_assets.resources import LakehouseResource, SparkResource
-from backfill_assets.table_assets import RECIPES
 from backfill_assets.tables.declarations import Table
 
 _LISTED = 50
@@ -167,7 +167,7 @@ def reconcile_tables(
         found
         for table in tables
         for found in reconciler.reconcile(
-            RECIPES[table.key], build_partitions(table, keys[table.key])
+            list_recipes()[table.key], build_partitions(table, keys[table.key])
         )
     ]
 

@@ -29,8 +29,8 @@ from backfill_assets.orchestration.run_options import (
     WITHHELD_TAG,
     build_asset_config,
 )
+from backfill_assets.pipelines import list_recipes
 from backfill_assets.settings import read_settings
-from backfill_assets.table_assets import RECIPES
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
@@ -155,7 +155,7 @@ def process_new_partitions(context: SensorEvaluationContext) -> list[RunRequest]
     watermarks = read_watermarks(warehouse)
     requests: list[RunRequest] = []
     waiting: list[str] = []
-    for key, recipe in RECIPES.items():
+    for key, recipe in list_recipes().items():
         if is_at_work(context.instance, recipe):
             waiting.append(f"a run of {key} is at work")
             continue

@@ -150,40 +150,9 @@ def test_workspace_and_pyproject_load_the_same_module():
     }
 
 
-@pytest.mark.parametrize(
-    ("imports", "absent"),
-    [
-        (
-            "backfill_assets.publishing, backfill_assets.transforms.raw_flights, "
-            "backfill_assets.transforms.staging_flights, "
-            "backfill_assets.transforms.carrier_delays, backfill_assets.samples.flights, "
-            "backfill_assets.samples.orders, backfill_assets.lake.watermark_writer, "
-            "backfill_assets.spark.session",
-            "dagster",
-        ),
-        (
-            "backfill_assets.lake.table_log, backfill_assets.lake.landing, "
-            "backfill_assets.catalog, backfill_assets.settings, "
-            "backfill_assets.lake.watermarks, backfill_assets.filters.row_filters",
-            "pyspark",
-        ),
-        (
-            "backfill_assets.grains.buckets, backfill_assets.grains.days, "
-            "backfill_assets.grains.hours, backfill_assets.grains.minutes, "
-            "backfill_assets.grains.months, backfill_assets.grains.weeks",
-            "backfill_assets.tables",
-        ),
-        ("backfill_assets.settings", "backfill_assets.tables"),
-    ],
-)
-def test_imports_point_one_way(imports, absent):
-    code = f"import sys, {imports}; sys.exit({absent!r} in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_only_the_catalog_and_the_definitions_read_the_environment():
     modules = (
-        "backfill_assets.tables.orders, backfill_assets.lake.window, "
+        "backfill_assets.tables.orders, backfill_assets.lake.input_window, "
         "backfill_assets.publishing.publisher, backfill_assets.catalog, "
         "backfill_assets.orchestration.partition_definitions"
     )

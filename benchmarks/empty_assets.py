@@ -17,9 +17,9 @@ from dagster import (
     in_process_executor,
 )
 
+from backfill_assets.orchestration.dagster_internals import EVENTS_ARE_LOGGED
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.settings import Settings
-from backfill_assets.table_assets import EVENTS_ARE_LOGGED
 
 DAYS = DailyPartitionsDefinition(start_date="2013-01-01", end_date="2014-01-02")
 NAMES = ("first", "second", "third")

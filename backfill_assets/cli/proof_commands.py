@@ -49,12 +49,10 @@ def reconcile(
         return
     if keys is not None:
         raise SettingsError("--keys says how to compare with --golden: give that too")
-    from backfill_assets.definitions import defs
     from backfill_assets.jobs import reconcile_tables
     from backfill_assets.orchestration.selections import select_tables
     from backfill_assets.resources import build_resources
 
-    assert defs  # importing it fills the recipes
     resources = build_resources(read_settings())
     found = reconcile_tables(
         resources["spark"],  # type: ignore[arg-type]

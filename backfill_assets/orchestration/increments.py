@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dagster import AssetKey, DagsterInstance, DagsterRunStatus, RunsFilter
+from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import Watermark
 from backfill_assets.orchestration.dagster_internals import AssetGraph
+from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import find_readiness, get_partitions_def
 from backfill_assets.orchestration.run_options import INCREMENTAL_TAG
@@ -59,7 +60,7 @@ def find_increments(
         watermark: of the table; None if nothing has been processed.
         landing_root: root of the landing zone.
     """
-    asset_key = AssetKey([recipe.table.layer, recipe.table.name])
+    asset_key = find_asset_key(recipe.table)
     partitions_def = get_partitions_def(graph, asset_key)
     keys = list(partitions_def.get_partition_keys())
     if watermark is not None:
@@ -92,6 +93,6 @@ def _find_landed(recipe: Recipe, landing_root: str, keys: Sequence[str]) -> list
 
 def is_at_work(instance: DagsterInstance, recipe: Recipe) -> bool:
     """Whether an incremental run of the table has not ended yet."""
-    asset_key = AssetKey([recipe.table.layer, recipe.table.name])
+    asset_key = find_asset_key(recipe.table)
     runs = instance.get_runs(RunsFilter(statuses=_UNFINISHED, tags={INCREMENTAL_TAG: "true"}))
     return any(asset_key in (run.asset_selection or ()) for run in runs)

@@ -7,6 +7,7 @@ import datetime as dt
 from functools import cache
 
 from dagster import (
+    AssetKey,
     PartitionsDefinition,
     StaticPartitionsDefinition,
     TimeWindowPartitionMapping,
@@ -54,3 +55,8 @@ def map_offsets(*, start: int = 0, end: int = 0) -> TimeWindowPartitionMapping:
     return TimeWindowPartitionMapping(
         start_offset=start, end_offset=end, allow_nonexistent_upstream_partitions=True
     )
+
+
+def find_asset_key(table: Table) -> AssetKey:
+    """The key of a table's asset: `layer`, `name`."""
+    return AssetKey([table.layer, table.name])

@@ -6,12 +6,12 @@ Status comes from the Dagster instance, rows and versions from the Delta log: ne
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dagster import AssetKey, DagsterInstance
+from dagster import DagsterInstance
 
 from backfill_assets.catalog import find_table
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.selections import find_keys_in_range
 from backfill_assets.tables.declarations import Table
@@ -60,7 +60,7 @@ def read_statuses(
     """
     statuses: list[PartitionStatus] = []
     for table in tables:
-        asset_key = AssetKey([table.layer, table.name])
+        asset_key = find_asset_key(table)
         partitions_def = find_partitions_def(table)
         keys = find_keys_in_range(partitions_def, first=first, last=last)
         by_key = instance.get_status_by_partition(asset_key, keys, partitions_def) or {}

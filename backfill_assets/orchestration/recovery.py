@@ -24,6 +24,7 @@ from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.dagster_internals import CheckStatus
 from backfill_assets.orchestration.events import build_recovered_materialization
 from backfill_assets.orchestration.materializations import find_latest_materializations
+from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.publishing.write_modes.restore import TakeBack
 from backfill_assets.rules.verdicts import Check
 
@@ -77,7 +78,7 @@ class LostCommits:
 
 def record_lost_commits(instance: DagsterInstance, log: TableLog) -> LostCommits:
     """Finds what dead runs published and did not record, reads it back, and records it."""
-    asset_key = AssetKey(log.table.key.split("/"))
+    asset_key = find_asset_key(log.table)
     lost = _find_unrecorded(instance, log)
     known = _find_recorded_versions(instance, asset_key, lost)
     lost = [key for key in lost if known.get(key, -1) < log.publishes[key].version]
@@ -123,7 +124,7 @@ def find_failed_before(instance: DagsterInstance, log: TableLog) -> frozenset[st
         record
         for check in Check
         for record in instance.event_log_storage.get_asset_check_execution_history(
-            AssetCheckKey(AssetKey(log.table.key.split("/")), check.value),
+            AssetCheckKey(find_asset_key(log.table), check.value),
             limit=_FAILURES_LOOKED_AT,
             status={CheckStatus.FAILED},
         )

@@ -17,7 +17,7 @@ from backfill_assets.orchestration.events import (
     list_publish_checks,
 )
 from backfill_assets.orchestration.materializations import find_latest_materializations
-from backfill_assets.orchestration.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import get_partitions_def
 from backfill_assets.orchestration.recovery import (
@@ -115,7 +115,7 @@ def roll_back(
             f"{table.key}: {len(restored)} partitions ({restored[0]} … {restored[-1]}) hold again "
             f"what they held at version {plan.to_version}, as version {results[0].version}",
             *_describe_undone(plan),
-            *_go_on_downstream(context, config, AssetKey([table.layer, table.name]), restored),
+            *_go_on_downstream(context, config, find_asset_key(table), restored),
         ]
     )
 
@@ -132,7 +132,7 @@ def _record(
     code_version: str,
     certificate: str,
 ) -> None:
-    asset_key = AssetKey([plan.table.layer, plan.table.name])
+    asset_key = find_asset_key(plan.table)
     for result in results:
         if result.version is not None:
             by = plan.published_by[result.key]

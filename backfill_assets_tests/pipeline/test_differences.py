@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from backfill_assets.cli import app
 from backfill_assets.errors import BackfillError
 from backfill_assets.lake.table_log import TableLog, read_log
+from backfill_assets.pipelines import list_recipes
 from backfill_assets.proof.diffs import TableDiff, diff_table
 from backfill_assets.proof.golden_comparison import compare_with_golden
 from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler
-from backfill_assets.table_assets import RECIPES
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.pipeline.running import Pipeline, copy_pipeline, list_days
@@ -241,5 +241,5 @@ def reconcile(spark: SparkSession, pipeline: Pipeline, table: str) -> list[Recon
         chunk_partitions=4,
         chunk_bytes=2**30,
     )
-    assert RAW_FLIGHTS.key in RECIPES
-    return list(reconciler.reconcile(RECIPES[table], DAYS))
+    assert RAW_FLIGHTS.key in list_recipes()
+    return list(reconciler.reconcile(list_recipes()[table], DAYS))

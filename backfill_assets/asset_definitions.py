@@ -1,0 +1,135 @@
+"""Makes Dagster's assets: partitioned ones that publish their table safely.
+
+Each step of a run goes `window → transform → audit → publish → record`, for all partitions of its
+range together: one Spark write and one Delta commit, whatever their number.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckResult,
+    AssetCheckSpec,
+    AssetDep,
+    AssetExecutionContext,
+    AssetMaterialization,
+    AssetsDefinition,
+    BackfillPolicy,
+    Failure,
+    MaterializeResult,
+    TableColumn,
+    TableColumnConstraints,
+    TableSchema,
+    asset,
+)
+
+from backfill_assets.orchestration.dagster_internals import EVENTS_ARE_LOGGED
+from backfill_assets.orchestration.events import (
+    build_readable_summary,
+    build_summaries,
+    list_publish_checks,
+)
+from backfill_assets.orchestration.failures import fail_with_message
+from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
+from backfill_assets.orchestration.readiness import REQUIRED
+from backfill_assets.orchestration.run_options import (
+    WITHHELD_TAG,
+    PublishConfig,
+    build_run,
+    check_whole_run,
+)
+from backfill_assets.orchestration.step_messages import describe_withheld
+from backfill_assets.orchestration.steps import Step, StepResult
+from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.rules.verdicts import Check
+from backfill_assets.table_assets import Upstream
+from backfill_assets.tables.declarations import Table
+
+_QUESTIONS = {
+    Check.COMPLETE: "Are all rows there? Counts within bounds, reconciled with the layer above.",
+    Check.VALID: "Is each row right? Unique keys, nulls, values, rejects, fields as declared.",
+    Check.STABLE: "Does it look like before? Population stability index over fixed bins.",
+}
+
+
+def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefinition:
+    """The asset that publishes a table.
+
+    Args:
+        recipe: how the table is made.
+        upstreams: the tables that it reads, and which of their partitions.
+    """
+    table = recipe.table
+    asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
+    checks = list_publish_checks(table)
+
+    @asset(
+        key=asset_key,
+        group_name=table.layer,
+        description=recipe.compute.__doc__,
+        kinds={"pyspark", "delta"},
+        owners=["team:data-platform"],
+        code_version=recipe.code_version,
+        partitions_def=partitions_def,
+        backfill_policy=BackfillPolicy.single_run(),
+        deps=[
+            AssetDep(find_asset_key(upstream.table), partition_mapping=upstream.mapping)
+            for upstream in upstreams
+        ],
+        check_specs=[
+            AssetCheckSpec(
+                check.value,
+                asset=asset_key,
+                description=_QUESTIONS[check],
+                partitions_def=partitions_def,
+            )
+            for check in checks
+        ],
+        metadata={
+            "dagster/column_schema": _describe_columns(table),
+            "dagster/table_name": table.key.replace("/", "."),
+            REQUIRED: {upstream.table.key: upstream.required.value for upstream in upstreams},
+        },
+    )
+    def publish_range(
+        context: AssetExecutionContext,
+        config: PublishConfig,
+        spark: SparkResource,
+        lakehouse: LakehouseResource,
+    ) -> Iterator[
+        AssetMaterialization | AssetCheckEvaluation | AssetCheckResult | MaterializeResult
+    ]:
+        outcome, now = StepResult(), datetime.now(tz=UTC)
+        with fail_with_message(context):
+            check_whole_run(context.run, now=now)
+            run = build_run(table, config, context.run, now=now)
+            step = Step(context, recipe, run, spark, lakehouse)
+            # As a generator, so that a chunk's events are stored before the next begins.
+            yield from step.publish(outcome)
+        summaries = build_summaries(outcome.results, checks)
+        if outcome.withheld:
+            tags = {WITHHELD_TAG: asset_key.to_user_string()}
+            context.instance.add_run_tags(context.run.run_id, tags)
+            yield from summaries
+            yield build_readable_summary(asset_key, outcome.results)
+            message = describe_withheld(context, table, outcome.withheld, len(outcome.results))
+            raise Failure(description=message, allow_retries=False)
+        yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)
+
+    return publish_range
+
+
+def _describe_columns(table: Table) -> TableSchema:
+    return TableSchema(
+        columns=[
+            TableColumn(
+                name=column.name,
+                type=column.type,
+                description=column.comment,
+                constraints=TableColumnConstraints(nullable=column.nullable),
+            )
+            for column in table.columns
+        ]
+    )
