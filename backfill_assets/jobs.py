@@ -93,7 +93,7 @@ def compare_with_source(
                 first=config.first,
                 last=config.last,
             )
-            mismatches = {f"{one.table} {one.partition}": one.mismatch for one in found}
+            mismatches = {f"{row.table} {row.partition}": row.mismatch for row in found}
         else:
             mismatches = _compare_with_golden(lakehouse, config, config.golden)
     different = {where: what for where, what in mismatches.items() if what}
@@ -127,9 +127,9 @@ def _compare_with_golden(
     )
     return {
         f"{table.key} {key}": ""
-        if one.equal
-        else f"{one.removed} rows missing, {one.added} extra, {one.changed} differing"
-        for key, one in report.partitions.items()
+        if rows.equal
+        else f"{rows.removed} rows missing, {rows.added} extra, {rows.changed} differing"
+        for key, rows in report.partitions.items()
     }
 
 
@@ -190,23 +190,27 @@ def maintain_tables(
     """Joins small files of final partitions, vacuums, and drops old withheld and rejected rows."""
     today = dt.datetime.now(tz=dt.UTC).date()
     final_before = today - dt.timedelta(days=config.final_days)
-    said: list[str] = []
+    messages: list[str] = []
     for table in list_tables():
         partitions = build_partitions(table, find_partitions_def(table).get_partition_keys())
         done = maintain_table(
             spark.spark_session,
             lakehouse.warehouse(),
             table,
-            [one for one in partitions if table.grain.is_over(one.slice.start, final_before)],
+            [
+                partition
+                for partition in partitions
+                if table.grain.is_over(partition.slice.start, final_before)
+            ],
             keep_aside_since=today - dt.timedelta(days=lakehouse.withheld_days),
         )
-        said.append(
+        messages.append(
             f"{table.key}: joined {done.files_before} files of {len(done.optimized)} partitions "
             f"to {done.files_after}; dropped {done.pruned} withheld or rejected rows"
         )
-        context.log.info(said[-1])
+        context.log.info(messages[-1])
     vacuum_watermarks(spark.spark_session, lakehouse.warehouse())
-    return "\n".join(said)
+    return "\n".join(messages)
 
 
 @job(description="Joins small files, vacuums, and drops old withheld and rejected rows.")

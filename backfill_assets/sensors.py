@@ -22,7 +22,7 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.continuation import find_continuation
-from backfill_assets.orchestration.increments import Increment, find_increments, is_at_work
+from backfill_assets.orchestration.increments import Increment, find_increments, has_unfinished_run
 from backfill_assets.orchestration.recovery import fail_dead_runs, record_lost_commits
 from backfill_assets.orchestration.run_options import (
     INCREMENTAL_TAG,
@@ -130,7 +130,7 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
         for table in list_tables()
     }
     found = ", ".join(
-        f"{len(one.recorded)} of {table}" for table, one in lost.items() if one.recorded
+        f"{len(commits.recorded)} of {table}" for table, commits in lost.items() if commits.recorded
     )
     return SkipReason(f"marked {len(dead)} dead runs failed; recorded {found or 'no'} partitions")
 
@@ -156,7 +156,7 @@ def process_new_partitions(context: SensorEvaluationContext) -> list[RunRequest]
     requests: list[RunRequest] = []
     waiting: list[str] = []
     for key, recipe in list_recipes().items():
-        if is_at_work(context.instance, recipe):
+        if has_unfinished_run(context.instance, recipe):
             waiting.append(f"a run of {key} is at work")
             continue
         try:
@@ -173,7 +173,7 @@ def process_new_partitions(context: SensorEvaluationContext) -> list[RunRequest]
             context.log.error(f"{key}: {error}")
             waiting.append(f"{key}: {error}")
             continue
-        requests += [_request_increment(key, one) for one in increments]
+        requests += [_request_increment(key, increment) for increment in increments]
     return requests or SkipReason("; ".join(waiting) or "no input has come since the watermarks")
 
 

@@ -31,7 +31,7 @@ from backfill_assets.tables.declarations import Column, Table
 
 def build_row_hash(table: Table) -> SparkColumn:
     """BIGINT: hash of a row of `table`."""
-    return F.xxhash64(*(F.coalesce(_canonical(one), F.lit(NULL)) for one in table.columns))
+    return F.xxhash64(*(F.coalesce(_canonical(column), F.lit(NULL)) for column in table.columns))
 
 
 def build_checksum_parts(row_hash: SparkColumn) -> tuple[SparkColumn, SparkColumn]:

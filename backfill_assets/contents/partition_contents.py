@@ -118,8 +118,8 @@ def read_source(
     table = source.table
     index = PartitionIndex(table, partitions)
     count = len(index.partitions)
-    columns = [one for one in table.columns if one.name in wanted]
-    names = tuple(one.name for one in columns)
+    columns = [column for column in table.columns if column.name in wanted]
+    names = tuple(column.name for column in columns)
     drifts = [rule for rule in table.rules if isinstance(rule, Drift) and rule.column in names]
     nulls = {name: np.zeros(count, np.int64) for name in names}
     histograms = {rule.histogram: np.zeros((count, rule.bins), np.int64) for rule in drifts}

@@ -71,10 +71,10 @@ class PartitionIndex:
 
     def __init__(self, table: Table, partitions: Iterable[Partition]) -> None:
         by = find_column(table, table.partition_by)
-        ascending = sorted(partitions, key=lambda one: one.slice.start)  # type: ignore[arg-type]
+        ascending = sorted(partitions, key=lambda partition: partition.slice.start)  # type: ignore[arg-type]
         self.partitions = tuple(ascending)
-        self.starts = _canonicalize_bounds(by, [one.slice.start for one in ascending])
-        self._ends = _canonicalize_bounds(by, [one.slice.end for one in ascending])
+        self.starts = _canonicalize_bounds(by, [result.slice.start for result in ascending])
+        self._ends = _canonicalize_bounds(by, [result.slice.end for result in ascending])
 
     def find_owners(self, words: Longs) -> Longs:
         """The owner of each canonical word; -1 for those in no partition."""
@@ -128,8 +128,9 @@ class TableRows:
             return
         by = find_column(self.table, self.table.partition_by)
         present = self.read_column_names()
-        read = [one for one in dict.fromkeys((by, *columns)) if one.name in present]
-        names = [one.name for one in read]
+        wanted = dict.fromkeys((by, *columns))
+        read = [column for column in wanted if column.name in present]
+        names = [column.name for column in read]
         snapshot, partitions = self.log.open_snapshot(), index.partitions
         for batch in stream_rows(snapshot, names, partition_by=by.name, partitions=partitions):
             values = {
@@ -205,8 +206,8 @@ def canonicalize(values: pa.Array) -> Longs:
 def hash_rows(words: Sequence[Longs]) -> Hashes:
     """Chains XXH64 over the columns, one hash a row; the order of the columns matters."""
     hashes = np.full(len(words[0]), SEED, np.uint64)
-    for one in words:
-        hashes = _hash_longs(one.view(np.uint64), hashes)
+    for column in words:
+        hashes = _hash_longs(column.view(np.uint64), hashes)
     return hashes
 
 
@@ -214,10 +215,10 @@ def _build_conditions(partition_by: str, partitions: Iterable[Partition] | None)
     if partitions is None:
         yield ""
         return
-    slices = merge_slices(one.slice for one in partitions)
+    slices = merge_slices(partition.slice for partition in partitions)
     for first in range(0, len(slices), _SLICES_PER_QUERY):
-        some = slices[first : first + _SLICES_PER_QUERY]
-        yield f" WHERE {build_predicate(partition_by, some)}"
+        queried = slices[first : first + _SLICES_PER_QUERY]
+        yield f" WHERE {build_predicate(partition_by, queried)}"
 
 
 def _canonicalize_bounds(column: Column, bounds: Sequence[SliceBound]) -> Longs:

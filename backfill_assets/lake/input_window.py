@@ -110,7 +110,7 @@ class InputWindow:
         if not isinstance(self.listing, ParquetListing):
             raise LandingError(f"{self.table.key} declares no Parquet landing to read from")
         # Where no file holds a key of the window, any file still tells the columns.
-        every = [one.file.uri for one in self.listing.files if one.name == name]
+        every = [file.file.uri for file in self.listing.files if file.name == name]
         if not every:
             raise LandingError(
                 f"nothing has landed in {self.listing.dataset}/{name}: land it, then run again"
@@ -130,9 +130,9 @@ class InputWindow:
     def list_partitions(self) -> DataFrame:
         """The partition column with the first value of each partition, one row each."""
         by = self.table.partition_by
-        (column,) = (one for one in self.table.columns if one.name == by)
+        types = {column.name: column.type for column in self.table.columns}
         return self.spark.createDataFrame(
-            [(one.slice.start,) for one in self.partitions], f"`{by}` {column.type}"
+            [(partition.slice.start,) for partition in self.partitions], f"`{by}` {types[by]}"
         )
 
     def count_landing(self) -> dict[str, int]:
@@ -142,7 +142,10 @@ class InputWindow:
                 self.count_by(self.read_parquet(name), key)
                 for name, key in self.listing.folders.keys
             ]
-            return {one.key: sum(count[one.key] for count in counts) for one in self.partitions}
+            return {
+                partition.key: sum(count[partition.key] for count in counts)
+                for partition in self.partitions
+            }
         return self.count_by(self.read_landing(), self.table.partition_by)
 
     def count_by(self, rows: DataFrame, column: str) -> dict[str, int]:
@@ -154,7 +157,8 @@ class InputWindow:
         numbers = rows.groupBy(build_number(grain, column).alias("number")).count().collect()
         counted = {row[0]: row[1] for row in numbers}
         return {
-            one.key: counted.get(grain.find_number(one.slice.start), 0) for one in self.partitions
+            partition.key: counted.get(grain.find_number(partition.slice.start), 0)
+            for partition in self.partitions
         }
 
     def count_input(self, table: Table, *, before: int = 0) -> dict[str, int]:
@@ -168,11 +172,11 @@ class InputWindow:
         counts = self.inputs[table.key].count_rows()
         by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
         return {
-            one.key: sum(
-                by_number.get(grain.find_number(one.slice.start) - back, 0)
+            partition.key: sum(
+                by_number.get(grain.find_number(partition.slice.start) - back, 0)
                 for back in range(before + 1)
             )
-            for one in self.partitions
+            for partition in self.partitions
         }
 
     def keep_partitions(self, rows: DataFrame) -> DataFrame:

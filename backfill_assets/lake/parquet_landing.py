@@ -49,7 +49,7 @@ class ParquetFile:
 
     def overlaps(self, partition: Partition) -> bool:
         """Whether it may hold a key of the partition."""
-        return any(one.overlaps(partition) for one in self.row_groups)
+        return any(group.overlaps(partition) for group in self.row_groups)
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class ParquetFolders:
             for name, key in self.keys
             for file in self.list_names(name)
         ]
-        for one in files:
-            self._refuse_outside(one)
-        wanted = sorted(set(partitions), key=lambda one: one.slice.start)  # type: ignore[arg-type,return-value]
+        for parquet in files:
+            self._refuse_outside(parquet)
+        wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
         return ParquetListing(self, tuple(wanted), tuple(files))
 
     def list_names(self, name: str) -> list[LandingFile]:
@@ -103,9 +103,9 @@ class ParquetFolders:
             if is_data_file(info, _SUFFIXES)
         )
 
-    def _refuse_outside(self, one: ParquetFile) -> None:
-        where = relative_name(one.file.uri, self.root)
-        for group in one.row_groups:
+    def _refuse_outside(self, parquet: ParquetFile) -> None:
+        where = relative_name(parquet.file.uri, self.root)
+        for group in parquet.row_groups:
             if group.smallest < 0:
                 raise LandingError(
                     f"{where} holds keys from {group.smallest} on, and no partition holds negative "
@@ -161,9 +161,9 @@ class ParquetListing:
         """Listed partitions above the largest key: a sequence has not come so far."""
         largest = self.largest_key
         return tuple(
-            one
-            for one in self.partitions
-            if largest is None or one.slice.start > largest  # type: ignore[operator]
+            partition
+            for partition in self.partitions
+            if largest is None or partition.slice.start > largest  # type: ignore[operator]
         )
 
     @property
@@ -171,34 +171,41 @@ class ParquetListing:
         """The bucket that the sequence has come to, and not through."""
         largest, space = self.largest_key, self.folders.grain.space
         return {
-            one.key: f"{self.dataset} has landed up to {largest} of it"
-            for one in self.partitions
-            if largest is not None and one.slice.start <= largest < min(one.slice.end, space) - 1  # type: ignore[operator,type-var]
+            partition.key: f"{self.dataset} has landed up to {largest} of it"
+            for partition in self.partitions
+            if largest is not None
+            and partition.slice.start <= largest < min(partition.slice.end, space) - 1  # type: ignore[operator,type-var]
         }
 
     @cached_property
     def largest_key(self) -> int | None:
         """Of all files; None if there are none."""
-        return max((group.largest for one in self.files for group in one.row_groups), default=None)
+        return max(
+            (group.largest for file in self.files for group in file.row_groups), default=None
+        )
 
     def find_uris(self, name: str) -> list[str]:
         """Files of one kind that may hold keys of the partitions."""
-        return [one.file.uri for one in self._overlapping if one.name == name]
+        return [parquet.file.uri for parquet in self._overlapping if parquet.name == name]
 
     def restrict(self, partitions: Collection[Partition]) -> "ParquetListing":
         """The part of the listing that is about `partitions`."""
         kept = set(partitions)
-        return replace(self, partitions=tuple(one for one in self.partitions if one in kept))
+        return replace(
+            self, partitions=tuple(partition for partition in self.partitions if partition in kept)
+        )
 
     def fingerprint(self) -> str:
         """Of the files that may hold keys of the partitions."""
-        return compute_fingerprint((one.file for one in self._overlapping), self.folders.root)
+        return compute_fingerprint(
+            (parquet.file for parquet in self._overlapping), self.folders.root
+        )
 
     def measure_bytes(self) -> Mapping[str, int]:
         """By partition key: each part of a file, shared evenly among all buckets that it spans."""
         step = self.folders.grain.step
-        sizes = dict.fromkeys((one.key for one in self.partitions), 0)
-        for group in (group for one in self.files for group in one.row_groups):
+        sizes = dict.fromkeys((partition.key for partition in self.partitions), 0)
+        for group in (group for file in self.files for group in file.row_groups):
             share = group.bytes // (group.largest // step - group.smallest // step + 1)
             for partition in self.partitions:
                 if group.overlaps(partition):
@@ -213,33 +220,35 @@ class ParquetListing:
                 appeared.
         """
         now = {file for name, _ in self.folders.keys for file in self.folders.list_names(name)}
-        known = {one.file for one in self.files}
+        known = {file.file for file in self.files}
         gone = {
-            one.key
-            for one in self.partitions
+            partition.key
+            for partition in self.partitions
             for file in self.files
-            if file.file not in now and file.overlaps(one)
+            if file.file not in now and file.overlaps(partition)
         }
-        refuse_changes(gone or {one.key for one in self.partitions if now - known})
+        refuse_changes(gone or {partition.key for partition in self.partitions if now - known})
 
     def find_broken(self, error: str) -> list[tuple[Partition, str]]:
         """The partitions that a file which can't be read may hold keys of."""
-        broken = [one for one in self._overlapping if _is_broken(one.file)]
+        broken = [parquet for parquet in self._overlapping if _is_broken(parquet.file)]
         if not broken:
-            broken = [one for one in self._overlapping if one.file.uri in unquote(error)]
+            broken = [
+                parquet for parquet in self._overlapping if parquet.file.uri in unquote(error)
+            ]
         return [
-            (partition, relative_name(one.file.uri, self.folders.root))
-            for one in broken
+            (partition, relative_name(parquet.file.uri, self.folders.root))
+            for parquet in broken
             for partition in self.partitions
-            if one.overlaps(partition)
+            if parquet.overlaps(partition)
         ]
 
     @cached_property
     def _overlapping(self) -> tuple[ParquetFile, ...]:
         return tuple(
-            one
-            for one in self.files
-            if any(one.overlaps(partition) for partition in self.partitions)
+            file
+            for file in self.files
+            if any(file.overlaps(partition) for partition in self.partitions)
         )
 
 

@@ -51,9 +51,9 @@ def move_watermark(
     standing = read_watermarks(warehouse).get(table.key)
     number = standing.number if standing else grain.find_number(first.slice.start)
     reached = [
-        one
-        for one in merge_slices(partition.slice for partition in done)
-        if grain.find_number(one.start) <= number < grain.find_number(one.end)
+        part
+        for part in merge_slices(partition.slice for partition in done)
+        if grain.find_number(part.start) <= number < grain.find_number(part.end)
     ]
     if not reached:
         return None

@@ -91,7 +91,7 @@ def _find_landed(recipe: Recipe, landing_root: str, keys: Sequence[str]) -> list
     return [Increment(partitions[0].key, landed[-1].key, due.fingerprint())]
 
 
-def is_at_work(instance: DagsterInstance, recipe: Recipe) -> bool:
+def has_unfinished_run(instance: DagsterInstance, recipe: Recipe) -> bool:
     """Whether an incremental run of the table has not ended yet."""
     asset_key = find_asset_key(recipe.table)
     runs = instance.get_runs(RunsFilter(statuses=_UNFINISHED, tags={INCREMENTAL_TAG: "true"}))

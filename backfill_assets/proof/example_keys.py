@@ -56,7 +56,7 @@ def find_example_keys(
         if identity in values:  # else the golden data set was changed meanwhile
             key = before.partitions[owner].key
             examples.setdefault(key, []).append(ExampleKey(_KINDS[kind], values[identity]))
-    return {key: tuple(some) for key, some in examples.items()}
+    return {key: tuple(found) for key, found in examples.items()}
 
 
 def _find_kinds(found: Differing) -> Longs:

@@ -103,8 +103,8 @@ class GoldenRows:
             contents = DeltaTable(str(self.path))
             stored = pa.schema(contents.schema().to_arrow()).field(by.name).type
             # Of another type, it can't be compared with the bounds before it is cast.
-            some = index.partitions if stored == find_arrow_type(by) else None
-            yield from stream_rows(contents, names, partition_by=by.name, partitions=some)
+            readable = index.partitions if stored == find_arrow_type(by) else None
+            yield from stream_rows(contents, names, partition_by=by.name, partitions=readable)
         else:
             yield from self._open_parquet().to_batches(
                 columns=names, batch_size=65_536, batch_readahead=2, fragment_readahead=1

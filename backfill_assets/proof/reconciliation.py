@@ -118,10 +118,10 @@ class Reconciler:
         published = _read_published(pinned.target, partitions)
         never_landed = find_never_landed(pinned)
         for key, measured in measures.items():
-            there, duplicates = published.get(key, (None, 0))
-            mismatch = _find_mismatch(recipe, measured, source_records.get(key), there)
+            found, duplicates = published.get(key, (None, 0))
+            mismatch = _find_mismatch(recipe, measured, source_records.get(key), found)
             if key in never_landed:
-                mismatch = "" if there is None else "it is published, but nothing has ever landed"
+                mismatch = "" if found is None else "it is published, but nothing has ever landed"
             yield ReconciledPartition(
                 table=table.key,
                 partition=key,
@@ -130,9 +130,9 @@ class Reconciler:
                 duplicates_dropped=measured.duplicates_dropped,
                 rows_expected=measured.rows,
                 checksum_expected=measured.checksum,
-                rows=there.rows if there else None,
-                checksum=there.checksum if there else None,
-                duplicates_per_1000=1000 * duplicates / there.rows if there and there.rows else 0.0,
+                rows=found.rows if found else None,
+                checksum=found.checksum if found else None,
+                duplicates_per_1000=1000 * duplicates / found.rows if found and found.rows else 0.0,
                 mismatch=mismatch,
             )
 
@@ -140,7 +140,7 @@ class Reconciler:
 def _read_published(
     log: TableLog, partitions: Sequence[Partition]
 ) -> dict[str, tuple[ReadBack, int]]:
-    """What is there and its duplicates, by key; absent where nothing was ever published."""
+    """What is found and its duplicates, by key; absent where nothing was ever published."""
     published = [partition for partition in partitions if partition.key in log.publishes]
     if not published:
         return {}
@@ -172,17 +172,17 @@ def _find_mismatch(
     recipe: Recipe,
     measured: PartitionMeasures,
     source_records: int | None,
-    there: ReadBack | None,
+    found: ReadBack | None,
 ) -> str:
-    if there is None:
+    if found is None:
         return "not published" if measured.rows else ""
     for rule in recipe.table.rules:
         if isinstance(rule, Reconciled) and source_records is not None:
             accounted = rule.count_accounted(measured)
             if accounted != source_records:
                 return f"{accounted} of {source_records} source records are accounted for"
-    if there.rows != measured.rows:
-        return f"{there.rows} rows are published, {measured.rows} follow from the source"
-    if not there.agrees_with(measured):
+    if found.rows != measured.rows:
+        return f"{found.rows} rows are published, {measured.rows} follow from the source"
+    if not found.agrees_with(measured):
         return "the rows differ from those that follow from the source"
     return ""

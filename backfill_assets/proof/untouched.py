@@ -111,7 +111,7 @@ def _find_changed(log: TableLog, partitions: list[Partition], version: int) -> s
             f"{log.table.key}: files of version {version}, or of the one before, are gone, so it "
             "can't be told whether partitions in the same folders changed"
         )
-    return {key for key, there in after.items() if there != before[key]}
+    return {key for key, found in after.items() if found != before[key]}
 
 
 def _find_touched(log: TableLog, version: int) -> set[str]:

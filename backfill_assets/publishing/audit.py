@@ -15,7 +15,7 @@ from backfill_assets.lake.writer import add_columns
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.choosing import find_write_mode
-from backfill_assets.publishing.write_modes.mode import mark_left_out
+from backfill_assets.publishing.write_modes.mode import mark_filtered_out
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.quality.judging import judge_partitions
 from backfill_assets.quality.measures import keep_rows, measure_partitions
@@ -96,7 +96,7 @@ def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> 
         window: its partitions and pinned inputs.
         options: of the run.
     """
-    computed = mark_left_out(recipe.compute(window), window, options)
+    computed = mark_filtered_out(recipe.compute(window), window, options)
     return recipe.place_rows(find_write_mode(options).combine(computed, window, options))
 
 

@@ -13,12 +13,12 @@ from backfill_assets.lake.slices import Partition
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.rule import RowConditions
 from backfill_assets.tables.audit_columns import (
+    BEFORE_FIRST_PARTITION,
     DUPLICATES,
     FIELD_SEPARATOR,
     FIELDS_SEEN,
+    FILTERED_OUT,
     KEPT,
-    LEFT_OUT,
-    NOT_OURS,
     REJECT_REASON,
 )
 from backfill_assets.tables.declarations import Table
@@ -26,9 +26,12 @@ from backfill_assets.tables.declarations import Table
 _NUMBER = "_partition_number"
 _COUNTS = {
     "rejects": (REJECT_REASON, f"count({REJECT_REASON})"),
-    "rejects_due": (REJECT_REASON, f"count_if(startswith({REJECT_REASON}, '{NOT_OURS}'))"),
+    "rejects_before_first": (
+        REJECT_REASON,
+        f"count_if(startswith({REJECT_REASON}, '{BEFORE_FIRST_PARTITION}'))",
+    ),
     "kept": (KEPT, f"count_if({KEPT})"),
-    "left_out": (LEFT_OUT, f"count_if({LEFT_OUT})"),
+    "filtered_out": (FILTERED_OUT, f"count_if({FILTERED_OUT})"),
     "duplicates_dropped": (DUPLICATES, f"sum({DUPLICATES})"),
 }
 """By field of `PartitionMeasures`: the audit column that it takes, and its SQL."""
@@ -106,7 +109,7 @@ def is_row(frame: DataFrame) -> Column:
 def find_conditions(frame: DataFrame) -> RowConditions:
     """Finds how the audit columns that the frame has tell rows apart."""
     present = set(frame.columns)
-    marks = [f"{name} IS NULL" for name in (REJECT_REASON, LEFT_OUT) if name in present]
+    marks = [f"{name} IS NULL" for name in (REJECT_REASON, FILTERED_OUT) if name in present]
     return RowConditions(
         to_publish=f"({' AND '.join(marks) or 'true'})",
         computed=f"({KEPT} IS NULL)" if KEPT in present else "true",

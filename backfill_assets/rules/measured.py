@@ -18,9 +18,9 @@ class PartitionMeasures:
         rows: rows to publish.
         checksum: see `contents.checksums`.
         rejects: source records that can't become rows.
-        rejects_due: those of them whose reason is `NOT_OURS`.
+        rejects_before_first: those of them whose reason is `BEFORE_FIRST_PARTITION`.
         kept: rows of these that were published before and stay.
-        left_out: computed rows that a filter leaves out.
+        filtered_out: computed rows that a filter leaves out.
         duplicates_dropped: source records that a later version of the same row replaced.
         key_duplicates: rows whose natural key another row has too, beyond the first.
         figures: what the rules asked for (`Rule.build_aggregates`): numbers, and arrays as tuples;
@@ -31,9 +31,9 @@ class PartitionMeasures:
     rows: int = 0
     checksum: str = "0" * 16
     rejects: int = 0
-    rejects_due: int = 0
+    rejects_before_first: int = 0
     kept: int = 0
-    left_out: int = 0
+    filtered_out: int = 0
     duplicates_dropped: int = 0
     key_duplicates: int = 0
     figures: Mapping[Figure, Any] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class PartitionMeasures:
     @property
     def computed(self) -> int:
         """Counts the rows that the run computed, whether they are to be published or not."""
-        return self.rows - self.kept + self.left_out
+        return self.rows - self.kept + self.filtered_out
 
     def profile(self) -> PartitionProfile:
         """Extracts what later partitions are compared with."""

@@ -15,7 +15,7 @@ class Rejects(Rule, check=Check.VALID, kw_only=True):
 
     def judge(self, subject: Subject) -> Findings:
         """Judges the rejects' share of the computed rows and themselves, without those due."""
-        rejects = subject.measured.rejects - subject.measured.rejects_due
+        rejects = subject.measured.rejects - subject.measured.rejects_before_first
         share = rejects / (subject.measured.computed + rejects) if rejects else 0.0
         bound = f"at most {self.at_most} of the records"
         yield Finding("rejects", share, bound, Outcome.of(failed=share > self.at_most))

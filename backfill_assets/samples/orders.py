@@ -102,8 +102,8 @@ def _run_tool(tool: str, scale: float, folder: Path) -> None:
         check=False,
     )
     if finished.returncode:
-        said = finished.stderr.strip().splitlines() or [f"exit code {finished.returncode}"]
-        raise BackfillError(f"{_TOOL} failed at scale {scale:g}: {said[-1]}")
+        lines = finished.stderr.strip().splitlines() or [f"exit code {finished.returncode}"]
+        raise BackfillError(f"{_TOOL} failed at scale {scale:g}: {lines[-1]}")
 
 
 def _count_rows(folder: Path) -> int:

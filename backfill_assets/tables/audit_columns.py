@@ -3,7 +3,7 @@
 REJECT_REASON = "_reject_reason"
 """STRING: why a source record can't become a row; null for a good one."""
 
-NOT_OURS = "belongs to an earlier partition than the first: "
+BEFORE_FIRST_PARTITION = "belongs to an earlier partition than the first: "
 """How the reason of a reject begins that is due: no fault of its source."""
 
 REJECTED_LINE = "_rejected_line"
@@ -21,8 +21,8 @@ DUPLICATES = "_duplicates"
 KEPT = "_kept"
 """BOOLEAN: true for a row that was published before and stays; null for a computed one."""
 
-LEFT_OUT = "_left_out"
+FILTERED_OUT = "_filtered_out"
 """BOOLEAN: true for a row that a filter leaves out: counted, not published; else null."""
 
-AUDIT_COLUMNS = (REJECT_REASON, REJECTED_LINE, FIELDS_SEEN, DUPLICATES, KEPT, LEFT_OUT)
+AUDIT_COLUMNS = (REJECT_REASON, REJECTED_LINE, FIELDS_SEEN, DUPLICATES, KEPT, FILTERED_OUT)
 """All of them."""

@@ -30,5 +30,5 @@ def build_customer_orders(orders: DataFrame) -> DataFrame:
     )
 
 
-def _share_of_lines(some: str) -> Column:
-    return F.try_divide(F.sum(some), F.sum("lines"))
+def _share_of_lines(counted: str) -> Column:
+    return F.try_divide(F.sum(counted), F.sum("lines"))

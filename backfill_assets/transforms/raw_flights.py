@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.tables.audit_columns import NOT_OURS
+from backfill_assets.tables.audit_columns import BEFORE_FIRST_PARTITION
 from backfill_assets.tables.flights import FLIGHT_FIELDS, LANDING_DAYS, RAW_FLIGHTS
 from backfill_assets.transforms.landed_rows import build_landed_rows
 
@@ -31,7 +31,10 @@ def build_raw_flights(
     is_due = F.col("landing_date") < F.date_add(flight_date, LANDING_DAYS)
     wrong_date = (
         F.when(flight_date.isNull(), "`year`, `month`, `day` are no date")
-        .when((flight_date < F.lit(begin)) & is_due, f"{NOT_OURS}the flight date is before {begin}")
+        .when(
+            (flight_date < F.lit(begin)) & is_due,
+            f"{BEFORE_FIRST_PARTITION}the flight date is before {begin}",
+        )
         .when(flight_date < F.lit(begin), f"the flight date is before {begin}")
         .when(flight_date > F.col("landing_date"), "the flight date is after the landing day")
     )

@@ -145,7 +145,7 @@ def test_filter_takes_part_of_the_rows_and_deletes_missing_ones_among_these_only
     assert read(lake) == {0: "old"}
 
 
-def test_rows_for_which_the_filter_is_null_are_left_out(lake: Lake) -> None:
+def test_rows_for_which_the_filter_is_null_are_filtered_out(lake: Lake) -> None:
     rows = [(DAYS[0].slice.start, 3, None), (DAYS[0].slice.start, 4, "x")]
     overwrite_readings(lake.spark, lake.warehouse, DAYS[:1], rows)  # type: ignore[arg-type]
     lake.publish(RECONCILED, DAYS[:1], options=replace(MERGE, row_filter="value = 'x'"))

@@ -20,7 +20,7 @@ def test_share_of_rejects(rejects, outcome):
 
 
 def test_rejects_that_are_due_are_no_fault():
-    measures = PartitionMeasures(rows=99, rejects=11, rejects_due=10)
+    measures = PartitionMeasures(rows=99, rejects=11, rejects_before_first=10)
     verdict = judge(build_table(Rejects(at_most=0.01)), measures)
     assert find(verdict, Check.VALID, "rejects") == Finding(
         "rejects", 0.01, "at most 0.01 of the records", PASSED

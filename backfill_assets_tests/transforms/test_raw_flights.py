@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from backfill_assets.tables.audit_columns import (
+    BEFORE_FIRST_PARTITION,
     FIELD_SEPARATOR,
     FIELDS_SEEN,
-    NOT_OURS,
     REJECT_REASON,
     REJECTED_LINE,
 )
@@ -82,7 +82,7 @@ def test_flights_of_the_days_before_the_first_are_due_in_its_first_days(
     rows = build_rows(spark, *lines, begin=dt.date(2013, 1, 1))
     too_old = "the flight date is before 2013-01-01"
     # They landed on January 2.
-    assert [row[REJECT_REASON] for row in rows] == [too_old, NOT_OURS + too_old]
+    assert [row[REJECT_REASON] for row in rows] == [too_old, BEFORE_FIRST_PARTITION + too_old]
 
 
 @pytest.mark.parametrize(

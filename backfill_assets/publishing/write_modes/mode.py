@@ -14,7 +14,7 @@ from backfill_assets.publishing.inputs import PinnedInputs
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.quality.measures import is_row
-from backfill_assets.tables.audit_columns import KEPT, LEFT_OUT
+from backfill_assets.tables.audit_columns import FILTERED_OUT, KEPT
 from backfill_assets.tables.declarations import Table
 
 
@@ -67,14 +67,14 @@ class WriteMode:
         return {}
 
 
-def mark_left_out(computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
-    """Adds the audit column `_left_out` where the table or the run has a row filter."""
+def mark_filtered_out(computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
+    """Adds the audit column `_filtered_out` where the table or the run has a row filter."""
     row_filter = options.find_row_filter(window.table)
     if row_filter is None:
         return computed
     included = F.coalesce(build_condition(row_filter, window.table), F.expr("false"))
-    left_out = F.when(is_row(computed) & ~included, F.expr("true"))
-    return computed.withColumn(LEFT_OUT, left_out)
+    filtered_out = F.when(is_row(computed) & ~included, F.expr("true"))
+    return computed.withColumn(FILTERED_OUT, filtered_out)
 
 
 def read_published(window: InputWindow) -> DataFrame:
