@@ -9,8 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SparkWindow
 from pyspark.sql import functions as F
 
-from backfill_assets.filters.conditions import build_condition
-from backfill_assets.filters.row_filters import parse_filter
+from backfill_assets.filters.row_filters import build_condition, parse_filter
 from backfill_assets.lake.commits import WriteMode
 from backfill_assets.lake.numbering import build_number
 from backfill_assets.lake.reader import read_table_as_it_was
