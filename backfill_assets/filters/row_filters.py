@@ -1,26 +1,24 @@
-"""The way in: reads a filter's text against a table, and joins filters. Needs no Spark.
+"""The way in: reads a filter's text against a table, joins filters, and builds their columns.
 
-The text never reaches Spark. sqlglot reads it, and `filters.conditions` rebuilds what it read, part
-by part; a part that isn't known is refused. sqlglot forgives more than Spark does and reads a few
-things differently (chained comparisons, surplus arguments, escapes in strings), so the tokens are
-looked at as well: what is accepted means here what it means to Spark.
+The text never reaches Spark. sqlglot reads it, and `conditions` rebuilds what it read, part by
+part; a part that isn't known is refused. sqlglot forgives more than Spark does and reads a few
+things differently (chained comparisons, surplus arguments, escapes in strings), so `grammar` looks
+at the tokens as well: what is accepted means here what it means to Spark.
 """
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from backfill_assets.errors import FilterError
-from backfill_assets.filters.grammar import MAX_LENGTH
-from backfill_assets.filters.literals import check_characters, read_strings
-from backfill_assets.filters.reading import read_condition
-from backfill_assets.filters.refusals import RefusedError, clip, describe_refusal
-from backfill_assets.filters.tokens import check_tokens
+from backfill_assets.filters.conditions import read_condition
+from backfill_assets.filters.grammar import MAX_DEPTH, MAX_PARENTHESES, parse_expression
 from backfill_assets.tables.declarations import Table
 
-_SPARK = Dialect.get_or_raise("spark")
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 
 @dataclass(frozen=True)
@@ -50,11 +48,11 @@ def parse_filter(text: str, table: Table) -> RowFilter:
     """
     text = text.strip()
     try:
-        expression = _parse_expression(text, table)
+        expression = parse_expression(text, table)
         read_condition(expression, table)
-    except (RefusedError, SqlglotError, RecursionError) as error:
-        shown = " ".join(clip(text, 60).split())
-        raise FilterError(f"row filter [{shown}]: {describe_refusal(error)}") from error
+    except (FilterError, SqlglotError, RecursionError) as error:
+        shown = " ".join(text[:60].split())
+        raise FilterError(f"row filter [{shown}]: {_describe(error)}") from error
     return RowFilter(text, expression)
 
 
@@ -69,16 +67,35 @@ def combine_filters(table: Table, *texts: str | None) -> RowFilter | None:
     filters = [parse_filter(text, table) for text in texts if text and text.strip()]
     if len(filters) < 2:
         return filters[0] if filters else None
-    return parse_filter(" AND ".join(f"({one.text})" for one in filters), table)
+    return parse_filter(" AND ".join(f"({part.text})" for part in filters), table)
 
 
-def _parse_expression(text: str, table: Table) -> exp.Expr:
-    if len(text) > MAX_LENGTH:
-        raise RefusedError(f"longer than {MAX_LENGTH:,} characters", "shorten it")
-    check_characters(text, "write whole ones")
-    tokens = _SPARK.tokenize(text)
-    check_tokens(text, tokens, table)
-    expressions = _SPARK.parser().parse(read_strings(text, tokens), text)
-    if len(expressions) != 1 or expressions[0] is None:
-        raise RefusedError("not exactly one expression")
-    return expressions[0]
+def build_condition(row_filter: RowFilter, table: Table) -> "Column":
+    """The filter as a column: true, false, or null where nulls leave it open, as in SQL.
+
+    The caller treats null as not matching; `where` does, but the negation of null is null again.
+    Needs a session, of either kind. Parts of a timestamp (`hour(at)`) are those in the session's
+    time zone. Dividing by zero and overflows fail when Spark computes them, if it is in ANSI mode.
+
+    Args:
+        row_filter: read against the same table.
+        table: the table whose rows are filtered.
+    """
+    from pyspark.sql import functions
+
+    return read_condition(row_filter.expression, table).build(functions)
+
+
+def _describe(error: Exception) -> str:
+    match error:
+        case RecursionError():
+            return (
+                f"nested too deeply: at most {MAX_DEPTH} levels, {MAX_PARENTHESES} of parentheses"
+            )
+        case ParseError(errors=[{"line": line, "col": column}, *_]):
+            return (
+                f"no expression that can be read: correct line {line}, column {column}, or before"
+            )
+        case SqlglotError():
+            return "no expression that can be read: close every quote"
+    return " ".join(str(error).split())

@@ -6,9 +6,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from backfill_assets.filters.conditions import build_condition
 from backfill_assets.filters.grammar import MAX_DEPTH, MAX_PARENTHESES
-from backfill_assets.filters.row_filters import combine_filters, parse_filter
+from backfill_assets.filters.row_filters import build_condition, combine_filters, parse_filter
 from backfill_assets.tables.declarations import build_ddl
 from backfill_assets_tests.filters.things import ROWS, TABLE
 

@@ -5,8 +5,7 @@ from pyspark.sql import Window as SparkWindow
 from pyspark.sql import functions as F
 
 from backfill_assets.errors import SettingsError
-from backfill_assets.filters.conditions import build_condition
-from backfill_assets.filters.row_filters import parse_filter
+from backfill_assets.filters.row_filters import build_condition, parse_filter
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.placement import build_number
 from backfill_assets.publishing.write_modes.mode import WriteMode, read_published

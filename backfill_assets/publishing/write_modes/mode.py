@@ -6,7 +6,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.filters.conditions import build_condition
+from backfill_assets.filters.row_filters import build_condition
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.reader import read_table_as_it_was
 from backfill_assets.lake.slices import Partition
