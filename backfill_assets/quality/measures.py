@@ -62,7 +62,7 @@ def measure_partitions(
         table.grain.find_number(partition.slice.start): partition.key for partition in partitions
     }
     frame = frame.withColumn(_NUMBER, build_number(table.grain, table.partition_by))
-    conditions, present = find_conditions(frame), set(frame.columns)
+    conditions, present = _find_conditions(frame), set(frame.columns)
     counts = {name: sql for name, (column, sql) in _COUNTS.items() if column in present}
     counts["rows"] = f"count_if({conditions.to_publish})"
     figures = {
@@ -103,10 +103,10 @@ def keep_rows(frame: DataFrame) -> DataFrame:
 
 def is_row(frame: DataFrame) -> Column:
     """Builds a BOOLEAN: whether a row is to be published, so neither rejected nor left out."""
-    return F.expr(find_conditions(frame).to_publish)
+    return F.expr(_find_conditions(frame).to_publish)
 
 
-def find_conditions(frame: DataFrame) -> RowConditions:
+def _find_conditions(frame: DataFrame) -> RowConditions:
     """Finds how the audit columns that the frame has tell rows apart."""
     present = set(frame.columns)
     marks = [f"{name} IS NULL" for name in (REJECT_REASON, FILTERED_OUT) if name in present]

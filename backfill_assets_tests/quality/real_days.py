@@ -101,7 +101,7 @@ def count_source_records(table: Table, measures: Mapping[str, PartitionMeasures]
     if table is CARRIER_DELAYS:
         flights = _count_flights_of_windows()
         return {key: flights[key] for key in measures}
-    return {key: one.rows for key, one in measures.items()}
+    return {key: measured.rows for key, measured in measures.items()}
 
 
 @functools.cache
@@ -109,6 +109,6 @@ def _count_flights_of_windows() -> dict[str, int]:
     flights = Counter(read_flights()["flight_date"])
     days = sorted(flights)
     return {
-        day: sum(flights[one] for one in days[max(0, end - WINDOW_DAYS + 1) : end + 1])
+        day: sum(flights[before] for before in days[max(0, end - WINDOW_DAYS + 1) : end + 1])
         for end, day in enumerate(days)
     }

@@ -72,8 +72,8 @@ def build_case(draw: st.DrawFn) -> Case:
     measures = draw(st.dictionaries(st.sampled_from(KEYS), build_measures(), min_size=1))
     measures = {key: measures[key] for key in sorted(measures)}
     source_records = {
-        key: one.rows + one.rejects + draw(st.sampled_from((0, 0, 0, 1)))
-        for key, one in measures.items()
+        key: measured.rows + measured.rejects + draw(st.sampled_from((0, 0, 0, 1)))
+        for key, measured in measures.items()
         if draw(st.booleans())
     }
     profiles = build_measures().map(PartitionMeasures.profile)
@@ -131,10 +131,12 @@ def test_an_acceptance_publishes_exactly_what_it_covers(case):
     for key, verdict in judge(case, case.measures).items():
         failed = {check for check in verdict.findings if verdict.failed(check)}
         covering = [
-            one for one in case.acceptances if any(one.covers(check, key) for check in failed)
+            acceptance
+            for acceptance in case.acceptances
+            if any(acceptance.covers(check, key) for check in failed)
         ]
         assert list(verdict.accepted) == covering
-        assert verdict.withheld == bool(failed - {one.check for one in covering})
+        assert verdict.withheld == bool(failed - {acceptance.check for acceptance in covering})
         event(f"accepted and published: {bool(covering) and not verdict.withheld}")
 
 

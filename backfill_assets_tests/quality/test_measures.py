@@ -36,7 +36,7 @@ Parsed = tuple[dt.date, int | None, str | None, str, str | None, str]
 def test_rows_are_counted_per_partition(spark: SparkSession) -> None:
     frame = build_frame(spark, build_rows(DAYS[:1], "x", ids=5) + build_rows(DAYS[1:], "x", ids=2))
     measures = measure_partitions(frame, READINGS, DAYS)
-    assert {key: one.rows for key, one in measures.items()} == {
+    assert {key: measured.rows for key, measured in measures.items()} == {
         "2013-01-01": 5,
         "2013-01-02": 2,
         "2013-01-03": 2,
@@ -52,7 +52,7 @@ def test_partitions_without_rows_are_all_zero(spark: SparkSession) -> None:
 
 def test_equal_rows_of_another_day_have_another_checksum(spark: SparkSession) -> None:
     measures = measure_partitions(build_frame(spark, build_rows(DAYS, "x")), READINGS, DAYS)
-    assert len({one.checksum for one in measures.values()}) == len(DAYS)
+    assert len({measured.checksum for measured in measures.values()}) == len(DAYS)
 
 
 def test_rejects_are_told_by_partition(spark: SparkSession) -> None:
@@ -65,11 +65,11 @@ def test_rejects_are_told_by_partition(spark: SparkSession) -> None:
         (third, None, None, "c.json", "`id` is missing", "value"),
     ]
     measures = measure_partitions(spark.createDataFrame(parsed, PARSED_SCHEMA), READINGS, DAYS)
-    one, two, three = measures.values()
-    assert (one.rows, one.rejects) == (1, 2)
-    assert (two.rows, two.rejects) == (1, 0)
-    assert (three.rows, three.rejects) == (0, 1)
-    assert three.checksum == NOTHING.checksum
+    first_day, second_day, third_day = measures.values()
+    assert (first_day.rows, first_day.rejects) == (1, 2)
+    assert (second_day.rows, second_day.rejects) == (1, 0)
+    assert (third_day.rows, third_day.rejects) == (0, 1)
+    assert third_day.checksum == NOTHING.checksum
 
 
 def test_fields_of_good_records_are_gathered_by_partition(spark: SparkSession) -> None:
@@ -80,7 +80,7 @@ def test_fields_of_good_records_are_gathered_by_partition(spark: SparkSession) -
         (second, None, None, "a.json", "not JSON", ""),
     ]
     measures = measure_partitions(spark.createDataFrame(parsed, PARSED_SCHEMA), READINGS, DAYS)
-    assert [one.fields_seen for one in measures.values()] == [
+    assert [measured.fields_seen for measured in measures.values()] == [
         {"id", "value"},
         frozenset(),
         None,
@@ -108,7 +108,7 @@ def test_rows_without_a_required_value_are_counted(spark: SparkSession) -> None:
 def test_rows_that_share_a_key_are_counted_beyond_the_first(spark: SparkSession) -> None:
     rows = build_rows(DAYS[:2], "x", ids=3) + 2 * build_rows(DAYS[:1], "y", ids=1)
     measures = measure_partitions(build_frame(spark, rows), READINGS, DAYS)
-    assert [one.key_duplicates for one in measures.values()] == [2, 0, 0]
+    assert [measured.key_duplicates for measured in measures.values()] == [2, 0, 0]
 
 
 VALUES = Values("delay", -10, 10)
@@ -141,26 +141,26 @@ def test_rules_get_the_figures_that_they_ask_for(spark: SparkSession) -> None:
     schema = f"{build_ddl(RULED.columns, constraints=False)}, {REJECT_REASON} STRING"
     frame = spark.createDataFrame(rows, f"{schema}, {DUPLICATES} BIGINT")
     measures = measure_partitions(frame.selectExpr("*", "'a' source_file"), RULED, DAYS)
-    one, two, three = measures.values()
-    assert (one.rows, one.duplicates_dropped, one.key_duplicates) == (11, 11, 0)
-    assert one.figures == {
+    full, nulls_only, nothing = measures.values()
+    assert (full.rows, full.duplicates_dropped, full.key_duplicates) == (11, 11, 0)
+    assert full.figures == {
         LACKING: 0,
         (NULLS, "delay"): 2,
         VALUES.figure: 2,
         TOTAL.figure: 22,
         (BINS, DRIFT.histogram): (3, 3, 3, 2),
     }
-    assert two.rows == 1
-    assert two.figures == {
+    assert nulls_only.rows == 1
+    assert nulls_only.figures == {
         LACKING: 0,
         (NULLS, "delay"): 1,
         VALUES.figure: 0,
         TOTAL.figure: 0,
         (BINS, DRIFT.histogram): (0, 0, 0, 1),
     }
-    assert three == NOTHING
+    assert nothing == NOTHING
     # Commits hold this; older ones are read by it.
-    assert json.dumps(one.profile().to_json()) == (
+    assert json.dumps(full.profile().to_json()) == (
         f'{{"r": 11, "n": {{"delay": 2}}, "h": {{"{DRIFT.histogram}": [3, 3, 3, 2]}}}}'
     )
     assert DRIFT.histogram == "delay/c93692c2"

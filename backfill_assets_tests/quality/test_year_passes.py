@@ -50,7 +50,7 @@ def measure_year(table: Table) -> dict[str, PartitionMeasures]:
 
 @functools.cache
 def profile_year(table: Table) -> dict[str, PartitionProfile]:
-    return {key: one.profile() for key, one in measure_year(table).items()}
+    return {key: measured.profile() for key, measured in measure_year(table).items()}
 
 
 def judge(
@@ -99,13 +99,13 @@ def test_rules_are_about_declared_columns(table):
 def test_every_day_passes_in_one_range_ascending(table):
     verdicts = judge(table, measure_year(table), {})
     assert len(verdicts) == DAYS[table]
-    assert [one for one in verdicts.values() if one.withheld] == []
+    assert [verdict for verdict in verdicts.values() if verdict.withheld] == []
 
 
 @each_table
 def test_every_day_passes_again_when_all_is_published(table):
     verdicts = judge(table, measure_year(table), profile_year(table))
-    assert [one for one in verdicts.values() if one.withheld] == []
+    assert [verdict for verdict in verdicts.values() if verdict.withheld] == []
     for verdict in verdicts.values():
         assert all(finding.value == 0 for finding in verdict.findings[Check.STABLE])
 
@@ -116,7 +116,7 @@ def test_every_day_passes_whichever_day_a_backfill_begins_on(table):
     days = list(measure_year(table).items())
     for begin in range(len(days)):
         verdicts = judge(table, dict(days[begin : begin + 21]), {})
-        assert [one for one in verdicts.values() if one.withheld] == []
+        assert [verdict for verdict in verdicts.values() if verdict.withheld] == []
 
 
 @each_table
@@ -131,8 +131,10 @@ def test_a_day_passes_as_the_only_one_missing(table):
 def test_only_the_stragglers_of_the_last_landing_day_are_few():
     verdicts = judge(RAW_FLIGHTS, measure_year(RAW_FLIGHTS), {})
     ratios = find_all(verdicts, "row_count_ratio")
-    warned = {key: one for key, one in ratios.items() if one.outcome is Outcome.WARNED}
-    assert {key: round(one.value or 0, 2) for key, one in warned.items()} == {"2014-01-01": 0.05}
+    warned = {key: finding for key, finding in ratios.items() if finding.outcome is Outcome.WARNED}
+    assert {key: round(finding.value or 0, 2) for key, finding in warned.items()} == {
+        "2014-01-01": 0.05
+    }
 
 
 # The figures that the comments in `tables.flights` name, and how often each warns.
@@ -150,7 +152,7 @@ def test_the_years_highest_drift(column, day, highest, warnings):
     verdicts = judge(STAGING_FLIGHTS, measure_year(STAGING_FLIGHTS), {})
     rule = f"drift({column})"
     assert find_highest(verdicts, rule) == (day, pytest.approx(highest, abs=0.001))
-    outcomes = [one.outcome for one in find_all(verdicts, rule).values()]
+    outcomes = [finding.outcome for finding in find_all(verdicts, rule).values()]
     assert outcomes.count(Outcome.WARNED) == warnings
     assert Outcome.FAILED not in outcomes
 

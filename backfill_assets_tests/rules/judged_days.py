@@ -43,5 +43,5 @@ def judge(table: Table, measures: PartitionMeasures, **others) -> Verdict:
 
 
 def find(verdict: Verdict, check: Check, rule: str) -> Finding:
-    (finding,) = (one for one in verdict.findings[check] if one.rule == rule)
+    (finding,) = (finding for finding in verdict.findings[check] if finding.rule == rule)
     return finding

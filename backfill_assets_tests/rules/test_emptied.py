@@ -26,10 +26,10 @@ def test_an_emptied_partition_is_exempt_from_rules_about_its_rows(empty, outcome
         "row_count", 0, "its source has no records", outcome
     )
     rest = [
-        (one.rule, one.outcome)
+        (finding.rule, finding.outcome)
         for found in verdict.findings.values()
-        for one in found
-        if one.rule != "row_count"
+        for finding in found
+        if finding.rule != "row_count"
     ]
     assert rest == [
         (rule, PASSED) for rule in ("reconciled", "keys_are_unique", "rejects", "values(v)")
@@ -40,7 +40,10 @@ def test_an_emptied_partition_is_exempt_from_rules_about_its_rows(empty, outcome
 def test_a_partition_that_merely_lost_its_rows_is_not_exempt(source_records):
     verdict = judge(build_table(*COMPARING), PartitionMeasures(), source_records=source_records)
     assert not verdict.emptied
-    assert [one.rule for one in verdict.failed(Check.COMPLETE)] == ["row_count", "row_count_ratio"]
+    assert [finding.rule for finding in verdict.failed(Check.COMPLETE)] == [
+        "row_count",
+        "row_count_ratio",
+    ]
 
 
 @pytest.mark.parametrize("source_records", [3, 0], ids=["counted", "in a broken file, uncounted"])

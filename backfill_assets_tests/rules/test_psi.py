@@ -50,8 +50,8 @@ def test_it_is_finite_and_never_negative(pair):
 
 @given(PAIRS)
 def test_it_is_symmetric(pair):
-    one, other = pair
-    assert compute_psi(one, other) == compute_psi(other, one)
+    counts, reference = pair
+    assert compute_psi(counts, reference) == compute_psi(reference, counts)
 
 
 @given(PAIRS)

@@ -24,7 +24,7 @@ def test_two_ranges_of_a_column_are_told_apart():
     possible, likely = Values("v", 0, 100), Values("v", 0, 10, blocking=False)
     measures = PartitionMeasures(rows=9, figures={possible.figure: 0, likely.figure: 3})
     verdict = judge(build_table(possible, likely), measures)
-    assert [(one.value, one.outcome) for one in verdict.findings[Check.VALID]] == [
+    assert [(finding.value, finding.outcome) for finding in verdict.findings[Check.VALID]] == [
         (0, PASSED),
         (3, WARNED),
     ]
