@@ -1,1 +1,1 @@
-"""Runs of the real assets, in this process, on small landing zones of the tests' own."""
+"""Runs the real assets in this process, on small landing zones of the tests' own."""

@@ -21,7 +21,7 @@ from backfill_assets_tests.pipeline.running import (
     Pipeline,
     list_days,
 )
-from backfill_assets_tests.pipeline.test_readable_check import (
+from backfill_assets_tests.publishing.test_verifying import (
     change_one_value,
     fill_up,
     find_data_file,

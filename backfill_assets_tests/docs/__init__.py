@@ -1,0 +1,1 @@
+"""Runs the pages of `docs/`, as a reader would."""
