@@ -215,7 +215,7 @@ def read_log(
     version: int | None = None,
     earlier: TableLog | None = None,
 ) -> TableLog:
-    """Reads the log of a table, which need not exist.
+    """Reads the log of a table, which need not exist unless a version of it is asked for.
 
     Args:
         warehouse: where the table is.
@@ -226,7 +226,7 @@ def read_log(
     Raises:
         DeltaError: if the log no longer has the version.
     """
-    exists = warehouse.exists(table)
+    exists = version is not None or warehouse.exists(table)
     snapshot = warehouse.open(table, version=version) if exists else None
     return TableLog(warehouse, table, snapshot, earlier)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import Commit, CommitRecord, find_changed_partitions, find_commit
@@ -51,6 +52,14 @@ def test_missing_table_has_no_commits_no_rows_and_no_version(warehouse: Warehous
     assert (log.exists, log.version) == (False, -1)
     with pytest.raises(TableError, match=r"raw/readings does not exist at .*: materialize"):
         log.require()
+
+
+def test_version_that_the_log_does_not_have_is_refused(warehouse: Warehouse) -> None:
+    with pytest.raises(DeltaError):
+        read_log(warehouse, READINGS, version=0)
+    append_numbered(warehouse, 0)
+    with pytest.raises(DeltaError):
+        read_log(warehouse, READINGS, version=1)
 
 
 def test_rows_are_counted_per_partition_over_all_files(warehouse: Warehouse) -> None:

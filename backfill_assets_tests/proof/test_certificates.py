@@ -2,7 +2,11 @@
 
 import json
 
+from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.proof.certificates import Certificate, CertifiedCommit, CertifiedPartition
+from backfill_assets.proof.verification import verify_certificate
+from backfill_assets_tests.contents.written_rows import FLIGHTS, WEEK
 
 CERTIFICATE = Certificate(
     run_id="run-1",
@@ -116,3 +120,9 @@ def test_certificate_from_before_the_later_fields_is_still_readable() -> None:
     assert (found.batch, found.compared_partitions) == ("", 0)
     assert (found.delete_missing, found.row_filter) == (False, "")
     assert found.partitions == CERTIFICATE.partitions
+
+
+def test_nothing_can_be_told_of_a_table_that_is_gone(warehouse: Warehouse) -> None:
+    lines = verify_certificate(read_log(warehouse, FLIGHTS), CERTIFICATE, WEEK[:1])
+    assert [line.holds for line in lines] == [None, None, None]
+    assert all(line.found for line in lines)

@@ -4,6 +4,7 @@ import datetime as dt
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -246,7 +247,7 @@ def test_delta_itself_writes_a_transaction_once_and_it_is_told(lake: Lake) -> No
 
 
 @pytest.mark.parametrize(
-    ("table", "told", "error", "why"),
+    ("table", "wishes", "error", "why"),
     [
         (STAGING_FLIGHTS, {"write_mode": "upsert"}, SettingsError, "no write mode upsert"),
         (RAW_FLIGHTS, {"write_mode": "merge"}, SettingsError, "declares no natural key"),
@@ -268,11 +269,18 @@ def test_delta_itself_writes_a_transaction_once_and_it_is_told(lake: Lake) -> No
     ],
 )
 def test_what_a_table_cannot_honour_is_refused(
-    table: Table, told: dict[str, str], error: type[BackfillError], why: str
+    table: Table, wishes: dict[str, Any], error: type[BackfillError], why: str
 ) -> None:
     with pytest.raises(error, match=why) as caught:
-        choose_options(table, **told)  # type: ignore[arg-type]
+        choose_options(table, **wishes)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_empty_is_not_asked_for() -> None:
+    wishes = {"write_mode": "", "row_filter": "", "delete_missing": False, "batch": ""}
+    merging = replace(STAGING_FLIGHTS, write_mode=Merge.name)
+    assert choose_options(STAGING_FLIGHTS, **wishes) == WriteOptions()
+    assert choose_options(merging, **wishes) == MERGE == choose_options(merging)
 
 
 def test_a_run_is_refused_before_its_first_asset_if_a_later_one_cannot_honour_it(

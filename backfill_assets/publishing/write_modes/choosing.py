@@ -29,13 +29,13 @@ def choose_options(table: Table, **wishes: Any) -> WriteOptions:
 
     Args:
         table: the table.
-        wishes: fields of `WriteOptions`; None counts as not asked for.
+        wishes: fields of `WriteOptions`; None, and what is empty, counts as not asked for.
 
     Raises:
         SettingsError: if the table can't honour them, or they contradict each other.
         FilterError: if the filter is unreadable, or uses what isn't allowed.
     """
-    asked = {name: value for name, value in wishes.items() if value is not None}
+    asked = {name: value for name, value in wishes.items() if value}
     options = WriteOptions(**{"write_mode": table.write_mode, **asked})
     choices = [name for name, mode in WRITE_MODES.items() if mode.may_be_chosen]
     if options.write_mode not in choices:
