@@ -19,8 +19,8 @@ class Settings(BaseSettings):
     Attributes:
         landing: root of the landing zone, a path or URI that Spark and Arrow both read.
         warehouse: root of the Delta tables, a path or URI that Spark and delta-rs both read.
-        begin: first day of the daily partitions.
-        end: the day after the last daily partition; empty means up to today.
+        begin: first day of the partitions of time, which lie wholly between it and the end.
+        end: the day after the last of them; empty means up to today.
         order_key_step: order keys in a partition of the orders pipeline.
         order_key_space: order keys from 0 on that its partitions cover.
         retention_days: days for which old table versions, and with them undo, are kept.

@@ -1,6 +1,6 @@
 """Parquet files in the landing zone, whose footers say which integer keys they hold."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import unquote
@@ -19,37 +19,11 @@ from backfill_assets.lake.landing import (
     refuse_changes,
     relative_name,
 )
+from backfill_assets.lake.parquet_footers import ParquetFile, RowGroup, read_footer
 from backfill_assets.lake.slices import Partition
 from backfill_assets.uris import join_uri
 
 _SUFFIXES = (".parquet",)
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """A part of a file: the smallest and the largest key in it, and its bytes."""
-
-    smallest: int
-    largest: int
-    bytes: int
-
-    def overlaps(self, partition: Partition) -> bool:
-        """Whether it may hold a key of the partition."""
-        start, end = partition.slice.start, partition.slice.end
-        return self.smallest < end and start <= self.largest  # type: ignore[operator]
-
-
-@dataclass(frozen=True)
-class ParquetFile:
-    """A file, the kind of records in it, and its parts."""
-
-    name: str
-    file: LandingFile
-    row_groups: tuple[RowGroup, ...]
-
-    def overlaps(self, partition: Partition) -> bool:
-        """Whether it may hold a key of the partition."""
-        return any(group.overlaps(partition) for group in self.row_groups)
 
 
 @dataclass(frozen=True)
@@ -78,12 +52,12 @@ class ParquetFolders:
                 of the key space: no partition would ever hold it.
         """
         files = [
-            self._read_footer(name, key, file)
+            read_footer(name, key, file, where=relative_name(file.uri, self.root))
             for name, key in self.keys
             for file in self.list_names(name)
         ]
-        for parquet in files:
-            self._refuse_outside(parquet)
+        for landed in files:
+            self._refuse_outside(landed)
         wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
         return ParquetListing(self, tuple(wanted), tuple(files))
 
@@ -103,9 +77,9 @@ class ParquetFolders:
             if is_data_file(info, _SUFFIXES)
         )
 
-    def _refuse_outside(self, parquet: ParquetFile) -> None:
-        where = relative_name(parquet.file.uri, self.root)
-        for group in parquet.row_groups:
+    def _refuse_outside(self, landed: ParquetFile) -> None:
+        where = relative_name(landed.file.uri, self.root)
+        for group in landed.row_groups:
             if group.smallest < 0:
                 raise LandingError(
                     f"{where} holds keys from {group.smallest} on, and no partition holds negative "
@@ -117,30 +91,6 @@ class ParquetFolders:
                     f"key space 0 to {self.grain.space - 1}, so no partition would hold them: "
                     f"nothing was written; set {self.space_setting} higher, then run again"
                 )
-
-    def _read_footer(self, name: str, key: str, file: LandingFile) -> ParquetFile:
-        where = relative_name(file.uri, self.root)
-        filesystem, path = open_landing_zone(file.uri)
-        try:
-            footer = pq.read_metadata(path, filesystem=filesystem)
-        except (OSError, pa.ArrowException) as error:
-            raise LandingError(f"{where} can't be read as Parquet: land it again") from error
-        schema = footer.schema
-        places = [at for at in range(len(schema)) if schema.column(at).path == key]
-        if not places or schema.column(places[0]).physical_type not in ("INT32", "INT64"):
-            raise LandingError(f"{where} has no integer column {key}: land it as it was declared")
-        groups: list[RowGroup] = []
-        for number in range(footer.num_row_groups):
-            group = footer.row_group(number)
-            statistics = group.column(places[0]).statistics
-            if group.num_rows and (statistics is None or not statistics.has_min_max):
-                raise LandingError(
-                    f"{where} doesn't say which {key} it holds: write it with statistics, and with "
-                    "keys that aren't null"
-                )
-            if group.num_rows:
-                groups.append(RowGroup(statistics.min, statistics.max, group.total_byte_size))
-        return ParquetFile(name, file, tuple(groups))
 
 
 @dataclass(frozen=True)
@@ -170,42 +120,38 @@ class ParquetListing:
     def unfinished(self) -> Mapping[str, str]:
         """The bucket that the sequence has come to, and not through."""
         largest, space = self.largest_key, self.folders.grain.space
+        if largest is None:
+            return {}
         return {
             partition.key: f"{self.dataset} has landed up to {largest} of it"
             for partition in self.partitions
-            if largest is not None
-            and partition.slice.start <= largest < min(partition.slice.end, space) - 1  # type: ignore[operator,type-var]
+            if partition.slice.start <= largest < min(partition.slice.end, space) - 1  # type: ignore[operator,type-var]
         }
 
     @cached_property
     def largest_key(self) -> int | None:
         """Of all files; None if there are none."""
-        return max(
-            (group.largest for file in self.files for group in file.row_groups), default=None
-        )
+        return max((group.largest for group in self._row_groups), default=None)
 
     def find_uris(self, name: str) -> list[str]:
         """Files of one kind that may hold keys of the partitions."""
-        return [parquet.file.uri for parquet in self._overlapping if parquet.name == name]
+        return [landed.file.uri for landed in self._overlapping if landed.name == name]
 
     def restrict(self, partitions: Collection[Partition]) -> "ParquetListing":
         """The part of the listing that is about `partitions`."""
         kept = set(partitions)
-        return replace(
-            self, partitions=tuple(partition for partition in self.partitions if partition in kept)
-        )
+        remaining = tuple(partition for partition in self.partitions if partition in kept)
+        return replace(self, partitions=remaining)
 
     def fingerprint(self) -> str:
         """Of the files that may hold keys of the partitions."""
-        return compute_fingerprint(
-            (parquet.file for parquet in self._overlapping), self.folders.root
-        )
+        return compute_fingerprint((landed.file for landed in self._overlapping), self.folders.root)
 
     def measure_bytes(self) -> Mapping[str, int]:
         """By partition key: each part of a file, shared evenly among all buckets that it spans."""
         step = self.folders.grain.step
         sizes = dict.fromkeys((partition.key for partition in self.partitions), 0)
-        for group in (group for file in self.files for group in file.row_groups):
+        for group in self._row_groups:
             share = group.bytes // (group.largest // step - group.smallest // step + 1)
             for partition in self.partitions:
                 if group.overlaps(partition):
@@ -220,36 +166,38 @@ class ParquetListing:
                 appeared.
         """
         now = {file for name, _ in self.folders.keys for file in self.folders.list_names(name)}
-        known = {file.file for file in self.files}
+        known = {landed.file for landed in self.files}
         gone = {
             partition.key
             for partition in self.partitions
-            for file in self.files
-            if file.file not in now and file.overlaps(partition)
+            for landed in self.files
+            if landed.file not in now and landed.overlaps(partition)
         }
         refuse_changes(gone or {partition.key for partition in self.partitions if now - known})
 
     def find_broken(self, error: str) -> list[tuple[Partition, str]]:
         """The partitions that a file which can't be read may hold keys of."""
-        broken = [parquet for parquet in self._overlapping if _is_broken(parquet.file)]
+        broken = [landed for landed in self._overlapping if _is_broken(landed.file)]
         if not broken:
-            broken = [
-                parquet for parquet in self._overlapping if parquet.file.uri in unquote(error)
-            ]
+            broken = [landed for landed in self._overlapping if landed.file.uri in unquote(error)]
         return [
-            (partition, relative_name(parquet.file.uri, self.folders.root))
-            for parquet in broken
+            (partition, relative_name(landed.file.uri, self.folders.root))
+            for landed in broken
             for partition in self.partitions
-            if parquet.overlaps(partition)
+            if landed.overlaps(partition)
         ]
 
     @cached_property
     def _overlapping(self) -> tuple[ParquetFile, ...]:
         return tuple(
-            file
-            for file in self.files
-            if any(file.overlaps(partition) for partition in self.partitions)
+            landed
+            for landed in self.files
+            if any(landed.overlaps(partition) for partition in self.partitions)
         )
+
+    @property
+    def _row_groups(self) -> Iterator[RowGroup]:
+        return (group for landed in self.files for group in landed.row_groups)
 
 
 def _is_broken(file: LandingFile) -> bool:

@@ -39,7 +39,7 @@ class Partition:
 def merge_slices(slices: Iterable[Slice]) -> tuple[Slice, ...]:
     """The fewest slices that cover the same values, ascending; touching ones become one."""
     merged: list[Slice] = []
-    for current in sorted(slices, key=lambda part: part.start):  # type: ignore[arg-type,return-value]
+    for current in sorted(slices, key=lambda slice_: slice_.start):  # type: ignore[arg-type,return-value]
         if merged and current.start <= merged[-1].end:  # type: ignore[operator]
             end = max(merged[-1].end, current.end)  # type: ignore[type-var]
             merged[-1] = Slice(merged[-1].start, end)
@@ -57,7 +57,7 @@ def widen_slices(
     """
     if not before and not after:
         return merge_slices(slices)
-    return merge_slices(Slice(part.start - before, part.end + after) for part in slices)  # type: ignore[operator]
+    return merge_slices(Slice(slice_.start - before, slice_.end + after) for slice_ in slices)  # type: ignore[operator]
 
 
 def build_predicate(column: str, slices: Iterable[Slice]) -> str:
@@ -74,8 +74,8 @@ def build_predicate(column: str, slices: Iterable[Slice]) -> str:
     if not merged:
         raise ValueError("no partitions to select")
     return " OR ".join(
-        f"(`{column}` >= {_literal(part.start)} AND `{column}` < {_literal(part.end)})"
-        for part in merged
+        f"(`{column}` >= {_literal(stretch.start)} AND `{column}` < {_literal(stretch.end)})"
+        for stretch in merged
     )
 
 

@@ -8,9 +8,10 @@ from backfill_assets.tables.declarations import Column
 
 @dataclass(frozen=True)
 class JsonLanding:
-    """JSON lines in a folder for each partition, by the day or hour on which the records landed.
+    """JSON lines in a folder for each partition, by the time at which the records landed.
 
-    At `<root>/<dataset>/year=YYYY/month=MM/day=DD[/hour=HH]/*.json[.gz]`.
+    At `<root>/<dataset>/year=YYYY/month=MM[/day=DD[/hour=HH[/minute=MM]]]/*.json[.gz]`, as deep as
+    the grain of the table that is computed from them.
 
     Attributes:
         dataset: its folder below the root.

@@ -13,12 +13,8 @@ from hypothesis import strategies as st
 from backfill_assets.errors import LandingError
 from backfill_assets.grains.buckets import Buckets
 from backfill_assets.lake.landing import LandingFile
-from backfill_assets.lake.parquet_landing import (
-    ParquetFile,
-    ParquetFolders,
-    ParquetListing,
-    RowGroup,
-)
+from backfill_assets.lake.parquet_footers import ParquetFile, RowGroup
+from backfill_assets.lake.parquet_landing import ParquetFolders, ParquetListing
 from backfill_assets.lake.partitions import build_partition
 from backfill_assets.lake.slices import Partition
 
