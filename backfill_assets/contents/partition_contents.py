@@ -13,16 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from backfill_assets.contents.rows import (
-    Hashes,
-    Longs,
-    PartitionIndex,
-    RowBatch,
-    RowSource,
-    TableRows,
-    canonicalize,
-    hash_rows,
-)
+from backfill_assets.contents.canonical_words import Hashes, Longs, canonicalize, hash_rows
+from backfill_assets.contents.rows import PartitionIndex, RowBatch, RowSource, TableRows
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.rules.drift import Drift

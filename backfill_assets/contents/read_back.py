@@ -13,13 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from backfill_assets.contents.canonical_form import format_checksum
-from backfill_assets.contents.rows import (
-    PartitionIndex,
-    canonicalize,
-    find_arrow_type,
-    hash_rows,
-    stream_rows,
-)
+from backfill_assets.contents.canonical_words import canonicalize, find_arrow_type, hash_rows
+from backfill_assets.contents.rows import PartitionIndex, stream_rows
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 

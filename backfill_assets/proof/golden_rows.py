@@ -13,12 +13,11 @@ import pyarrow.dataset
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from backfill_assets.contents.canonical_words import canonicalize, find_arrow_type
 from backfill_assets.contents.partition_contents import Contents, read_source
 from backfill_assets.contents.rows import (
     PartitionIndex,
     RowBatch,
-    canonicalize,
-    find_arrow_type,
     find_column,
     read_delta_names,
     stream_rows,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backfill_assets.contents.canonical_words import Hashes, Longs
 from backfill_assets.contents.partition_contents import Contents
-from backfill_assets.contents.rows import Hashes, Longs
 from backfill_assets.rules.drift import Drift
 from backfill_assets.tables.declarations import Table
 

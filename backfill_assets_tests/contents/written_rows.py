@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from backfill_assets.contents.canonical_words import find_arrow_type
 from backfill_assets.contents.partition_contents import Contents, read_contents
-from backfill_assets.contents.rows import find_arrow_type
 from backfill_assets.grains.buckets import Buckets
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.table_log import read_log
