@@ -110,7 +110,7 @@ class InputWindow:
         if not isinstance(self.listing, ParquetListing):
             raise LandingError(f"{self.table.key} declares no Parquet landing to read from")
         # Where no file holds a key of the window, any file still tells the columns.
-        every = [file.file.uri for file in self.listing.files if file.name == name]
+        every = [landed.file.uri for landed in self.listing.files if landed.name == name]
         if not every:
             raise LandingError(
                 f"nothing has landed in {self.listing.dataset}/{name}: land it, then run again"

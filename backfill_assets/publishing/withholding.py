@@ -68,7 +68,7 @@ def keep_withheld_rows(
     )
     create_table(window.spark, warehouse, side_table)
     append_rows(
-        rows.where(build_table_predicate(window.table, (result.slice for result in withheld)))
+        rows.where(build_table_predicate(window.table, (partition.slice for partition in withheld)))
         .drop(*AUDIT_COLUMNS)
         .withColumn(_NUMBER, build_number(grain, window.table.partition_by))
         .join(F.broadcast(reasons), _NUMBER, "inner")
