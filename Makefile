@@ -12,8 +12,9 @@ backfill: check-spark
 	$(MATERIALIZE) --select 'key:"staging/flights",key:"features/carrier_delays"' --partition-range 2013-01-01...2013-01-31
 	$(BIN)/backfill-assets status --from 2013-01-01 --to 2013-01-31
 
+# Two processes with a Spark each; a file of tests stays in one, which shares what its fixtures made.
 test: check-spark check-code
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile
 
 # Runs killed with -9, a real daemon, a year of days, Spark Connect, the pages. CI runs them too.
 drills: check-spark

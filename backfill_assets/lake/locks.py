@@ -13,30 +13,21 @@ from filelock import FileLock, Timeout
 
 from backfill_assets.errors import TableLockedError
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.tables.declarations import Table
 from backfill_assets.uris import is_local, local_path
 
 _PATIENCE_SECONDS = 1800.0
 
 
 @contextmanager
-def hold_table_lock(
-    warehouse: Warehouse, table: Table, *, timeout_seconds: float = _PATIENCE_SECONDS
-) -> Iterator[None]:
-    """Holds the table's lock while commits are read and written.
-
-    Raises:
-        TableLockedError: if another process keeps it for longer than `timeout_seconds`.
-    """
-    with hold_lock(warehouse, table.key, timeout_seconds=timeout_seconds):
-        yield
-
-
-@contextmanager
 def hold_lock(
     warehouse: Warehouse, name: str, *, timeout_seconds: float = _PATIENCE_SECONDS
 ) -> Iterator[None]:
-    """Holds the lock of one Delta table of the warehouse, by a name of its own.
+    """Holds the lock of one Delta table of the warehouse while commits are read and written.
+
+    Args:
+        warehouse: where the table is.
+        name: the table's key, or another name of its own.
+        timeout_seconds: how long to wait for another process.
 
     Raises:
         TableLockedError: if another process keeps it for longer than `timeout_seconds`.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.lake.locks import hold_table_lock
+from backfill_assets.lake.locks import hold_lock
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.slices import Slice
 from backfill_assets.lake.warehouse import Warehouse
@@ -15,7 +15,7 @@ from backfill_assets.tables.declarations import Table
 
 def append_rows(frame: DataFrame, *, warehouse: Warehouse, table: Table) -> None:
     """Appends rows to a side table; columns that it lacks are added."""
-    with hold_table_lock(warehouse, table):
+    with hold_lock(warehouse, table.key):
         for attempt in retry_conflicts():
             with attempt:
                 frame.write.format("delta").mode("append").option("mergeSchema", "true").save(
@@ -27,7 +27,7 @@ def replace_rows(
     frame: DataFrame, *, warehouse: Warehouse, table: Table, slices: Sequence[Slice]
 ) -> None:
     """Replaces the rows of a side table in `slices` of its partition column."""
-    with hold_table_lock(warehouse, table):
+    with hold_lock(warehouse, table.key):
         for attempt in retry_conflicts():
             with attempt:
                 (
@@ -43,7 +43,7 @@ def delete_rows_before(
     spark: SparkSession, warehouse: Warehouse, table: Table, column: str, day: dt.date
 ) -> None:
     """Deletes the rows of a side table whose `column` lies before `day`."""
-    with hold_table_lock(warehouse, table):
+    with hold_lock(warehouse, table.key):
         spark.sql(
             f"DELETE FROM delta.`{warehouse.uri(table)}` WHERE `{column}` < DATE'{day.isoformat()}'"
         )

@@ -9,7 +9,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import Commit, CommitRecord, find_changed_partitions, find_commit
-from backfill_assets.lake.locks import hold_table_lock
+from backfill_assets.lake.locks import hold_lock
 from backfill_assets.lake.partitions import build_folder_predicate, build_table_predicate
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
@@ -59,7 +59,7 @@ def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
         _refuse_other_grain(warehouse, table)
         return
     days = warehouse.retention_days
-    with hold_table_lock(warehouse, table):
+    with hold_lock(warehouse, table.key):
         for attempt in retry_conflicts():
             with attempt:
                 spark.sql(
@@ -126,7 +126,7 @@ def overwrite_partitions(
     )
     if transaction is not None:
         writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
-    with hold_table_lock(log.warehouse, log.table):
+    with hold_lock(log.warehouse, log.table.key):
         newest = log.reread()
         _refuse_changed(newest.list_commits_after(log.version), record)
         for attempt in retry_conflicts():
@@ -179,7 +179,7 @@ def add_columns(spark: SparkSession, log: TableLog, columns: Sequence[Column]) -
 
     Those that another run has added meanwhile are left as they are.
     """
-    with hold_table_lock(log.warehouse, log.table):
+    with hold_lock(log.warehouse, log.table.key):
         for attempt in retry_conflicts():
             with attempt:
                 stored = {name.lower() for name in log.reread().extra_fields}
@@ -193,7 +193,7 @@ def optimize_partitions(
 ) -> None:
     """Rewrites the small files of partitions as few large ones: a commit that changes no data."""
     predicate = build_folder_predicate(table, slices)
-    with hold_table_lock(warehouse, table):
+    with hold_lock(warehouse, table.key):
         for attempt in retry_conflicts():
             with attempt:
                 spark.sql(f"OPTIMIZE delta.`{warehouse.uri(table)}` WHERE {predicate}")
