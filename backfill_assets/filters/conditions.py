@@ -186,10 +186,11 @@ def _read_operation(node: exp.Expr, table: Table, depth: int) -> Term:
     kinds, result = _RULES[operator]
     if surplus := {key for key, value in node.args.items() if value} - kinds.keys() - _NOTES:
         raise FilterError(f"{name} with {min(surplus)} isn't allowed: {ALLOWED}")
+    if operator is exp.Is and type(node.expression) is not exp.Null:
+        raise FilterError("IS with something else than [NOT] NULL: compare with = or <=>")
     if operator is exp.In and not (node.expressions and all(map(_read_literal, node.expressions))):
         raise FilterError("IN without a list of literals: write IN (1, 2)")
-    # A chain of ANDs may be longer than Python's stack is deep.
-    is_chain = isinstance(node, exp.Connector)
+    is_chain = isinstance(node, exp.Connector)  # It may be longer than Python's stack is deep.
     parts = node.flatten(unnest=False) if is_chain else node.iter_expressions()
     operands = [_read_operand(part, kinds[str(part.arg_key)], table, depth + 1) for part in parts]
     if "alike" in kinds.values():
@@ -242,8 +243,7 @@ def _convert(term: Term, model: Term) -> Term:
 
 
 def _call(functions: Any, name: str, columns: list[Any]) -> Any:
-    if len(columns) > 2 and name in ("and", "or"):
-        # By halves, since a deep tree would overflow Spark's stack.
+    if len(columns) > 2 and name in ("and", "or"):  # A deep tree would overflow Spark's stack.
         middle = len(columns) // 2
         halves = columns[:middle], columns[middle:]
         columns = [half[0] if len(half) == 1 else _call(functions, name, half) for half in halves]

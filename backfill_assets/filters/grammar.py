@@ -44,8 +44,7 @@ _ALLOWED_TOKENS = {*_BEFORE_PARENTHESIS, *_VALUES.split(), ")", "IS", "DOT"}
 # Sequences of tokens that sqlglot reads and Spark doesn't, or of which only literals are supported.
 _REFUSED = {
     r"[(,] ,|, \)": "a comma with nothing beside it: remove the comma",
-    rf"(\)|{_VALUES.replace(' ', '|')}) NOT NULL": "NOT NULL without IS: write IS NOT NULL",
-    r"\bIS (?!(NOT )?NULL)": "IS with something else than [NOT] NULL: compare with = or <=>",
+    rf"(\)|\b({_VALUES.replace(' ', '|')})) NOT NULL": "NOT NULL without IS: write IS NOT NULL",
     r"\bLIKE (?!STRING)": "LIKE without a literal pattern: write LIKE 'a%'",
 }
 _NUMBER = r"[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?"
