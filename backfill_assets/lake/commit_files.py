@@ -45,11 +45,17 @@ def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, di
     # At once, as an object store answers each request after the same while.
     with ThreadPoolExecutor(_READERS) as pool:
         infos = pool.map(lambda version: _read_info(filesystem, _locate(base, version)), wanted)
-        return list(zip(wanted, infos, strict=True))
+        found = zip(wanted, infos, strict=True)
+        return [(version, info) for version, info in found if info is not None]
 
 
-def _read_info(filesystem: fs.FileSystem, path: str) -> dict[str, Any]:
-    for line in _read_lines(filesystem, path):
+def _read_info(filesystem: fs.FileSystem, path: str) -> dict[str, Any] | None:
+    """None where the log's cleanup has removed the commit; empty of one that says nothing."""
+    try:
+        lines = _read_lines(filesystem, path)
+    except FileNotFoundError:
+        return None
+    for line in lines:
         if b'"commitInfo"' in line and (info := json.loads(line).get("commitInfo")):
             return info
     return {}

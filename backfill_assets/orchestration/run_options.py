@@ -141,11 +141,10 @@ def _read_wishes(config: PublishConfig, tags: Mapping[str, str]) -> dict[str, An
     """What a run asks for, by the names of the configuration; nothing else."""
     wishes: dict[str, Any] = {}
     for name, field in PublishConfig.model_fields.items():
-        value = getattr(config, name)
-        if value is None and field.annotation == bool | None:
-            value = _read_flag(tags, name)
-        elif value is None:
-            value = tags.get(TAG_PREFIX + name)
+        is_flag = field.annotation == bool | None
+        tagged = _read_flag(tags, name) if is_flag else tags.get(TAG_PREFIX + name)
+        configured = getattr(config, name)
+        value = tagged if configured is None else configured
         if value is not None and name != "accept":
             wishes[name] = value
     return wishes
