@@ -9,6 +9,7 @@ from backfill_assets import assets
 from backfill_assets.catalog import find_table
 from backfill_assets.publishing.code_versions import compute_code_version
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.write_modes.choosing import choose_options
 from backfill_assets.table_assets import TableAsset
 
 
@@ -29,6 +30,7 @@ def list_recipes() -> Mapping[str, Recipe]:
 
 def _build_recipe(asset: TableAsset) -> Recipe:
     table = find_table(asset.table.key)
+    choose_options(table)  # What it can't honour of its own declaration is refused here.
     return Recipe(
         table=table,
         compute=asset.compute,

@@ -43,8 +43,8 @@ class Table:
         natural_key: columns that together identify a row; empty where rows may repeat.
         rules: what a partition must meet to be published, beside what `all_rules` adds.
         empty: whether a partition whose source became empty is published empty, or withheld.
-        write_mode: how runs write that aren't told otherwise; `publishing.write_options` says what
-            the modes are.
+        write_mode: how runs write that aren't told otherwise: the name of a mode in
+            `publishing.write_modes`; one that the table can't honour is refused at assembly.
         row_filter: SQL over the columns: only rows for which it is true belong to the table; empty
             means all. `filters.row_filters` says what it may hold.
     """
@@ -58,7 +58,7 @@ class Table:
     natural_key: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     empty: Literal["publish", "withhold"] = "publish"
-    write_mode: Literal["overwrite", "merge", "append_once"] = "overwrite"
+    write_mode: str = "overwrite"
     row_filter: str = ""
     column_names: tuple[str, ...] = field(init=False)
 
@@ -75,8 +75,6 @@ class Table:
                 f"{self.key}: `{self.partition_by}` must be {self.grain.column_types[0]}, "
                 f"to be partitioned by {self.grain}"
             )
-        if self.write_mode == "merge" and not self.natural_key:
-            raise ValueError(f"{self.key}: without a natural key it can't merge")
         daily = self.grain.in_daily_folders
         if daily != (self.folder_by is not None) or (daily and types[self.folder_column] != "DATE"):
             raise ValueError(

@@ -251,6 +251,8 @@ def test_delta_itself_writes_a_transaction_once_and_it_is_told(lake: Lake) -> No
     [
         (STAGING_FLIGHTS, {"write_mode": "upsert"}, SettingsError, "no write mode upsert"),
         (RAW_FLIGHTS, {"write_mode": "merge"}, SettingsError, "declares no natural key"),
+        (replace(RAW_FLIGHTS, write_mode="merge"), {}, SettingsError, "declares no natural key"),
+        (replace(RAW_FLIGHTS, write_mode="upsert"), {}, SettingsError, "no write mode upsert"),
         (STAGING_FLIGHTS, {"row_filter": "hour = 3"}, SettingsError, "set write_mode to merge"),
         (
             STAGING_FLIGHTS,
