@@ -40,7 +40,9 @@ def truncate(landing: Path, day: str) -> None:
 
 def blank_carriers(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One record in twenty lacks a field that it must have."""
-    return [{**one, "carrier": None} if n % 20 == 0 else one for n, one in enumerate(records)]
+    return [
+        {**record, "carrier": None} if n % 20 == 0 else record for n, record in enumerate(records)
+    ]
 
 
 def double_distances(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -121,7 +121,7 @@ def _write_audited(
         withheld_days=1,
     )
     results = publisher.publish_chunk(partitions, pinned)
-    withheld = [one.key for one in results if one.version is None]
+    withheld = [result.key for result in results if result.version is None]
     if withheld:
         raise SystemExit(f"{recipe.table.key}: withheld {withheld}, so the times mean nothing")
 

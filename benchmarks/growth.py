@@ -64,7 +64,7 @@ def main() -> None:
     results = {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "machine": asdict(describe_machine()),
-        "runs": [asdict(one) for one in runs],
+        "runs": [asdict(run) for run in runs],
     }
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
@@ -118,7 +118,9 @@ def measure_run(sample: Sample, nominal: int, *, heap_mb: int, folder: Path) -> 
         partitions=len(keys),
         rows=sum(rows.values()),
         commits={
-            table.key: sum(one.record is not None for one in read_log(warehouse, table).commits)
+            table.key: sum(
+                commit.record is not None for commit in read_log(warehouse, table).commits
+            )
             for table in TABLES
         },
         seconds=round(seconds, 2),

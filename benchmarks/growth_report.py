@@ -55,7 +55,7 @@ def write_growth_report(results: Mapping[str, Any], folder: Path) -> None:
 
     Text of that page outside of the marker comments stays.
     """
-    runs = [GrowthRun(**one) for one in results["runs"]]
+    runs = [GrowthRun(**result) for result in results["runs"]]
     build_plot(runs).save(folder / _PLOT)
     page = folder.with_name("growth.md")
     old = page.read_text(encoding="utf-8") if page.exists() else f"# Growth\n\n{BEGIN}\n{END}\n"
@@ -65,7 +65,7 @@ def write_growth_report(results: Mapping[str, Any], folder: Path) -> None:
 
 def build_section(results: Mapping[str, Any], runs: Sequence[GrowthRun], *, plot: str) -> str:
     """All runs, and what follows from them, as Markdown."""
-    least, most = (of(runs, key=lambda one: one.alive_mb) for of in (min, max))
+    least, most = (of(runs, key=lambda run: run.alive_mb) for of in (min, max))
     lines = [
         describe_measuring(results),
         "",
@@ -96,8 +96,8 @@ def _list_row_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
     """What more rows cost in as many partitions, between neighbouring scales."""
     pairs = [
         pair
-        for some in _group(runs, lambda one: one.nominal)
-        for pair in pairwise(sorted(some, key=lambda one: one.rows))
+        for some in _group(runs, lambda run: run.nominal)
+        for pair in pairwise(sorted(some, key=lambda row: row.rows))
     ]
     if not pairs:
         return
@@ -115,13 +115,13 @@ def _list_row_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
 
 def _list_partition_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
     """What more partitions cost for as many rows, from the fewest to the most."""
-    groups = [one for one in _group(runs, lambda one: one.scale) if len(one) > 1]
+    groups = [run for run in _group(runs, lambda run: run.scale) if len(run) > 1]
     if not groups:
         return
     yield "| scale | from partitions | to partitions | engine seconds |"
     yield "|---:|---:|---:|---:|"
     for some in groups:
-        few, many = (of(some, key=lambda one: one.partitions) for of in (min, max))
+        few, many = (of(some, key=lambda partition: partition.partitions) for of in (min, max))
         yield (
             f"| {few.scale:g} | {few.partitions:,} | {many.partitions:,} "
             f"| × {many.engine_seconds / few.engine_seconds:.2f} |"
@@ -130,8 +130,8 @@ def _list_partition_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
 
 
 def _group(runs: Sequence[GrowthRun], by: Callable[[GrowthRun], float]) -> list[list[GrowthRun]]:
-    values = sorted({by(one) for one in runs})
-    return [[one for one in runs if by(one) == value] for value in values]
+    values = sorted({by(run) for run in runs})
+    return [[run for run in runs if by(run) == value] for value in values]
 
 
 def _name(run: GrowthRun) -> str:
@@ -142,13 +142,13 @@ def build_plot(runs: Sequence[GrowthRun]) -> alt.HConcatChart:
     """Engine seconds by rows and by partitions; all axes are logarithmic."""
     frame = pd.DataFrame(
         {
-            "rows": one.rows,
-            "partitions": one.partitions,
-            "nominal": f"{one.nominal:,}",
-            "scale": f"{one.scale:g}",
-            "engine": one.engine_seconds,
+            "rows": run.rows,
+            "partitions": run.partitions,
+            "nominal": f"{run.nominal:,}",
+            "scale": f"{run.scale:g}",
+            "engine": run.engine_seconds,
         }
-        for one in sorted(runs, key=lambda one: (one.scale, one.nominal))
+        for run in sorted(runs, key=lambda run: (run.scale, run.nominal))
     )
     by_rows = _build_panel(frame, "rows", "rows of raw/orders", "nominal", "partitions")
     by_partitions = _build_panel(frame, "partitions", "partitions", "scale", "scale")

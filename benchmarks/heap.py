@@ -126,7 +126,9 @@ def measure_run(
         copies=copies,
         rows={table.key: sum(read_log(warehouse, table).count_rows().values()) for table in TABLES},
         commits={
-            table.key: sum(one.record is not None for one in read_log(warehouse, table).commits)
+            table.key: sum(
+                commit.record is not None for commit in read_log(warehouse, table).commits
+            )
             for table in TABLES
         },
         heap_mb=max(int(match[2]) for match in pauses),

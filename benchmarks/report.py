@@ -75,9 +75,9 @@ def build_section(results: Mapping[str, Any], *, plot: str) -> str:
         "| ratio | days | of minima | of medians | target | met |",
         "|---|---:|---:|---:|---:|---|",
         *(
-            f"| {one['name']} | {one['days'] or ''} | {_format(one['min'])} "
-            f"| {_format(one['median'])} | {one['target'] or ''} | {_say(met=one['met'])} |"
-            for one in results["comparisons"]
+            f"| {ratio['name']} | {ratio['days'] or ''} | {_format(ratio['min'])} "
+            f"| {_format(ratio['median'])} | {ratio['target'] or ''} | {_say(met=ratio['met'])} |"
+            for ratio in results["comparisons"]
         ),
     ]
     return "\n".join(lines)

@@ -116,7 +116,7 @@ def test_no_version_shows_a_bad_row_or_half_a_replacement(story: Story) -> None:
 
 
 def test_after_a_failure_only_what_failed_is_run_again(story: Story) -> None:
-    assert [(one.first, one.last) for one in story.missing] == [(BAD, BAD)]
+    assert [(key.first, key.last) for key in story.missing] == [(BAD, BAD)]
     assert story.runs[3].success
     latest = read_log(story.pipeline.warehouse, RAW_FLIGHTS).publishes
     again = {key for key, publish in latest.items() if publish.version == story.versions[3]}

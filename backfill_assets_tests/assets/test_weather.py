@@ -100,7 +100,7 @@ def read_source() -> list[Report]:
             {
                 "origin": row["origin"],
                 "hour": dt.datetime.fromisoformat(row["time_hour"]),
-                **{one.name: parse(row[one.name]) for one in MEASURED},
+                **{column.name: parse(row[column.name]) for column in MEASURED},
             }
             for row in csv.DictReader(file)
         ]
@@ -140,18 +140,21 @@ def test_days_of_weather_are_the_source_with_its_gaps(reading: Pipeline) -> None
     for key, row in rows.items():
         report = known.get(key)
         assert (row["reports"], row["observed_at"]) == ((1, key[1]) if report else (0, None))
-        for one in MEASURED:
-            assert row[one.name] == (report[one.name] if report else None)
+        for column in MEASURED:
+            assert row[column.name] == (report[column.name] if report else None)
     assert sum(row["reports"] == 0 for row in rows.values()) == len(due - set(known)) >= 3
 
 
 def test_missing_hours_are_a_warning_with_their_share(reading: Pipeline) -> None:
     record = read_log(reading.warehouse, STAGING_WEATHER).commits[0].record
     assert record is not None
-    missing = {key: one["n"]["observed_at"] for key, one in record.profiles.items()}
+    missing = {key: file["n"]["observed_at"] for key, file in record.profiles.items()}
     assert missing["2013-01-03"] >= 3
     certificate = find_certificates(reading.warehouse, record.run_id)[0]
-    outcomes = {one.partition: one.checks["partition_is_valid"] for one in certificate.partitions}
+    outcomes = {
+        partition.partition: partition.checks["partition_is_valid"]
+        for partition in certificate.partitions
+    }
     assert outcomes == {day: "warned" if count else "passed" for day, count in missing.items()}
 
 
@@ -184,9 +187,9 @@ def test_flights_have_the_latest_report_up_to_their_departure(reading: Pipeline)
 
 def change_hours(pipeline: Pipeline, first: str, last: str) -> FinishedRun:
     """Lands some hours again without their last report, and runs them."""
-    for one in build_partitions(RAW_WEATHER, list_hours(first, last)):
-        assert isinstance(one.slice.start, dt.datetime)
-        path = find_file(pipeline.root, one.slice.start)
+    for partition in build_partitions(RAW_WEATHER, list_hours(first, last)):
+        assert isinstance(partition.slice.start, dt.datetime)
+        path = find_file(pipeline.root, partition.slice.start)
         lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
         path.write_bytes(gzip.compress(b"".join(lines[:-1]), mtime=0))
     return pipeline.run(HOURS, first=first, last=last)
@@ -214,7 +217,7 @@ def test_some_hours_of_a_day_are_replaced_and_taken_back_and_nothing_else(hourly
         build_partitions(RAW_WEATHER, list_hours("2013-01-03-08:00", last)),
         before=run.id,
     )
-    assert {key: one.removed for key, one in found.partitions.items()} == {
+    assert {key: partition.removed for key, partition in found.partitions.items()} == {
         "2013-01-03-08:00": 0,
         "2013-01-03-09:00": 1,
         "2013-01-03-10:00": 1,

@@ -106,7 +106,13 @@ def test_a_rollback_of_five_days_leaves_the_other_360_untouched(year: Year) -> N
         assert change.success, change.message
     changed = diff_table(log.reread(), FIVE_DAYS, before=change.id)
     # Two flights of the last day land a day later, which was not changed.
-    assert [one.changed for one in changed.partitions.values()] == [120, 120, 120, 120, 118]
+    assert [partition.changed for partition in changed.partitions.values()] == [
+        120,
+        120,
+        120,
+        120,
+        118,
+    ]
     assert changed.untouched.holds
     back = pipeline.run_job(
         *("rollback_partitions", "restore_partitions"),
@@ -115,7 +121,7 @@ def test_a_rollback_of_five_days_leaves_the_other_360_untouched(year: Year) -> N
     assert back.success, back.message
     undone = diff_table(log.reread(), YEAR, before="1")
     assert len(undone.partitions) == 365
-    assert all(one.equal and one.rows_after for one in undone.partitions.values())
+    assert all(partition.equal and partition.rows_after for partition in undone.partitions.values())
     (certificate,) = find_certificates(pipeline.warehouse, back.id)
     assert not certificate.touched_outside
     assert (certificate.untouched_partitions, certificate.untouched_files) == (360, 360)

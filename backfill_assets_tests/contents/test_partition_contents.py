@@ -48,7 +48,7 @@ def test_column_added_later_reads_as_null(warehouse: Warehouse) -> None:
     rows = build_flights(WEEK[:2])
     narrow = replace(FLIGHTS, columns=FLIGHTS.columns[:-1], rules=())
     older = write_rows(warehouse, narrow, rows)
-    newer = write_rows(warehouse, FLIGHTS, [{**one, "cancelled": None} for one in rows])
+    newer = write_rows(warehouse, FLIGHTS, [{**row, "cancelled": None} for row in rows])
     newest = write_rows(warehouse, FLIGHTS, rows)
     before, null, after = (
         read_contents(read_log(warehouse, FLIGHTS, version=one), WEEK[:2])
@@ -68,8 +68,8 @@ def test_only_the_columns_asked_for_and_the_keys_are_compared(warehouse: Warehou
     versions.append(write_rows(warehouse, FLIGHTS, rows))
     for columns, changed in ((["miles", "delay"], 0), (["gate"], 1)):
         before, after = (
-            read_contents(read_log(warehouse, FLIGHTS, version=one), WEEK[:1], columns=columns)
-            for one in versions
+            read_contents(read_log(warehouse, FLIGHTS, version=version), WEEK[:1], columns=columns)
+            for version in versions
         )
         assert set(before.compared) == {*KEY, "day", *columns}
         assert compare_contents(before, after)[WEEK[0].key].changed == changed
@@ -94,7 +94,7 @@ def test_a_row_takes_twenty_bytes(warehouse: Warehouse) -> None:
     older, _ = read_both(warehouse, FLIGHTS, WEEK, build_flights(), build_flights())
     assert older.key_hashes is not None
     kept = (older.owners, older.key_hashes, older.row_hashes)
-    assert sum(one.nbytes for one in kept) == 20 * 7 * 20
+    assert sum(partition.nbytes for partition in kept) == 20 * 7 * 20
 
 
 def test_neither_spark_nor_dagster_is_imported() -> None:

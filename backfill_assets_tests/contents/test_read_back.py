@@ -119,7 +119,7 @@ def publish(
         [tuple(row[name] for name in table.column_names) for row in rows],
         build_ddl(table.columns, constraints=False),
     )
-    keys = [one.key for one in partitions]
+    keys = [partition.key for partition in partitions]
     record = build_record(
         table,
         partitions,
@@ -139,7 +139,7 @@ def measure_with_spark(
     frame: DataFrame, table: Table, partitions: Sequence[Partition]
 ) -> dict[str, ReadBack]:
     measures = measure_partitions(frame, table, partitions)
-    return {key: ReadBack(one.rows, one.checksum) for key, one in measures.items()}
+    return {key: ReadBack(measured.rows, measured.checksum) for key, measured in measures.items()}
 
 
 def read_with_spark(
@@ -235,12 +235,14 @@ def test_hours_and_numbers_are_partitions_too(
     ]
     version = publish(spark, warehouse, table, partitions, rows)
     found = read_back(read_log(warehouse, table, version=version), partitions[::-1])
-    assert list(found) == [one.key for one in partitions[::-1]]
+    assert list(found) == [partition.key for partition in partitions[::-1]]
     frame = read_table(spark, read_log(warehouse, table, version=version))
     parts = build_checksum_parts(build_row_hash(table))
-    for one in partitions:
-        upper, lower = frame.where(build_predicate("Part", [one.slice])).agg(*parts).collect()[0]
-        assert found[one.key] == ReadBack(3, format_checksum(upper, lower))
+    for partition in partitions:
+        upper, lower = (
+            frame.where(build_predicate("Part", [partition.slice])).agg(*parts).collect()[0]
+        )
+        assert found[partition.key] == ReadBack(3, format_checksum(upper, lower))
 
 
 def test_old_versions_stay_readable(events: Warehouse) -> None:

@@ -71,12 +71,12 @@ def build_flights(days: Sequence[Partition] = WEEK, *, count: int = 20) -> list[
 
 
 def find_flight(rows: Sequence[Row], day: Partition, flight: int) -> Row:
-    (found,) = (one for one in rows if one["day"] == day.slice.start and one["flight"] == flight)
+    (found,) = (row for row in rows if row["day"] == day.slice.start and row["flight"] == flight)
     return found
 
 
 def as_arrow(table: Table, rows: Sequence[Row]) -> pa.Table:
-    fields = [pa.field(one.name, find_arrow_type(one)) for one in table.columns]
+    fields = [pa.field(column.name, find_arrow_type(column)) for column in table.columns]
     return pa.Table.from_pylist(list(rows), pa.schema(fields))
 
 

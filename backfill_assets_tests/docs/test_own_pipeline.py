@@ -12,6 +12,8 @@ from backfill_assets.tables.declarations import Table, required
 from backfill_assets_tests.commands import PROJECT
 from backfill_assets_tests.pages import find_modules, read_page, run_page
 
+pytestmark = pytest.mark.slow
+
 PAGE = "your-own-pipeline.md"
 
 

@@ -44,8 +44,8 @@ def test_after_the_rollback_nothing_differs_from_january(outputs: list[str]) -> 
     assert "hold again what they held at version 1" in outputs[6]
     text, _, history = outputs[7].partition("\n}\n")
     difference = json.loads(text + "\n}")
-    for one in difference["partitions"].values():
-        assert (one["added"], one["removed"], one["changed"]) == (0, 0, 0)
-        assert one["rows_before"] == one["rows_after"] > 0
+    for partition in difference["partitions"].values():
+        assert (partition["added"], partition["removed"], partition["changed"]) == (0, 0, 0)
+        assert partition["rows_before"] == partition["rows_after"] > 0
     assert difference["untouched"]["outside"] == {}
     assert history.count("rollback") == 1

@@ -78,7 +78,9 @@ def _start(
 def find_publishes(warehouse: Warehouse, steps: Mapping[str, Step]) -> list[tuple[str, Commit]]:
     """The commits of a step with their writers, oldest first."""
     first_days = {step.first_day for step in steps.values()}
-    commits = [(one, one.record) for one in reversed(read_log(warehouse, READINGS).commits)]
+    commits = [
+        (commit, commit.record) for commit in reversed(read_log(warehouse, READINGS).commits)
+    ]
     return [
         (record.run_id, commit)
         for commit, record in commits
@@ -107,7 +109,7 @@ def test_every_write_of_both_is_one_commit(outcome: Outcome, steps: Mapping[str,
 
 def test_table_is_created_once_though_both_try(outcome: Outcome) -> None:
     commits = read_log(outcome.warehouse, READINGS).commits
-    assert [one.version for one in commits if one.operation == "CREATE TABLE"] == [0]
+    assert [commit.version for commit in commits if commit.operation == "CREATE TABLE"] == [0]
     assert len(commits) == 1 + 4 * TIMES
 
 

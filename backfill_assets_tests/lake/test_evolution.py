@@ -67,9 +67,9 @@ def test_extra_values_are_kept_and_older_days_read_null(evolved: Evolved) -> Non
 
 def test_the_check_warns_and_names_the_extra_fields(evolved: Evolved) -> None:
     (warning,) = (
-        one
-        for one in evolved.pipeline.read_evaluations(evolved.run)
-        if one.partition == EXTRA and not one.passed
+        evaluation
+        for evaluation in evolved.pipeline.read_evaluations(evolved.run)
+        if evaluation.partition == EXTRA and not evaluation.passed
     )
     assert (warning.check_name, warning.severity.value) == ("partition_is_valid", "WARN")
     bound = warning.metadata["fields_are_declared: bound"].value

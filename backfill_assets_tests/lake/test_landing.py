@@ -31,7 +31,7 @@ def list_events(root: Path, days: Sequence[dt.date] = DAYS) -> JsonListing:
 
 
 def build(days: Sequence[dt.date]) -> list[Partition]:
-    return [one for day in days for one in build_days(day.isoformat())]
+    return [partition for day in days for partition in build_days(day.isoformat())]
 
 
 def list_names(listing: JsonListing) -> list[tuple[dt.date, str]]:

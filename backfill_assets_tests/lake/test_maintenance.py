@@ -47,7 +47,7 @@ def test_small_files_of_final_partitions_are_joined_and_nothing_is_changed_by_it
     seen = diff_table(log.reread(), FINAL[9:], before=str(log.version))
     assert seen.after > log.version
     assert seen.untouched.holds
-    assert all(one.equal for one in seen.partitions.values())
+    assert all(partition.equal for partition in seen.partitions.values())
     again = maintain_table(spark, warehouse, RAW_FLIGHTS, FINAL[:4], keep_aside_since=LONG_AGO)
     assert again.optimized == ()
 
@@ -90,7 +90,7 @@ def test_a_run_publishes_though_its_partitions_are_optimized_meanwhile(
         return build_frame(window.spark, build_rows(days, "new"))
 
     results = lake.publish(replace(scattered, compute=optimize_and_compute), days, run_id="second")
-    assert all(one.version is not None for one in results)
+    assert all(result.version is not None for result in results)
     assert {value for _, _, value in read_rows(warehouse)} == {"new"}
 
 

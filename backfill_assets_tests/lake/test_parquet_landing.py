@@ -60,11 +60,11 @@ def list_orders(root: Path, *numbers: int) -> ParquetListing:
 def list_spans(listing: ParquetListing) -> list[tuple[str, str, list[tuple[int, int]]]]:
     return [
         (
-            one.name,
-            Path(one.file.uri).name,
-            [(group.smallest, group.largest) for group in one.row_groups],
+            file.name,
+            Path(file.file.uri).name,
+            [(group.smallest, group.largest) for group in file.row_groups],
         )
-        for one in listing.files
+        for file in listing.files
     ]
 
 
@@ -299,10 +299,10 @@ def test_bytes_are_shared_among_the_buckets_that_may_hold_them(groups: list[RowG
     sizes = listing.measure_bytes()
     assert list(sizes) == [one.key for one in BUCKETS]
     # Each share is rounded down.
-    lost = sum(one.bytes for one in groups) - sum(sizes.values())
+    lost = sum(group.bytes for group in groups) - sum(sizes.values())
     assert 0 <= lost <= len(BUCKETS) * len(groups)
     for bucket in BUCKETS:
-        overlapping = [one for one in groups if one.overlaps(bucket)]
+        overlapping = [group for group in groups if group.overlaps(bucket)]
         assert sizes[bucket.key] <= sum(one.bytes for one in overlapping)
         assert listing.restrict([bucket]).measure_bytes() == {bucket.key: sizes[bucket.key]}
 

@@ -81,7 +81,7 @@ def select(predicate: str) -> set[dt.datetime]:
 
 
 def find_held(slices: Sequence[Slice]) -> set[dt.datetime]:
-    return {at for at in MOMENTS if any(one.start <= at < one.end for one in slices)}  # type: ignore[operator]
+    return {at for at in MOMENTS if any(part.start <= at < part.end for part in slices)}  # type: ignore[operator]
 
 
 @each_table
@@ -93,9 +93,11 @@ def test_partitions_ascend_in_whatever_order_the_keys_come(
     keys = [table.grain.find_key(start) for start in drawn]
     source.shuffle(keys)
     partitions = build_partitions(table, keys)
-    assert [one.slice.start for one in partitions] == sorted(drawn)  # type: ignore[type-var]
-    assert [one.key for one in partitions] == sorted(keys)
-    assert all(one == build_partition(table.grain, one.slice.start) for one in partitions)
+    assert [partition.slice.start for partition in partitions] == sorted(drawn)  # type: ignore[type-var]
+    assert [partition.key for partition in partitions] == sorted(keys)
+    assert all(
+        partition == build_partition(table.grain, partition.slice.start) for partition in partitions
+    )
 
 
 def test_partition_is_the_slice_from_its_start_to_the_next() -> None:
@@ -180,7 +182,7 @@ def test_parts_of_days_are_selected_by_folder_and_hour() -> None:
 def test_tables_without_coarser_folders_are_selected_by_their_column(
     table: Table, keys: list[str]
 ) -> None:
-    slices = [one.slice for one in build_partitions(table, keys)]
+    slices = [partition.slice for partition in build_partitions(table, keys)]
     predicate = build_predicate(table.partition_by, slices)
     assert build_table_predicate(table, slices) == predicate
     assert build_folder_predicate(table, slices) == predicate

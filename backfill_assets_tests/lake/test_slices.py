@@ -40,7 +40,7 @@ def build_slices(bound: Bound, spans: Iterable[tuple[int, int]]) -> list[Slice]:
 
 
 def find_covered(bound: Bound, slices: Sequence[Slice]) -> set[int]:
-    return {n for n in GRID if any(one.start <= bound(n) < one.end for one in slices)}  # type: ignore[operator]
+    return {n for n in GRID if any(part.start <= bound(n) < part.end for part in slices)}  # type: ignore[operator]
 
 
 @each_type

@@ -68,11 +68,11 @@ def test_the_reason_is_in_the_events(accepted: Accepted) -> None:
     (event,) = accepted.pipeline.read_materializations(STAGING, ACCEPTED)
     assert event.metadata["accepted"].value == f"{CHECK}: {REASON}"
     evaluations = {
-        one.partition: one
-        for one in accepted.pipeline.read_evaluations(accepted.run)
-        if one.check_name == CHECK and one.partition
+        acceptance.partition: acceptance
+        for acceptance in accepted.pipeline.read_evaluations(accepted.run)
+        if acceptance.check_name == CHECK and acceptance.partition
     }
-    assert not any(one.passed for one in evaluations.values())
+    assert not any(evaluation.passed for evaluation in evaluations.values())
     assert evaluations[ACCEPTED].metadata["accepted"].value == REASON
     assert evaluations[ACCEPTED].severity is AssetCheckSeverity.WARN
     assert evaluations[NOT_ACCEPTED].severity is AssetCheckSeverity.ERROR

@@ -46,7 +46,7 @@ def beyond_budget(
 
 def count_by_partition(evaluations: Iterable[AssetCheckEvaluation]) -> Counter:
     """How many there are for each check and partition; None is the range as a whole."""
-    return Counter((one.check_name, one.partition) for one in evaluations)
+    return Counter((evaluation.check_name, evaluation.partition) for evaluation in evaluations)
 
 
 def test_within_the_budget_each_partition_has_one_evaluation_a_check(pipeline: Pipeline) -> None:
@@ -58,7 +58,7 @@ def test_within_the_budget_each_partition_has_one_evaluation_a_check(pipeline: P
         for check in (COMPLETE, VALID, STABLE, READABLE)
         for partition in (FIRST, BAD, LAST, None)
     }
-    assert all(one.passed for one in evaluations)
+    assert all(evaluation.passed for evaluation in evaluations)
 
 
 def test_dagster_takes_the_evaluations_for_those_of_what_is_published(pipeline: Pipeline) -> None:
@@ -78,7 +78,7 @@ def test_dagster_takes_the_evaluations_for_those_of_what_is_published(pipeline: 
 def test_a_run_that_withheld_says_what_was_read_back(beyond_budget: BeyondBudget) -> None:
     """Dagster skips the check's own step there."""
     evaluations = beyond_budget.pipeline.read_evaluations(beyond_budget.failing)
-    (summary,) = (one for one in evaluations if one.check_name == READABLE)
+    (summary,) = (evaluation for evaluation in evaluations if evaluation.check_name == READABLE)
     assert summary.passed
     assert summary.partition is None
     assert summary.metadata["partitions passed"].value == 2
@@ -88,7 +88,7 @@ def test_beyond_the_budget_only_failures_have_evaluations_of_their_own(
     beyond_budget: BeyondBudget,
 ) -> None:
     evaluations = beyond_budget.pipeline.read_evaluations(beyond_budget.failing)
-    (own,) = (one for one in evaluations if one.partition is not None)
+    (own,) = (evaluation for evaluation in evaluations if evaluation.partition is not None)
     assert (own.check_name, own.partition, own.passed) == (VALID, BAD, False)
     assert own.metadata["rejects"].value == 5 / 125
 
@@ -98,7 +98,11 @@ def test_beyond_the_budget_passes_are_folded_into_one_evaluation_a_check(
 ) -> None:
     for run, failed in ((beyond_budget.failing, 1), (beyond_budget.healing, 0)):
         evaluations = beyond_budget.pipeline.read_evaluations(run)
-        folded = {one.check_name: one for one in evaluations if one.partition is None}
+        folded = {
+            evaluation.check_name: evaluation
+            for evaluation in evaluations
+            if evaluation.partition is None
+        }
         assert folded[VALID].passed == (failed == 0)
         figures = {name: value.value for name, value in folded[VALID].metadata.items()}
         assert figures == {
@@ -123,6 +127,6 @@ def test_beyond_the_budget_recovered_partitions_have_evaluations_of_their_own(
     beyond_budget: BeyondBudget,
 ) -> None:
     evaluations = beyond_budget.pipeline.read_evaluations(beyond_budget.healing)
-    own = [one for one in evaluations if one.partition is not None]
+    own = [evaluation for evaluation in evaluations if evaluation.partition is not None]
     assert count_by_partition(own) == {(check, BAD): 1 for check in (COMPLETE, VALID, READABLE)}
-    assert all(one.passed for one in own)
+    assert all(commit.passed for commit in own)

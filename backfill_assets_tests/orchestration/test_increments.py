@@ -19,7 +19,9 @@ INCREMENTAL = {"backfill_assets/incremental": "true"}
 
 
 def read(pipeline: Pipeline) -> dict[str, str]:
-    return {key: one.next_key for key, one in read_watermarks(pipeline.warehouse).items()}
+    return {
+        key: watermark.next_key for key, watermark in read_watermarks(pipeline.warehouse).items()
+    }
 
 
 @dataclass(frozen=True)

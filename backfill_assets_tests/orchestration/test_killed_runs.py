@@ -67,7 +67,7 @@ def has_version(project, table, version):
 @pytest.mark.parametrize(
     "moment",
     [
-        pytest.param(lambda one: data_files(one, "raw/flights"), id="while files are written"),
+        pytest.param(lambda file: data_files(file, "raw/flights"), id="while files are written"),
         pytest.param(lambda one: has_version(one, "staging/flights", 2), id="between two chunks"),
     ],
 )
@@ -116,10 +116,10 @@ def test_a_killed_merge_or_append_ends_as_if_nothing_had_happened(
     kill_when(project, lambda: has_version(project, *staging, 2), tables=staging, config=config)
     run = project.materialize(*staging, partitions=RANGE, config=config)
     assert run.returncode == 0, run.stdout + run.stderr
-    found = {key: one for key, one in project.read_checksums().items() if key[0] == staging[0]}
+    found = {key: check for key, check in project.read_checksums().items() if key[0] == staging[0]}
     assert found == {key: one for key, one in undisturbed.items() if key[0] == staging[0]}
     log = Warehouse(str(project.warehouse))
-    records = [one.record for one in read_log(log, STAGING_FLIGHTS).commits if one.record]
+    records = [commit.record for commit in read_log(log, STAGING_FLIGHTS).commits if commit.record]
     written = Counter(key for record in records for key in record.rows)
     if mode == "append_once":
         assert set(written.values()) == {1}, "no day was appended twice"

@@ -47,10 +47,14 @@ def test_one_range_gives_the_verdicts_and_contents_of_its_days_one_by_one(
 def read_verdicts(pipeline: Pipeline, runs: Sequence[FinishedRun]) -> dict:
     """By partition and check: whether it passed, how severe it is, and all that was measured."""
     return {
-        (one.partition, one.check_name): (one.passed, one.severity, dict(one.metadata))
+        (evaluation.partition, evaluation.check_name): (
+            evaluation.passed,
+            evaluation.severity,
+            dict(evaluation.metadata),
+        )
         for run in runs
-        for one in pipeline.read_evaluations(run)
-        if one.partition is not None
+        for evaluation in pipeline.read_evaluations(run)
+        if evaluation.partition is not None
     }
 
 

@@ -60,7 +60,7 @@ class Interrupted:
 
     def __call__(self, window: InputWindow) -> DataFrame:
         """The rows of the window."""
-        self.computed.append([one.key for one in window.partitions])
+        self.computed.append([partition.key for partition in window.partitions])
         if len(self.computed) == 1:
             self.meanwhile()
         return self.recipe.compute(window)

@@ -176,7 +176,7 @@ class Pipeline:
         """The materializations of one partition, newest first."""
         wanted = AssetRecordsFilter(AssetKey.from_user_string(key), asset_partitions=[day])
         records = self.instance.fetch_materializations(wanted, limit=100).records
-        return [one.asset_materialization for one in records if one.asset_materialization]
+        return [record.asset_materialization for record in records if record.asset_materialization]
 
     def read_rows(self, table: Table, day: str | None = None) -> list[dict[str, Any]]:
         """A table, or one day of it, as delta-rs reads it, sorted; none if it doesn't exist."""

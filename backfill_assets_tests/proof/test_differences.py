@@ -90,9 +90,9 @@ def seeded(
 def test_diff_says_what_was_added_removed_and_changed_by_day(seeded: Seeded) -> None:
     found = diff(seeded)
     counts = {
-        key: (one.added, one.removed, one.changed, one.duplicates)
-        for key, one in found.partitions.items()
-        if not one.equal
+        key: (partition.added, partition.removed, partition.changed, partition.duplicates)
+        for key, partition in found.partitions.items()
+        if not partition.equal
     }
     assert counts == {
         MISSING: (0, 1, 0, 0),
@@ -117,9 +117,9 @@ def test_diff_names_the_days_outside_of_its_range_that_changed_too(seeded: Seede
 def test_golden_comparison_counts_the_same_by_key(seeded: Seeded) -> None:
     report = compare_with_golden(seeded.log, DAYS, seeded.golden, keys=STAGING_FLIGHTS.natural_key)
     found = {
-        key: (one.added, one.removed, one.changed)
-        for key, one in report.partitions.items()
-        if not one.equal
+        key: (partition.added, partition.removed, partition.changed)
+        for key, partition in report.partitions.items()
+        if not partition.equal
     }
     expected = diff(seeded).partitions
     assert {*found} == SEEDED

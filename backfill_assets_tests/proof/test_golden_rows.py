@@ -71,7 +71,7 @@ def write_delta(path: Path, rows: pa.Table) -> Path:
 
 
 def write_delta_of_texts(path: Path, rows: pa.Table) -> Path:
-    texts = [one.cast(pa.string()) for one in rows.columns]
+    texts = [column.cast(pa.string()) for column in rows.columns]
     write_deltalake(path / "golden", pa.table(texts, rows.column_names), mode="overwrite")
     return path / "golden"
 
@@ -147,7 +147,7 @@ def test_csv_as_pandas_writes_it(warehouse: Warehouse, tmp_path: Path) -> None:
         {"flight": 3, "miles": 7, "departed": midnight.replace(hour=5, microsecond=250_000)},
         {"flight": 4, "miles": 7, "departed": midnight.replace(hour=5)},
     ]
-    rows = [{**one, "origin": "JFK", "day": WEEK[0].slice.start} for one in rows]
+    rows = [{**row, "origin": "JFK", "day": WEEK[0].slice.start} for row in rows]
     version = write_rows(warehouse, FLIGHTS, rows)
     path = tmp_path / "golden.csv"
     path.write_text(

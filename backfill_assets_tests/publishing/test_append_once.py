@@ -153,15 +153,15 @@ def draw_commits(draw: st.DrawFn) -> list[Commit]:
 def compute_states(commits: list[Commit]) -> list[Held]:
     """What the partitions hold after each version: slow, whole, and plain."""
     states: list[Held] = []
-    for one in commits:
+    for commit in commits:
         state: Held = copy.deepcopy(states[-1]) if states else {key: {} for key in KEYS}
-        record = one.record
+        record = commit.record
         for key in record.rows if record else ():
             assert record is not None
             if record.write_mode == "overwrite":
                 state[key] = {}
             elif record.write_mode == "append_once":
-                state[key][record.batches[key]] = one.version
+                state[key][record.batches[key]] = commit.version
             elif record.write_mode in ("rollback", "take_back"):
                 version = record.input_versions[READINGS.key]
                 assert isinstance(version, int)

@@ -29,9 +29,13 @@ def test_an_emptied_day_is_published_empty_with_a_warning_and_a_day_to_come_is_w
     newest = pipeline.read_materializations(RAW, EMPTIED)[0]
     assert newest.metadata["dagster/partition_row_count"].value == 0
     warnings = [
-        (one.check_name, one.severity.value, one.metadata["row_count: bound"].value)
-        for one in pipeline.read_evaluations(run)
-        if one.partition == EMPTIED and not one.passed
+        (
+            evaluation.check_name,
+            evaluation.severity.value,
+            evaluation.metadata["row_count: bound"].value,
+        )
+        for evaluation in pipeline.read_evaluations(run)
+        if evaluation.partition == EMPTIED and not evaluation.passed
     ]
     assert warnings == [("partition_is_complete", "WARN", "its source has no records (warned)")]
 

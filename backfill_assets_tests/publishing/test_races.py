@@ -46,13 +46,18 @@ def read_values(warehouse: Warehouse) -> dict[str, set[str]]:
 def read_publishes(warehouse: Warehouse) -> list[tuple[str, list[str], int | str]]:
     """Run, partitions and version of the input of each publish of the copies, oldest first."""
     records = [
-        one.record for one in reversed(read_log(warehouse, COPIES.table).commits) if one.record
+        commit.record
+        for commit in reversed(read_log(warehouse, COPIES.table).commits)
+        if commit.record
     ]
-    return [(one.run_id, sorted(one.rows), one.input_versions[READINGS.key]) for one in records]
+    return [
+        (record.run_id, sorted(record.rows), record.input_versions[READINGS.key])
+        for record in records
+    ]
 
 
 def list_published(results: list[PartitionResult]) -> list[str]:
-    return [one.key for one in results if one.version is not None]
+    return [result.key for result in results if result.version is not None]
 
 
 def test_partitions_that_another_run_publishes_meanwhile_are_computed_again_from_newer_inputs(

@@ -29,7 +29,9 @@ def find_data_file(pipeline: Pipeline, day: str) -> Path:
     files = pipeline.warehouse.open(RAW_FLIGHTS).get_add_actions(flatten=True)
     days = map(str, files.column("partition.landing_date").to_pylist())
     (path,) = (
-        path for path, one in zip(files.column("path").to_pylist(), days, strict=True) if one == day
+        path
+        for path, file in zip(files.column("path").to_pylist(), days, strict=True)
+        if file == day
     )
     return Path(pipeline.warehouse.uri(RAW_FLIGHTS)) / path
 
@@ -67,11 +69,11 @@ def test_the_check_alone_fails_for_exactly_the_partition_whose_data_file_was_cha
     run = pipeline.run_readable_check(RAW, first="2013-01-01", last="2013-01-20")
     assert run.success, run.message
     evaluations = pipeline.read_evaluations(run)
-    failed = [one.partition for one in evaluations if not one.passed]
+    failed = [evaluation.partition for evaluation in evaluations if not evaluation.passed]
     assert failed == [TAMPERED, None]
-    passed = [one.partition for one in evaluations if one.passed]
+    passed = [evaluation.partition for evaluation in evaluations if evaluation.passed]
     assert passed == [day for day in list_days(1, 12) if day != TAMPERED]
-    (summary,) = (one for one in evaluations if one.partition is None)
+    (summary,) = (evaluation for evaluation in evaluations if evaluation.partition is None)
     assert summary.metadata["different"].value == [TAMPERED]
     assert summary.metadata["never published"].value == 8
     assert set(pipeline.find_days(RAW, "MATERIALIZED")) == {*list_days(1, 12)}

@@ -79,7 +79,9 @@ def read(lake: Lake, day: str = FIRST, *, table: Table = COPIES.table) -> dict[i
 
 def read_records(lake: Lake) -> list[CommitRecord]:
     """Of the copies, newest first."""
-    return [one.record for one in read_log(lake.warehouse, COPIES.table).commits if one.record]
+    return [
+        commit.record for commit in read_log(lake.warehouse, COPIES.table).commits if commit.record
+    ]
 
 
 def roll_back(lake: Lake, days: Sequence[Partition], version: int) -> None:
@@ -182,8 +184,8 @@ def test_appended_batch_comes_beside_what_is_there_and_only_once(lake: Lake) -> 
     assert read(lake) == {0: "old", 1: "old", 2: "new"}
     results = lake.publish(RECONCILED, DAYS, options=APPEND, run_id="again")
     assert read_log(lake.warehouse, COPIES.table).version == version, "no commit for a repeat"
-    assert all(one.repeated_batch and one.version == version for one in results)
-    assert [one.measures.rows for one in results] == [3, 3]
+    assert all(result.repeated_batch and result.version == version for result in results)
+    assert [result.measures.rows for result in results] == [3, 3]
 
 
 def test_a_named_batch_is_the_same_whatever_its_inputs(lake: Lake) -> None:
@@ -209,8 +211,8 @@ def test_two_runs_that_append_the_same_batch_at_the_same_time_append_it_once(lak
     compute = Interrupted(COPIES, lambda: lake.publish(COPIES, DAYS, run_id="fast", options=APPEND))
     results = lake.publish(replace(COPIES, compute=compute), DAYS, run_id="slow", options=APPEND)
     assert read(lake) == read(lake, SECOND) == {0: "old", 1: "old", 2: "new"}
-    assert [one.run_id for one in read_records(lake)] == ["fast", "run"]
-    assert all(one.repeated_batch for one in results)
+    assert [record.run_id for record in read_records(lake)] == ["fast", "run"]
+    assert all(result.repeated_batch for result in results)
 
 
 def test_a_batch_that_was_rolled_back_can_be_appended_again(lake: Lake) -> None:
@@ -322,7 +324,11 @@ def test_a_run_told_by_tags_merges_the_rows_of_one_airport(pipeline: Pipeline) -
     assert {one["origin"] for one in changed} == {"JFK"}
     assert {one["arr_delay"] for one in changed} == {7}
     landed = [one for one in before if one["landing_date"].isoformat() == day]
-    of_jfk = [one for one in landed if one["origin"] == "JFK" and one["arr_delay"] != 7]
+    of_jfk = [
+        partition
+        for partition in landed
+        if partition["origin"] == "JFK" and partition["arr_delay"] != 7
+    ]
     assert len(changed) == len(of_jfk) > 0
     (materialization, *_) = pipeline.read_materializations(STAGING, day)
     assert materialization.metadata["dagster/partition_row_count"].value == len(after)

@@ -102,7 +102,9 @@ def test_missing_values_are_nulls_and_numbers_are_numbers(landings: TwoLandings)
     content, _ = landings.files_of_first["year=2013/month=01/day=01/flights.json.gz"]
     records = [json.loads(line) for line in gzip.decompress(content).splitlines()]
     assert all("NA" not in record.values() and "" not in record.values() for record in records)
-    united = next(one for one in records if (one["carrier"], one["flight"]) == ("UA", 1545))
+    united = next(
+        record for record in records if (record["carrier"], record["flight"]) == ("UA", 1545)
+    )
     assert (united["dep_time"], united["dep_delay"], united["tailnum"]) == (517, 2, "N14228")
 
 

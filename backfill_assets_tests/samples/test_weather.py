@@ -163,7 +163,7 @@ def test_values_are_those_of_the_source(
         "visib": 10,
         "time_hour": "2013-01-01T06:00:00Z",
     }
-    everything = [one for records in records_by_file.values() for one in records]
+    everything = [record for records in records_by_file.values() for record in records]
     assert sum(one["precip"] for one in everything) == pytest.approx(116.71)
     assert sum(one["precip"] > 0 for one in everything) == 1_749
 

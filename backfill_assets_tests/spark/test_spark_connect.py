@@ -94,7 +94,7 @@ def test_a_range_is_published_the_same_through_spark_connect(connect_url, sample
             assert run.returncode == 0, run.stdout + run.stderr
         checksums[name] = project.read_checksums()
         marks = read_watermarks(Warehouse(str(project.warehouse)))
-        watermarks[name] = {key: one.next_key for key, one in marks.items()}
+        watermarks[name] = {key: watermark.next_key for key, watermark in marks.items()}
     assert checksums["connect"] == checksums["classic"]
     assert len(checksums["connect"]) == 3 * 3 + 3
     # The second day is provisional: its last landing day is not there.

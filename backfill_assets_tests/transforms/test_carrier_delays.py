@@ -64,7 +64,7 @@ def after(days: int) -> dt.date:
 
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
-    declared = [(one.name, one.type.lower()) for one in CARRIER_DELAYS.columns]
+    declared = [(column.name, column.type.lower()) for column in CARRIER_DELAYS.columns]
     assert build_carrier_delays(build_flights(spark, Flight())).dtypes == declared
 
 

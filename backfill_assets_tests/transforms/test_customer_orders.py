@@ -70,7 +70,7 @@ def after(days: int) -> dt.date:
 
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
-    declared = [(one.name, one.type.lower()) for one in CUSTOMER_ORDERS.columns]
+    declared = [(column.name, column.type.lower()) for column in CUSTOMER_ORDERS.columns]
     assert build_customer_orders(build_orders(spark, Order(1))).dtypes == declared
 
 

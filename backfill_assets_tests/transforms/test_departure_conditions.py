@@ -88,7 +88,7 @@ def find_conditions(
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     flights, weather = build_flights(spark, Flight(1, at(10))), build_weather(spark, {})
-    declared = [(one.name, one.type.lower()) for one in DEPARTURE_CONDITIONS.columns]
+    declared = [(column.name, column.type.lower()) for column in DEPARTURE_CONDITIONS.columns]
     assert build_departure_conditions(flights, weather).dtypes == declared
 
 

@@ -22,9 +22,9 @@ ROWS = Table(
 
 def test_faults_reject_and_lines_are_kept_of_rejected_records_only(spark: SparkSession) -> None:
     landed = ['{"id": 1, "name": "x", "more": 7}', '{"id": 2}', '{"name": "x"}', '{"id": 3}']
-    lines = spark.createDataFrame([(one,) for one in landed], "value string").withColumn(
-        "landing_date", F.to_date(F.lit("2013-01-01"))
-    )
+    lines = spark.createDataFrame(
+        [(partition,) for partition in landed], "value string"
+    ).withColumn("landing_date", F.to_date(F.lit("2013-01-01")))
     found = build_landed_rows(
         lines,
         ROWS,

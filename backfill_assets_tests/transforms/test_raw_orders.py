@@ -57,7 +57,7 @@ def build_raw(
 
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
-    declared = [(one.name, one.type.lower()) for one in RAW_ORDERS.columns]
+    declared = [(column.name, column.type.lower()) for column in RAW_ORDERS.columns]
     assert build_raw(spark, [landed_order()], [landed_line()]).dtypes == declared
 
 

@@ -63,7 +63,7 @@ def dump(**changes: Any) -> str:
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     audited = build_raw_weather(_build_landed(spark, dump()))
-    declared = [(one.name, one.type.lower()) for one in RAW_WEATHER.columns]
+    declared = [(column.name, column.type.lower()) for column in RAW_WEATHER.columns]
     audit = [(name, "string") for name in (REJECT_REASON, REJECTED_LINE, FIELDS_SEEN)]
     assert audited.dtypes == [*declared, *audit]
 

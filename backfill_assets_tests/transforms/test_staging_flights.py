@@ -56,7 +56,7 @@ def after(days: int) -> dt.date:
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     staged = build_staging_flights(build_raw(spark, {}))
-    declared = [(one.name, one.type.lower()) for one in STAGING_FLIGHTS.columns]
+    declared = [(column.name, column.type.lower()) for column in STAGING_FLIGHTS.columns]
     assert staged.dtypes == [*declared, (DUPLICATES, "bigint")]
     (row,) = staged.collect()
     kept = set(STAGING_FLIGHTS.column_names) - {"scheduled_departure", "cancelled"}

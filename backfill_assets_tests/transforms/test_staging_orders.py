@@ -72,7 +72,7 @@ def stage(spark: SparkSession, *records: Record) -> dict[int, dict[str, Any]]:
 
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
-    declared = [(one.name, one.type.lower()) for one in STAGING_ORDERS.columns]
+    declared = [(column.name, column.type.lower()) for column in STAGING_ORDERS.columns]
     assert build_staging_orders(build_raw(spark, order(1), line(1))).dtypes == declared
 
 
@@ -253,11 +253,11 @@ def compute_orders(records: list[Record]) -> dict[int, dict[str, Any]]:
         orders[key] = {
             **{name: head[name] for name in STAGING_ORDERS.column_names if name in head},
             "net_cents": _round_half_up(
-                sum(one["price_cents"] * (100 - one["discount_percent"]) for one in lines)
+                sum(line["price_cents"] * (100 - line["discount_percent"]) for line in lines)
             ),
             "lines": len(lines),
-            "returned_lines": sum(one["return_flag"] == "R" for one in lines),
-            "late_lines": sum(one["receipt_date"] > one["commit_date"] for one in lines),
+            "returned_lines": sum(line["return_flag"] == "R" for line in lines),
+            "late_lines": sum(line["receipt_date"] > line["commit_date"] for line in lines),
             "records": sum(one["order_key"] == key for one in records),
         }
     return orders

@@ -63,7 +63,7 @@ def missing(origin: str, number: int) -> dict[str, Any]:
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     staged = build_staging_weather(build_raw(spark, report(0)), build_days(spark, DAY))
-    declared = [(one.name, one.type.lower()) for one in STAGING_WEATHER.columns]
+    declared = [(column.name, column.type.lower()) for column in STAGING_WEATHER.columns]
     assert staged.dtypes == declared
 
 
