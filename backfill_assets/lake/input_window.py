@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_assets.errors import LandingError
+from backfill_assets.grains.grain import Grain
 from backfill_assets.lake.evolution import extend_table
 from backfill_assets.lake.json_landing import JsonListing
 from backfill_assets.lake.landing import Listing
@@ -19,6 +20,8 @@ from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate, widen_slices
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.tables.declarations import Table
+
+_EXAMPLE = dt.datetime(2013, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True)
@@ -89,15 +92,15 @@ class InputWindow:
         if not self.listing.files:
             schema = f"value string, `{by}` {grain.column_types[0]}, source_file string"
             return add_folder(self.spark.createDataFrame([], schema), self.table)
-        # From the dataset on, Spark makes columns of the folders: year=2013 becomes the INT `year`.
-        lines = self.spark.read.option("basePath", self.listing.folders.uri).text(
-            [_escape(file.uri) for _, file in self.listing.files]
-        )
         levels = grain.landing_format.count("/") + 1
         below_dataset = F.substring_index("_metadata.file_path", "/", -levels - 1)
         source_file = F.concat_ws("/", F.lit(self.listing.dataset), _decode(below_dataset))
-        rows = lines.where(F.col("value").rlike(r"\S")).select(
-            "value", F.expr(grain.landing_start).alias(by), source_file.alias("source_file")
+        lines = self.spark.read.text([_escape(file.uri) for _, file in self.listing.files])
+        rows = (
+            lines.where(F.col("value").rlike(r"\S"))
+            .select("value", source_file.alias("source_file"), below_dataset.alias("_path"))
+            .withColumns(_cut_folder("_path", grain))
+            .select("value", F.expr(grain.landing_start).alias(by), "source_file")
         )
         return add_folder(rows, self.table)
 
@@ -182,6 +185,20 @@ class InputWindow:
     def keep_partitions(self, rows: DataFrame) -> DataFrame:
         """The rows that belong to the partitions, where a transform also makes others."""
         return rows.where(build_table_predicate(self.table, self.slices))
+
+
+def _cut_folder(path: str, grain: Grain) -> dict[str, Column]:
+    """The integers that a landing folder is named by: `year=2013/month=01` gives `year`, `month`.
+
+    By their offsets, which the grain's format fixes: Spark's own discovery of partitions takes a
+    fifth longer where there are thousands of folders.
+    """
+    offset, cut = 1, dict[str, Column]()
+    for level in _EXAMPLE.strftime(grain.landing_format).split("/"):
+        name, _, digits = level.partition("=")
+        cut[name] = F.substring(path, offset + len(name) + 1, len(digits)).cast("int")
+        offset += len(level) + 1
+    return cut
 
 
 def _escape(uri: str) -> str:
