@@ -24,7 +24,7 @@ from backfill_assets.tables.declarations import Table
 
 
 def build_readable_check(table: Table) -> AssetChecksDefinition:
-    """The check of one table, over its asset's partitions."""
+    """Builds the check of one table, over its asset's partitions."""
     asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
 
     @asset_check(

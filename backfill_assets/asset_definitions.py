@@ -55,7 +55,7 @@ _QUESTIONS = {
 
 
 def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefinition:
-    """The asset that publishes a table.
+    """Builds the asset that publishes a table.
 
     Args:
         recipe: how the table is made.

@@ -22,7 +22,7 @@ LAYERS = ("raw", "staging", "features")
 
 @cache
 def list_pipelines() -> Mapping[str, tuple[Table, ...]]:
-    """The tables of each module that declares any, by its name; read once."""
+    """Lists the tables of each module that declares any, by its name; reads them once."""
     chosen = read_settings().build_order_buckets()
     pipelines: dict[str, tuple[Table, ...]] = {}
     for name in sorted(module.name for module in pkgutil.iter_modules(declared.__path__)):
@@ -38,13 +38,13 @@ def list_pipelines() -> Mapping[str, tuple[Table, ...]]:
 
 @cache
 def list_tables() -> tuple[Table, ...]:
-    """By layer, then by module."""
+    """Lists all tables, by layer, then by module."""
     tables = dict.fromkeys(table for tables in list_pipelines().values() for table in tables)
     return tuple(sorted(tables, key=lambda table: LAYERS.index(table.layer)))
 
 
 def find_table(key: str) -> Table:
-    """The table with this key, `layer/name`.
+    """Finds the table with this key, `layer/name`.
 
     Raises:
         TableError: if there is none; names those that there are.

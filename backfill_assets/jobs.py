@@ -114,7 +114,7 @@ def compare_with_source(
 def _compare_with_golden(
     lakehouse: LakehouseResource, config: ReconcileConfig, golden: str
 ) -> dict[str, str]:
-    """By partition, how many rows don't agree, in words; empty where all do."""
+    """Says in words how many rows don't agree, by partition; empty where all do."""
     if len(config.tables) != 1:
         raise SettingsError("a golden is compared with one table: name it in `tables`")
     table = find_table(config.tables[0])
@@ -147,7 +147,7 @@ def reconcile_tables(
     first: str,
     last: str,
 ) -> list[ReconciledPartition]:
-    """By table as given, then ascending.
+    """Compares partitions with their source, by table as given, then ascending.
 
     Raises:
         BackfillError: if a table or a partition is unknown, or a source can't be read.

@@ -15,7 +15,7 @@ from backfill_assets.table_assets import TableAsset
 
 @cache
 def list_table_assets() -> tuple[TableAsset, ...]:
-    """All that the modules of `assets` declare, by module and in the order in which they stand."""
+    """Lists all that the modules of `assets` declare, by module and in their order there."""
     names = sorted(module.name for module in pkgutil.iter_modules(assets.__path__))
     modules = (importlib.import_module(f"{assets.__name__}.{name}") for name in names)
     declared = (value for module in modules for value in vars(module).values())
@@ -24,7 +24,7 @@ def list_table_assets() -> tuple[TableAsset, ...]:
 
 @cache
 def list_recipes() -> Mapping[str, Recipe]:
-    """How each table is made, by its key: for running it with and without Dagster."""
+    """Lists how each table is made, by its key: for running it with and without Dagster."""
     return {asset.table.key: _build_recipe(asset) for asset in list_table_assets()}
 
 

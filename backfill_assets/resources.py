@@ -45,7 +45,7 @@ class LakehouseResource(ConfigurableResource):
     )
 
     def warehouse(self) -> Warehouse:
-        """The Delta tables."""
+        """Gives access to the Delta tables."""
         return Warehouse(
             self.warehouse_root,
             storage_options={
@@ -59,7 +59,7 @@ class LakehouseResource(ConfigurableResource):
 
 
 def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:
-    """The resources that the assets ask for, by name."""
+    """Builds the resources that the assets ask for, by name."""
     return {
         "spark": SparkResource(
             spark_config=build_spark_conf(

@@ -58,7 +58,7 @@ range_jobs = list(_RANGE_JOBS.values())
 
 
 def _find_range_job(asset_key: AssetKey) -> str:
-    """Its name."""
+    """Finds the name of the range job that an asset belongs to."""
     return _RANGE_JOBS[find_table(asset_key.to_user_string()).grain].name
 
 

@@ -81,7 +81,7 @@ class Settings(BaseSettings):
         return self
 
     def build_order_buckets(self) -> Buckets:
-        """The partitions of the orders pipeline."""
+        """Builds the partitions of the orders pipeline."""
         return Buckets(step=self.order_key_step, space=self.order_key_space)
 
 

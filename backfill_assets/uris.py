@@ -5,19 +5,19 @@ from urllib.parse import unquote, urlsplit
 
 
 def absolute_uri(root: str) -> str:
-    """A local path becomes absolute (Spark may run elsewhere); a URI stays as it is."""
+    """Makes a local path absolute (Spark may run elsewhere); leaves a URI as it is."""
     if is_local(root):
         return str(local_path(root).absolute())
     return root.rstrip("/")
 
 
 def is_local(uri: str) -> bool:
-    """True for a plain path and for `file:`."""
+    """Tells whether it is a plain path or begins with `file:`."""
     return "://" not in uri or uri.startswith("file:")
 
 
 def local_path(uri: str) -> Path:
-    """The path of a local URI."""
+    """Returns the path of a local URI."""
     if uri.startswith("file:"):
         return Path(unquote(urlsplit(uri).path))
     return Path(uri)
@@ -29,7 +29,7 @@ def join_uri(root: str, *parts: str) -> str:
 
 
 def arrow_uri(uri: str) -> str:
-    """The spelling that Arrow's file systems know (Hadoop says `s3a`, everyone else `s3`)."""
+    """Spells a URI as Arrow's file systems know it (Hadoop says `s3a`, everyone else `s3`)."""
     if is_local(uri):
         return str(local_path(uri))
     scheme, rest = uri.split("://", 1)

@@ -25,21 +25,21 @@ TableKey = Annotated[str, typer.Argument(help="A table, as staging/flights.")]
 
 
 def print_json(result: Any) -> None:
-    """Dataclasses as JSON objects."""
+    """Prints dataclasses as JSON objects."""
     many = isinstance(result, Sequence)
     plain = [dataclasses.asdict(row) for row in result] if many else dataclasses.asdict(result)
     typer.echo(json.dumps(plain, indent=2, default=str))  # dates as ISO 8601
 
 
 def print_grid(grid: "Grid", *, width: int) -> None:
-    """As wide as the terminal; into a file or a pipe as wide as it needs."""
+    """Prints a grid as wide as the terminal; into a file or a pipe as wide as it needs."""
     from rich.console import Console
 
     Console(width=None if sys.stdout.isatty() else width).print(grid)
 
 
 def default_dagster_home() -> None:
-    """The working directory is the Dagster home where it has a dagster.yaml and none is set."""
+    """Makes the working directory the Dagster home if it has a dagster.yaml and none is set."""
     if home := os.environ.get("DAGSTER_HOME"):
         if not Path(home).is_dir():
             raise SettingsError(f"DAGSTER_HOME={home} is no folder: export one that exists")

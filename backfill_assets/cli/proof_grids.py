@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def print_reconciled(reconciled: "Sequence[ReconciledPartition]") -> None:
-    """A row for each partition: what its source holds, what follows from it, what is published."""
+    """Prints a row for each partition.
+
+    It says what its source holds, what follows from it, what is published.
+    """
     grid = Grid("partition", "table", title="published partitions and what follows from the source")
     columns = ("source", "rejects", "duplicates dropped", "expected", "published", "dup ‰")
     for name in columns:
@@ -34,7 +37,10 @@ def print_reconciled(reconciled: "Sequence[ReconciledPartition]") -> None:
 
 
 def print_history(changes: "Sequence[Change]") -> None:
-    """A row for each commit; of other programs, without what only this project's records say."""
+    """Prints a row for each commit.
+
+    Those of other programs are without what only this project's records say.
+    """
     grid = Grid("version", "committed", "how", "partitions", "rows", "run")
     for change in changes:
         partitions = f"{change.first}...{change.last} ({change.partitions})"
@@ -46,7 +52,7 @@ def print_history(changes: "Sequence[Change]") -> None:
 
 
 def print_diff(diff: "TableDiff") -> None:
-    """A row for each partition, and whether any other changed."""
+    """Prints a row for each partition, and whether any other changed."""
     title = f"{diff.table}: version {diff.before} → {diff.after}"
     grid = Grid("partition", title=title)
     for name in ("rows before", "rows", "added", "removed", "changed", "duplicates"):
@@ -84,7 +90,7 @@ def print_diff(diff: "TableDiff") -> None:
 
 
 def print_golden(report: "GoldenReport") -> None:
-    """A row for each partition with examples, and how many rows don't agree."""
+    """Prints a row for each partition with examples, and how many rows don't agree."""
     grid = Grid("partition", title=f"{report.table} and {report.golden}")
     for name in ("same", "missing", "extra", "differing", "duplicates"):
         grid.add_column(name, justify="right")

@@ -11,5 +11,5 @@ NOT_A_NUMBER, INFINITY, MINUS_INFINITY = 0x6E616E, 0x696E66, 0x2D696E66
 
 
 def format_checksum(upper: int | None, lower: int | None) -> str:
-    """16 hexadecimal digits; all zero for a partition without rows."""
+    """Writes a checksum as 16 hexadecimal digits; all zero for a partition without rows."""
     return f"{(((upper or 0) << 32) + (lower or 0)) % 2**64:016x}"

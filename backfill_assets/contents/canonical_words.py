@@ -47,7 +47,7 @@ Hashes: TypeAlias = NDArray[np.uint64]
 
 
 def find_arrow_type(column: Column) -> pa.DataType:
-    """What Arrow calls the column's type.
+    """Finds what Arrow calls the column's type.
 
     Raises:
         TypeError: if the type has no canonical form.
@@ -58,7 +58,7 @@ def find_arrow_type(column: Column) -> pa.DataType:
 
 
 def canonicalize(values: pa.Array) -> Longs:
-    """The canonical words of a column, which `contents.checksums` describes.
+    """Computes the canonical words of a column, which `contents.checksums` describes.
 
     Args:
         values: of one of the types that `find_arrow_type` returns.
@@ -81,7 +81,10 @@ def hash_rows(words: Sequence[Longs]) -> Hashes:
 
 
 def _scale_floats(values: pa.Array) -> Longs:
-    """Saturated at the limits of 64 bits, as Java's conversion and so Spark's `floor` is."""
+    """Scales floats to integers, saturated at the limits of 64 bits.
+
+    Java's conversion, and so Spark's `floor`, saturates likewise.
+    """
     floats = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = np.floor(floats * 10.0**FLOAT_SCALE + 0.5)
@@ -106,7 +109,10 @@ def _hash_strings(values: pa.Array) -> Longs:
 
 
 def _hash_longs(words: Hashes, seeds: Hashes) -> Hashes:
-    """XXH64 of each word's 8 bytes with its own seed, modulo 2^64 as numpy's arrays are."""
+    """Computes XXH64 of each word's 8 bytes with its own seed.
+
+    It is modulo 2^64, as numpy's arrays are.
+    """
     mixed = (seeds + (_P5 + np.uint64(8))) ^ (_rotate(words * _P2, 31) * _P1)
     mixed = _rotate(mixed, 27) * _P1 + _P4
     mixed = (mixed ^ (mixed >> np.uint64(33))) * _P2

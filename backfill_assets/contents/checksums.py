@@ -30,12 +30,15 @@ from backfill_assets.tables.declarations import Column, Table
 
 
 def build_row_hash(table: Table) -> SparkColumn:
-    """BIGINT: hash of a row of `table`."""
+    """Builds the column that hashes a row of `table`, a BIGINT."""
     return F.xxhash64(*(F.coalesce(_canonical(column), F.lit(NULL)) for column in table.columns))
 
 
 def build_checksum_parts(row_hash: SparkColumn) -> tuple[SparkColumn, SparkColumn]:
-    """Two BIGINT sums, of the upper and the lower 32 bits: neither overflows below 2^31 rows."""
+    """Builds two BIGINT sums, of the upper and the lower 32 bits.
+
+    Neither overflows below 2^31 rows.
+    """
     return F.sum(F.shiftright(row_hash, 32)), F.sum(row_hash.bitwiseAND(F.lit(0xFFFFFFFF)))
 
 

@@ -148,7 +148,7 @@ def read_source(
 def hash_keys(
     batch: RowBatch, words: Mapping[str, Longs], keys: Sequence[str], index: PartitionIndex
 ) -> Hashes:
-    """Of the partition and the key, for a row that moved has another identity.
+    """Hashes partition and key of each row, for a row that moved has another identity.
 
     Args:
         batch: rows.
@@ -160,12 +160,12 @@ def hash_keys(
 
 
 def hash_whole(batch: RowBatch, words: Mapping[str, Longs]) -> Hashes:
-    """Of all columns that `words`, the canonical words of the batch, has."""
+    """Hashes each row, of all columns that `words`, the canonical words of the batch, has."""
     return hash_rows([*words.values(), *_flag_constants([batch.values[name] for name in words])])
 
 
 def _flag_constants(values: Sequence[pa.Array]) -> Iterator[Longs]:
-    """Bits that tell null, NaN and infinity from the numbers whose words are the same."""
+    """Yields bits that tell null, NaN and infinity from the numbers with the same words."""
     for first in range(0, len(values), 64):
         flags = np.zeros(len(values[0]), np.uint64)
         for bit, each in enumerate(values[first : first + 64]):
@@ -185,7 +185,7 @@ def _find_nulls(values: pa.Array) -> NDArray[np.bool_]:
 
 
 def _find_bins(values: pa.Array, rule: Drift) -> Longs:
-    """The same bins as when Spark measures: NaN counts as larger than any number."""
+    """Finds the same bins as when Spark measures: NaN counts as larger than any number."""
     numbers = pc.fill_null(values.cast(pa.float64(), safe=False), 0.0)
     bins = np.searchsorted(rule.edges, numbers.to_numpy(zero_copy_only=False), side="right")
     bins[_find_nulls(values)] = rule.bins - 1

@@ -41,7 +41,7 @@ class ReadBack:
     checksum: str
 
     def agrees_with(self, audited: Counted) -> bool:
-        """Whether the same rows were audited."""
+        """Tells whether the same rows were audited."""
         return (self.rows, self.checksum) == (audited.rows, audited.checksum)
 
 
@@ -50,9 +50,10 @@ UNREADABLE = ReadBack(rows=0, checksum="unreadable")
 
 
 def read_back(log: TableLog, partitions: Sequence[Partition]) -> dict[str, ReadBack]:
-    """Reads all partitions together; if that fails each alone, so that a bad one is known by name.
+    """Reads all partitions together; if that fails, each alone.
 
-    Args and returns as `read_readable`; what can't be read is `UNREADABLE`.
+    So a bad one is known by name. Args and returns as `read_readable`; what can't be read is
+    `UNREADABLE`.
     """
     try:
         return read_readable(log, partitions)

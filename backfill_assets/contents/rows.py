@@ -46,7 +46,7 @@ class PartitionIndex:
         self._ends = _canonicalize_bounds(by, [partition.slice.end for partition in ascending])
 
     def find_owners(self, words: Longs) -> Longs:
-        """The owner of each canonical word; -1 for those in no partition."""
+        """Finds the owner of each canonical word; -1 for those in no partition."""
         owners = np.searchsorted(self.starts, words, side="right") - 1
         owners[words >= self._ends[owners]] = -1
         return owners
@@ -68,7 +68,10 @@ class RowSource(Protocol):
         ...
 
     def stream(self, columns: Sequence[Column], index: PartitionIndex) -> Iterator[RowBatch]:
-        """These columns of the rows in the partitions of `index`, in no particular order."""
+        """Streams these columns of the rows in the partitions of `index`.
+
+        They come in no particular order.
+        """
         ...
 
 
@@ -84,11 +87,13 @@ class TableRows:
         return self.log.table
 
     def read_column_names(self) -> frozenset[str]:
-        """The columns that the table has at the version."""
+        """Reads the names of the columns that the table has at the version."""
         return read_delta_names(self.log.open_snapshot())
 
     def stream(self, columns: Sequence[Column], index: PartitionIndex) -> Iterator[RowBatch]:
-        """A `RowSource`; opens only files of the partitions. Columns that it lacks are null.
+        """Streams rows as a `RowSource` does, and opens only files of the partitions.
+
+        Columns that the table lacks are null.
 
         Raises:
             ArrowInvalid: if a data file is missing, or unreadable.
@@ -113,7 +118,7 @@ class TableRows:
 
 
 def find_column(table: Table, name: str) -> Column:
-    """The declared column of that name."""
+    """Finds the declared column of that name."""
     return table.columns[table.column_names.index(name)]
 
 
@@ -124,7 +129,7 @@ def stream_rows(
     partition_by: str,
     partitions: Iterable[Partition] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The columns `names` of a Delta table's rows, in batches of at most 65,536 rows.
+    """Streams the columns `names` of a Delta table's rows, in batches of at most 65,536 rows.
 
     Args:
         contents: the table, at the version to read.
@@ -142,7 +147,7 @@ def stream_rows(
 
 
 def read_delta_names(contents: DeltaTable) -> frozenset[str]:
-    """The columns that a Delta table has."""
+    """Reads the names of the columns that a Delta table has."""
     return frozenset(field.name for field in contents.schema().fields)
 
 

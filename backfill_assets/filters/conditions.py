@@ -85,7 +85,7 @@ class Term:
 
 
 def read_condition(expression: exp.Expr, table: Table) -> Term:
-    """The condition that sqlglot read, if all of it is allowed.
+    """Reads the condition in what sqlglot read, if all of it is allowed.
 
     Raises:
         FilterError: some of it isn't, or it is no condition.
@@ -142,7 +142,10 @@ def _read_literal(node: exp.Expr) -> Term | None:
 
 
 def _read_number(node: exp.Expr, text: str) -> Term:
-    """A number of the type that Spark gives the same digits: INT, BIGINT, DECIMAL or DOUBLE."""
+    """Reads a number, of the type that Spark gives the same digits.
+
+    It is INT, BIGINT, DECIMAL or DOUBLE.
+    """
     if "e" in text.lower():
         if abs(float(text)) == float("inf"):
             raise FilterError(f"{clip(text)} is too large: stay below 1.8e308")
@@ -158,7 +161,7 @@ def _read_number(node: exp.Expr, text: str) -> Term:
 
 
 def _read_moment(node: exp.Expr, text: str, kind: str) -> Term:
-    """A DATE or TIMESTAMP in ISO format; a timestamp without zone is UTC."""
+    """Reads a DATE or TIMESTAMP in ISO format; a timestamp without zone is UTC."""
     try:
         moment = dt.datetime.fromisoformat(text if re.fullmatch(_MOMENTS[kind], text) else "")
         moment = moment.replace(tzinfo=moment.tzinfo or dt.UTC).astimezone(dt.UTC)
@@ -224,7 +227,7 @@ def _read_operand(node: exp.Expr, kinds: str | int, table: Table, depth: int) ->
 
 
 def _align_kinds(terms: list[Term]) -> list[Term]:
-    """The terms, with literals made the kind of what they are compared with."""
+    """Makes literals among the terms the kind of what they are compared with."""
     typed = [term for term in terms if term.kind != "null"]
     # A string yields to a DATE, and both to whatever can't be read otherwise.
     model = max(typed, key=lambda term: (term.text is None, term.kind == "date"), default=None)

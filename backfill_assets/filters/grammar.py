@@ -56,7 +56,7 @@ _ESCAPES = dict(zip("0bnrtZ%_", ["\0", *"\b\n\r\t\x1a", r"\%", r"\_"], strict=Tr
 
 
 def parse_expression(text: str, table: Table) -> exp.Expr:
-    """What sqlglot reads, if a condition on the table may have such tokens in such an order.
+    """Parses by sqlglot, if a condition on the table may have such tokens in such an order.
 
     Raises:
         FilterError: it may not.
@@ -82,12 +82,12 @@ def parse_expression(text: str, table: Table) -> exp.Expr:
 
 
 def clip(text: str) -> str:
-    """As much of the text as a message has room for."""
+    """Clips the text to what a message has room for."""
     return text if len(text) <= 40 else text[:39] + "…"
 
 
 def _read_strings(text: str, tokens: Sequence[Token]) -> list[Token]:
-    """The tokens, with strings as Spark reads them: neighbours are one, as 'it''s' is."""
+    """Reads strings among the tokens as Spark does: neighbours are one, as 'it''s' is."""
     read: list[Token] = []
     for token in tokens:
         if token.token_type == TokenType.STRING:
@@ -148,7 +148,10 @@ def _check_order(shape: str) -> None:
 
 
 def _check_call(match: re.Match[str]) -> str:
-    """What stands for parentheses and the function before them, once they are checked: a value."""
+    """Checks parentheses and the function before them.
+
+    Returns what stands for them: a value.
+    """
     function, arguments = match.groups()
     count, counts = arguments.count(",") + 1, _COUNTS.get(function, (1,))
     if function and count not in counts:

@@ -57,7 +57,7 @@ def parse_filter(text: str, table: Table) -> RowFilter:
 
 
 def combine_filters(table: Table, *texts: str | None) -> RowFilter | None:
-    """The filter of the rows that meet all the texts; None if all are blank.
+    """Combines texts to the filter of the rows that meet them all; None if all are blank.
 
     Each is read on its own before they are joined, so none can reach into another.
 
@@ -71,11 +71,12 @@ def combine_filters(table: Table, *texts: str | None) -> RowFilter | None:
 
 
 def build_condition(row_filter: RowFilter, table: Table) -> "Column":
-    """The filter as a column: true, false, or null where nulls leave it open, as in SQL.
+    """Builds the filter as a column: true, false, or null.
 
-    The caller treats null as not matching; `where` does, but the negation of null is null again.
-    Needs a session, of either kind. Parts of a timestamp (`hour(at)`) are those in the session's
-    time zone. Dividing by zero and overflows fail when Spark computes them, if it is in ANSI mode.
+    It is null where nulls leave it open, as in SQL. The caller treats null as not matching; `where`
+    does, but the negation of null is null again. Needs a session, of either kind. Parts of a
+    timestamp (`hour(at)`) are those in the session's time zone. Dividing by zero and overflows fail
+    when Spark computes them, if it is in ANSI mode.
 
     Args:
         row_filter: read against the same table.

@@ -50,32 +50,35 @@ class Buckets(Grain[int]):
         return f"buckets_{self.step}_{self.space}"
 
     def list_keys(self) -> list[str]:
-        """All keys, ascending."""
+        """Lists all keys, ascending."""
         return [self.find_key(start) for start in range(0, self.space, self.step)]
 
     def find_start(self, key: str) -> int:
-        """The partition's first integer."""
+        """Finds the partition's first integer."""
         return int(key)
 
     def find_end(self, start: int) -> int:
-        """The first integer after the partition that begins with `start`."""
+        """Finds the first integer after the partition that begins with `start`."""
         return start + self.step
 
     def find_key(self, start: int) -> str:
-        """The first integer, padded with zeros."""
+        """Pads the first integer with zeros."""
         width = max(_FEWEST_DIGITS, len(str(self.space - 1)))
         return f"{start:0{width}}"
 
     def find_number(self, value: int) -> int:
-        """How many buckets come before it."""
+        """Counts the buckets before the value's own."""
         return value // self.step
 
     def number_sql(self, column: str) -> str:
-        """How many buckets come before it. Integers all the way: doubles can't hold large keys."""
+        """Builds the SQL that counts the buckets before that of the column's value.
+
+        It takes integers all the way: doubles can't hold large keys.
+        """
         return f"(`{column}` - pmod(`{column}`, {self.step})) div {self.step}"
 
     def is_over(self, start: int, day: dt.date) -> bool:
-        """Always: what comes later has a larger key."""
+        """Returns True always: what comes later has a larger key."""
         return True
 
     def __str__(self) -> str:
@@ -83,7 +86,7 @@ class Buckets(Grain[int]):
 
 
 def require_buckets(grain: Grain, what: str) -> Buckets:
-    """The grain, for what takes integer keys.
+    """Returns the grain, for what takes integer keys.
 
     Args:
         grain: any.

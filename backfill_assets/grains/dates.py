@@ -14,13 +14,13 @@ class DateGrain(Grain[dt.date]):
     landing_start = "make_date(year, month, day)"
 
     def find_start(self, key: str) -> dt.date:
-        """The partition's first day."""
+        """Finds the partition's first day."""
         return dt.date.fromisoformat(key)
 
     def find_key(self, start: dt.date) -> str:
-        """The first day."""
+        """Writes the first day as `2013-01-31`."""
         return start.isoformat()
 
     def is_over(self, start: dt.date, day: dt.date) -> bool:
-        """Whether its last day is before `day`."""
+        """Tells whether the partition's last day is before `day`."""
         return self.find_end(start) <= day

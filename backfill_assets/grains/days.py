@@ -17,19 +17,19 @@ class Daily(DateGrain):
     cron = "0 0 * * *"
 
     def find_end(self, start: dt.date) -> dt.date:
-        """The next day."""
+        """Finds the next day."""
         return start + dt.timedelta(days=1)
 
     def find_number(self, value: dt.date) -> int:
-        """The days since 1970-01-01."""
+        """Counts the days since 1970-01-01."""
         return value.toordinal() - _EPOCH
 
     def number_sql(self, column: str) -> str:
-        """The days since 1970-01-01."""
+        """Builds the SQL that counts the days since 1970-01-01."""
         return f"unix_date(`{column}`)"
 
     def find_peer_group(self, start: dt.date) -> Hashable:
-        """The weekday."""
+        """Finds the weekday."""
         return start.weekday()
 
     def __str__(self) -> str:

@@ -44,39 +44,50 @@ class Grain(ABC, Generic[Bound]):
         return str(self).replace(" ", "_")
 
     def list_keys(self) -> list[str]:
-        """All keys, ascending, of partitions that aren't of time; of others Dagster knows them."""
+        """Lists all keys, ascending, of partitions that aren't of time.
+
+        The list is empty for others: Dagster knows them.
+        """
         return []
 
     @abstractmethod
     def find_start(self, key: str) -> Bound:
-        """The partition's first value."""
+        """Finds the partition's first value."""
 
     @abstractmethod
     def find_end(self, start: Bound) -> Bound:
-        """The first value after the partition that begins with `start`."""
+        """Finds the first value after the partition that begins with `start`."""
 
     @abstractmethod
     def find_key(self, start: Bound) -> str:
-        """The key of the partition that begins with `start`."""
+        """Finds the key of the partition that begins with `start`."""
 
     @abstractmethod
     def find_number(self, value: Bound) -> int:
-        """The number of the partition that holds `value`; the next partition's is one more."""
+        """Finds the number of the partition that holds `value`.
+
+        The next partition's is one more.
+        """
 
     @abstractmethod
     def number_sql(self, column: str) -> str:
-        """Spark SQL for `find_number` of a column's values: an integer."""
+        """Builds the Spark SQL for `find_number` of a column's values: an integer."""
 
     def find_peer_group(self, start: Bound) -> Hashable:
-        """What is the same for partitions that are compared with each other; else all are alike."""
+        """Finds what is the same for partitions that are compared with each other.
+
+        Unless a grain says otherwise, all are alike.
+        """
         return None
 
     @abstractmethod
     def is_over(self, start: Bound, day: dt.date) -> bool:
-        """Whether nothing that comes from `day` on (UTC) belongs to the partition any more."""
+        """Tells whether what comes from `day` on (UTC) no longer belongs to the partition."""
 
     def find_landing_folder(self, start: Bound) -> str:
-        """The folder below its dataset in which the partition that begins with `start` lands.
+        """Finds the folder in which the partition that begins with `start` lands.
+
+        It is relative to the folder of the dataset.
 
         Raises:
             ValueError: if the partitions aren't of time.

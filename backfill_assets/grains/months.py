@@ -16,15 +16,15 @@ class Monthly(DateGrain):
     landing_start = "make_date(year, month, 1)"
 
     def find_end(self, start: dt.date) -> dt.date:
-        """The first day of the next month."""
+        """Finds the first day of the next month."""
         return (start + dt.timedelta(days=31)).replace(day=1)
 
     def find_number(self, value: dt.date) -> int:
-        """The months since January 1970."""
+        """Counts the months since January 1970."""
         return (value.year - 1970) * 12 + value.month - 1
 
     def number_sql(self, column: str) -> str:
-        """The months since January 1970."""
+        """Builds the SQL that counts the months since January 1970."""
         return f"(year(`{column}`) - 1970) * 12 + month(`{column}`) - 1"
 
     def __str__(self) -> str:

@@ -26,29 +26,32 @@ class TimestampGrain(Grain[dt.datetime]):
     minutes: int
 
     def find_start(self, key: str) -> dt.datetime:
-        """The partition's first moment."""
+        """Finds the partition's first moment."""
         return dt.datetime.strptime(key, self.key_format).replace(tzinfo=dt.UTC)
 
     def find_end(self, start: dt.datetime) -> dt.datetime:
-        """The first moment after the partition that begins with `start`."""
+        """Finds the first moment after the partition that begins with `start`."""
         return start + self.minutes * _MINUTE
 
     def find_key(self, start: dt.datetime) -> str:
-        """Day and time of its first moment."""
+        """Writes day and time of the partition's first moment."""
         return start.strftime(self.key_format)
 
     def find_number(self, value: dt.datetime) -> int:
-        """How many whole partitions lie between 1970-01-01 00:00 UTC and `value`."""
+        """Counts the whole partitions between 1970-01-01 00:00 UTC and `value`."""
         return (value - _EPOCH) // (self.minutes * _MINUTE)
 
     def number_sql(self, column: str) -> str:
-        """How many whole partitions lie between 1970-01-01 00:00 UTC and the column's value."""
+        """Builds the SQL that counts the whole partitions up to the column's value.
+
+        They count from 1970-01-01 00:00 UTC.
+        """
         return f"floor(unix_seconds(`{column}`) / {60 * self.minutes})"
 
     def find_peer_group(self, start: dt.datetime) -> Hashable:
-        """The time of the day."""
+        """Finds the time of the day."""
         return start.time()
 
     def is_over(self, start: dt.datetime, day: dt.date) -> bool:
-        """Whether it ends before `day` begins."""
+        """Tells whether the partition has ended when `day` begins."""
         return self.find_end(start) <= dt.datetime.combine(day, dt.time(), dt.UTC)

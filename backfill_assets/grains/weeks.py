@@ -17,15 +17,15 @@ class Weekly(DateGrain):
     cron = "0 0 * * 1"
 
     def find_end(self, start: dt.date) -> dt.date:
-        """The next Monday."""
+        """Finds the next Monday."""
         return start + dt.timedelta(weeks=1)
 
     def find_number(self, value: dt.date) -> int:
-        """The weeks since that of 1970-01-01."""
+        """Counts the weeks since that of 1970-01-01."""
         return (DAYS.find_number(value) + _DAYS_BEFORE_EPOCH) // 7
 
     def number_sql(self, column: str) -> str:
-        """The weeks since that of 1970-01-01."""
+        """Builds the SQL that counts the weeks since that of 1970-01-01."""
         return f"floor(({DAYS.number_sql(column)} + {_DAYS_BEFORE_EPOCH}) / 7)"
 
     def __str__(self) -> str:

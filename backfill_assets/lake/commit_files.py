@@ -17,7 +17,7 @@ _READERS = 16
 
 
 def read_actions(uri: str, version: int) -> list[dict[str, Any]]:
-    """All actions of a commit, in the order in which they stand.
+    """Reads all actions of a commit, in the order in which they stand.
 
     Raises:
         FileNotFoundError: if the log no longer has the commit.
@@ -27,7 +27,7 @@ def read_actions(uri: str, version: int) -> list[dict[str, Any]]:
 
 
 def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, dict[str, Any]]]:
-    """Version and `commitInfo` of the commits that the log still has, newest first.
+    """Reads version and `commitInfo` of the commits that the log still has, newest first.
 
     Args:
         uri: of the table, which must exist.
@@ -50,7 +50,10 @@ def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, di
 
 
 def _read_info(filesystem: fs.FileSystem, path: str) -> dict[str, Any] | None:
-    """None where the log's cleanup has removed the commit; empty of one that says nothing."""
+    """Reads the `commitInfo` of one commit file.
+
+    Returns None where the log's cleanup has removed the commit; empty of one that says nothing.
+    """
     try:
         lines = _read_lines(filesystem, path)
     except FileNotFoundError:

@@ -63,12 +63,15 @@ class CommitRecord:
     batches: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """One line of JSON, keys in field order."""
+        """Writes it as one line of JSON, keys in field order."""
         return _RECORDS.dump_json(self).decode()
 
     @classmethod
     def from_json(cls, text: str | None) -> "CommitRecord | None":
-        """The record, or None for a commit that isn't this project's (maintenance, or by hand)."""
+        """Reads the record from a commit's `userMetadata`.
+
+        Returns None for a commit that isn't this project's (maintenance, or by hand).
+        """
         try:
             return _RECORDS.validate_json(text or "")
         except ValidationError:
@@ -93,7 +96,10 @@ class Commit:
         return self.record is not None or self.operation not in _UNCHANGING_OPERATIONS
 
     def may_change(self, keys: Collection[str]) -> bool:
-        """Whether it may have changed a partition; what other programs changed nobody knows."""
+        """Tells whether it may have changed any partition of `keys`.
+
+        What other programs changed nobody knows.
+        """
         if self.record is None:
             return self.changes_data
         return any(key in self.record.rows for key in keys)
@@ -130,7 +136,10 @@ class Publish:
 
 
 def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Publish]:
-    """Per partition key, the newest commit that replaced it. Takes commits newest first."""
+    """Finds the newest commit that replaced each partition, by partition key.
+
+    Takes commits newest first.
+    """
     latest: dict[str, Publish] = {}
     for commit in commits:
         if commit.record is not None:
@@ -141,7 +150,7 @@ def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Publish]:
 
 
 def find_commit(commits: Iterable[Commit], commit_id: str) -> Commit | None:
-    """The commit that carries this id."""
+    """Finds the commit that carries this id; None if there is none."""
     matching = (
         commit for commit in commits if commit.record and commit.record.commit_id == commit_id
     )
@@ -151,7 +160,7 @@ def find_commit(commits: Iterable[Commit], commit_id: str) -> Commit | None:
 def find_changed_partitions(
     commits: Iterable[Commit], keys: Iterable[str], *, run_id: str
 ) -> set[str]:
-    """Which of `keys` a commit of another run may have changed.
+    """Finds which of `keys` a commit of another run may have changed.
 
     A commit without a record (by hand, or of another program) may have changed any of them, unless
     its operation never changes data.

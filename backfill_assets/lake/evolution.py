@@ -10,7 +10,7 @@ _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def find_new_fields(table: Table, known: Iterable[str], seen: Iterable[str]) -> list[str]:
-    """Fields seen in the source that the table has no column for, but could; sorted.
+    """Finds fields seen in the source that the table has no column for, but could; sorted.
 
     A name that Delta can't store, or that differs from a column's only by case, can't become one.
     """
@@ -24,12 +24,12 @@ def find_new_fields(table: Table, known: Iterable[str], seen: Iterable[str]) -> 
 
 
 def build_field_columns(names: Iterable[str]) -> tuple[Column, ...]:
-    """A text column for each field that no schema declares."""
+    """Builds a text column for each field that no schema declares."""
     return tuple(
         Column(name, "STRING", "Seen in the source; no schema declares it") for name in names
     )
 
 
 def extend_table(table: Table, extra_fields: Iterable[str]) -> Table:
-    """The table with its extra columns, as it is stored."""
+    """Returns the table with its extra columns, as it is stored."""
     return replace(table, columns=(*table.columns, *build_field_columns(extra_fields)))

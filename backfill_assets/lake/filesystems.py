@@ -6,7 +6,7 @@ from backfill_assets.uris import arrow_uri, is_local, local_path
 
 
 def open_filesystem(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system, and the path of `uri` on it.
+    """Opens the file system, and finds the path of `uri` on it.
 
     Raises:
         OSError: if the store can't be reached.

@@ -62,7 +62,7 @@ class InputWindow:
     def read(
         self, table: Table, *, column: str, days_before: int = 0, days_after: int = 0
     ) -> DataFrame:
-        """Rows of an input table whose `column` lies in the window.
+        """Reads the rows of an input table whose `column` lies in the window.
 
         Args:
             table: one of the inputs that the asset declares.
@@ -80,7 +80,9 @@ class InputWindow:
         return rows.where(build_predicate(column, slices))
 
     def read_landing(self) -> DataFrame:
-        """Lines of the listed files, and where they are from. Blank lines are no records, left out.
+        """Reads the lines of the listed files, and where they are from.
+
+        Blank lines are no records, left out.
 
         Returns:
             `value` STRING, the line; the table's partition column (and its folder column), as its
@@ -105,7 +107,7 @@ class InputWindow:
         return add_folder(rows, self.table)
 
     def read_parquet(self, name: str) -> DataFrame:
-        """Landed records of one kind whose key lies in the window.
+        """Reads the landed records of one kind whose key lies in the window.
 
         Returns:
             All columns as they landed, and `source_file` STRING.
@@ -131,7 +133,7 @@ class InputWindow:
         )
 
     def list_partitions(self) -> DataFrame:
-        """The partition column with the first value of each partition, one row each."""
+        """Lists the first value of each partition in the partition column, one row each."""
         by = self.table.partition_by
         types = {column.name: column.type for column in self.table.columns}
         return self.spark.createDataFrame(
@@ -139,7 +141,7 @@ class InputWindow:
         )
 
     def count_landing(self) -> dict[str, int]:
-        """Records that landed, by partition key; counted apart from whatever parses them."""
+        """Counts the records that landed, by partition key, apart from whatever parses them."""
         if isinstance(self.listing, ParquetListing):
             counts = [
                 self.count_by(self.read_parquet(name), key)
@@ -152,9 +154,10 @@ class InputWindow:
         return self.count_by(self.read_landing(), self.table.partition_by)
 
     def count_by(self, rows: DataFrame, column: str) -> dict[str, int]:
-        """Rows by partition key, for a column with values as the partition column's; 0 where none.
+        """Counts rows by partition key; 0 where none.
 
-        For a raw key of a bucket, any integer will do.
+        `column` is one with values as the partition column's. For a raw key of a
+        bucket, any integer will do.
         """
         grain = self.table.grain
         numbers = rows.groupBy(build_number(grain, column).alias("number")).count().collect()
@@ -165,7 +168,9 @@ class InputWindow:
         }
 
     def count_input(self, table: Table, *, before: int = 0) -> dict[str, int]:
-        """Rows that an input of the same grain holds in each partition's window, from the log.
+        """Counts the rows of an input of the same grain in each partition's window.
+
+        They are counted from the log.
 
         Args:
             table: the input, as declared.
@@ -183,15 +188,16 @@ class InputWindow:
         }
 
     def keep_partitions(self, rows: DataFrame) -> DataFrame:
-        """The rows that belong to the partitions, where a transform also makes others."""
+        """Keeps the rows that belong to the partitions, where a transform also makes others."""
         return rows.where(build_table_predicate(self.table, self.slices))
 
 
 def _cut_folder(path: str, grain: Grain) -> dict[str, Column]:
-    """The integers that a landing folder is named by: `year=2013/month=01` gives `year`, `month`.
+    """Cuts out the integers that a landing folder is named by.
 
-    By their offsets, which the grain's format fixes: Spark's own discovery of partitions takes a
-    fifth longer where there are thousands of folders.
+    `year=2013/month=01` gives `year`, `month`. They are found by their offsets, which the grain's
+    format fixes: Spark's own discovery of partitions takes a fifth longer where there are thousands
+    of folders.
     """
     offset, cut = 1, dict[str, Column]()
     for level in _EXAMPLE.strftime(grain.landing_format).split("/"):
@@ -202,7 +208,10 @@ def _cut_folder(path: str, grain: Grain) -> dict[str, Column]:
 
 
 def _escape(uri: str) -> str:
-    """Spark takes paths for patterns; a file that is named like one must still be itself."""
+    """Escapes what Spark would take for a pattern in a path.
+
+    A file that is named like a pattern must still be itself.
+    """
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", uri)
 
 

@@ -97,7 +97,7 @@ class JsonListing:
         return {}
 
     def restrict(self, partitions: Collection[Partition]) -> "JsonListing":
-        """The part of the listing that is about `partitions`."""
+        """Returns the part of the listing that is about `partitions`."""
         kept = set(partitions)
         return JsonListing(
             self.folders,
@@ -106,11 +106,11 @@ class JsonListing:
         )
 
     def fingerprint(self) -> str:
-        """Hash of the files' names, sizes and modification times: the version of this input."""
+        """Hashes the files' names, sizes and modification times: the version of this input."""
         return compute_fingerprint((file for _, file in self.files), self.folders.root)
 
     def measure_bytes(self) -> Mapping[str, int]:
-        """Bytes of the files, compressed as they are, by partition key."""
+        """Sums the bytes of the files, compressed as they are, by partition key."""
         sizes: dict[str, int] = {}
         for partition, file in self.files:
             sizes[partition.key] = sizes.get(partition.key, 0) + file.size
@@ -126,7 +126,7 @@ class JsonListing:
         refuse_changes({partition.key for partition, _ in set(self.files) ^ set(now.files)})
 
     def find_broken(self, error: str) -> list[tuple[Partition, str]]:
-        """The partitions with a file that doesn't decompress (or that `error` names)."""
+        """Finds the partitions with a file that doesn't decompress (or that `error` names)."""
         broken = [landed for landed in self.files if _is_broken(landed[1])]
         if not broken:
             broken = [landed for landed in self.files if landed[1].uri in unquote(error)]

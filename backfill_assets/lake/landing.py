@@ -40,15 +40,15 @@ class Listing(Protocol):
         ...
 
     def restrict(self, partitions: Collection[Partition]) -> "Listing":
-        """The part of the listing that is about `partitions`."""
+        """Returns the part of the listing that is about `partitions`."""
         ...
 
     def fingerprint(self) -> str:
-        """Hash of the files' names, sizes and modification times: the version of this input."""
+        """Hashes the files' names, sizes and modification times: the version of this input."""
         ...
 
     def measure_bytes(self) -> Mapping[str, int]:
-        """Bytes to read by partition key, as near as is known without reading them."""
+        """Measures bytes to read by partition key, as near as is known without reading them."""
         ...
 
     def check_unchanged(self) -> None:
@@ -60,7 +60,7 @@ class Listing(Protocol):
         ...
 
     def find_broken(self, error: str) -> Sequence[tuple[Partition, str]]:
-        """The partitions that have an unreadable file, and its name below the root.
+        """Finds the partitions that have an unreadable file, and its name below the root.
 
         Reads all files: for after a failure. Where each of them is readable here, `error`, Spark's
         message, may still name one that Spark can't read.
@@ -69,7 +69,7 @@ class Listing(Protocol):
 
 
 def compute_fingerprint(files: Iterable[LandingFile], root: str) -> str:
-    """How many files, and a hash of their names below the root, sizes and times."""
+    """Counts the files, and hashes their names below the root, sizes and times."""
     digest, count = hashlib.sha256(), 0
     for file in files:
         name = relative_name(file.uri, root)
@@ -79,12 +79,12 @@ def compute_fingerprint(files: Iterable[LandingFile], root: str) -> str:
 
 
 def relative_name(uri: str, root: str) -> str:
-    """The file's name below the root, the same wherever the landing zone is mounted."""
+    """Returns a file's name below the root, the same wherever the landing zone is mounted."""
     return uri[len(root.rstrip("/")) + 1 :]
 
 
 def refuse_changes(changed: Collection[str]) -> None:
-    """For `check_unchanged`: partition keys whose files changed.
+    """Refuses partition keys whose files changed, for `check_unchanged`.
 
     Raises:
         LandingError: if there are any.
@@ -97,7 +97,7 @@ def refuse_changes(changed: Collection[str]) -> None:
 
 
 def open_landing_zone(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system, and the path of `uri` on it.
+    """Opens the file system of the landing zone, and finds the path of `uri` on it.
 
     Raises:
         LandingError: if it can't be opened.
@@ -109,6 +109,6 @@ def open_landing_zone(uri: str) -> tuple[fs.FileSystem, str]:
 
 
 def is_data_file(info: fs.FileInfo, suffixes: tuple[str, ...]) -> bool:
-    """Hidden files, folders and other suffixes are not data."""
+    """Tells whether it is data: hidden files, folders and other suffixes are not."""
     hidden = info.base_name.startswith((".", "_"))
     return info.type == fs.FileType.File and not hidden and info.base_name.endswith(suffixes)

@@ -19,7 +19,7 @@ class RowGroup:
     bytes: int
 
     def overlaps(self, partition: Partition) -> bool:
-        """Whether it may hold a key of the partition."""
+        """Tells whether it may hold a key of the partition."""
         start, end = partition.slice.start, partition.slice.end
         return self.smallest < end and start <= self.largest  # type: ignore[operator]
 
@@ -33,7 +33,7 @@ class ParquetFile:
     row_groups: tuple[RowGroup, ...]
 
     def overlaps(self, partition: Partition) -> bool:
-        """Whether it may hold a key of the partition."""
+        """Tells whether it may hold a key of the partition."""
         return any(group.overlaps(partition) for group in self.row_groups)
 
 

@@ -62,7 +62,7 @@ class ParquetFolders:
         return ParquetListing(self, tuple(wanted), tuple(files))
 
     def list_names(self, name: str) -> list[LandingFile]:
-        """The files of one kind, by name."""
+        """Lists the files of one kind, by name."""
         filesystem, base = open_landing_zone(join_uri(self.root, self.dataset, name))
         found = filesystem.get_file_info(
             fs.FileSelector(base, recursive=False, allow_not_found=True)
@@ -134,21 +134,24 @@ class ParquetListing:
         return max((group.largest for group in self._row_groups), default=None)
 
     def find_uris(self, name: str) -> list[str]:
-        """Files of one kind that may hold keys of the partitions."""
+        """Finds the files of one kind that may hold keys of the partitions."""
         return [landed.file.uri for landed in self._overlapping if landed.name == name]
 
     def restrict(self, partitions: Collection[Partition]) -> "ParquetListing":
-        """The part of the listing that is about `partitions`."""
+        """Returns the part of the listing that is about `partitions`."""
         kept = set(partitions)
         remaining = tuple(partition for partition in self.partitions if partition in kept)
         return replace(self, partitions=remaining)
 
     def fingerprint(self) -> str:
-        """Of the files that may hold keys of the partitions."""
+        """Computes the fingerprint of the files that may hold keys of the partitions."""
         return compute_fingerprint((landed.file for landed in self._overlapping), self.folders.root)
 
     def measure_bytes(self) -> Mapping[str, int]:
-        """By partition key: each part of a file, shared evenly among all buckets that it spans."""
+        """Sums the bytes of the files by partition key.
+
+        Each part of a file is shared evenly among all buckets that it spans.
+        """
         step = self.folders.grain.step
         sizes = dict.fromkeys((partition.key for partition in self.partitions), 0)
         for group in self._row_groups:
@@ -176,7 +179,7 @@ class ParquetListing:
         refuse_changes(gone or {partition.key for partition in self.partitions if now - known})
 
     def find_broken(self, error: str) -> list[tuple[Partition, str]]:
-        """The partitions that a file which can't be read may hold keys of."""
+        """Finds the partitions that a file which can't be read may hold keys of."""
         broken = [landed for landed in self._overlapping if _is_broken(landed.file)]
         if not broken:
             broken = [landed for landed in self._overlapping if landed.file.uri in unquote(error)]

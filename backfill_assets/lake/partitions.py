@@ -12,18 +12,18 @@ from backfill_assets.tables.declarations import Table
 
 
 def build_partitions(table: Table, keys: Iterable[str]) -> tuple[Partition, ...]:
-    """Keys as partitions of the table, ascending."""
+    """Builds partitions of the table from their keys, ascending."""
     starts = sorted(map(table.grain.find_start, keys))
     return tuple(build_partition(table.grain, start) for start in starts)
 
 
 def build_partition(grain: Grain, start: SliceBound) -> Partition:
-    """The partition that begins with `start`."""
+    """Builds the partition that begins with `start`."""
     return Partition(grain.find_key(start), Slice(start, grain.find_end(start)))
 
 
 def find_folder(table: Table, partition: Partition) -> str:
-    """The folder's value as the log has it, which holds the partition."""
+    """Finds the folder that holds the partition: its value as the log has it."""
     start = partition.slice.start
     if table.folder_by is not None:
         assert isinstance(start, dt.datetime)
@@ -32,7 +32,7 @@ def find_folder(table: Table, partition: Partition) -> str:
 
 
 def find_partitions_in_folder(table: Table, folder: str) -> tuple[Partition, ...]:
-    """The partitions whose rows are in a folder, ascending."""
+    """Finds the partitions whose rows are in a folder, ascending."""
     if table.folder_by is None:
         return (build_partition(table.grain, table.grain.find_start(folder)),)
     midnight = _find_midnight(dt.date.fromisoformat(folder))
@@ -43,10 +43,10 @@ def find_partitions_in_folder(table: Table, folder: str) -> tuple[Partition, ...
 
 
 def build_table_predicate(table: Table, slices: Iterable[Slice]) -> str:
-    """SQL that is true for exactly the table's rows in `slices`, and lets Delta skip other folders.
+    """Builds SQL that is true for exactly the table's rows in `slices`.
 
-    Whole days of a table in daily folders are selected by their folders alone: Delta then replaces
-    them without reading a row.
+    It lets Delta skip other folders. Whole days of a table in daily folders are selected by
+    their folders alone: Delta then replaces them without reading a row.
 
     Raises:
         ValueError: if there is no slice.
@@ -66,7 +66,7 @@ def build_table_predicate(table: Table, slices: Iterable[Slice]) -> str:
 
 
 def build_folder_predicate(table: Table, slices: Iterable[Slice]) -> str:
-    """SQL over the folder column alone that is true for every folder with rows in `slices`.
+    """Builds SQL over the folder column alone, true for every folder with rows in `slices`.
 
     Raises:
         ValueError: if there is no slice.

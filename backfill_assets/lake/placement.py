@@ -8,7 +8,7 @@ from backfill_assets.tables.declarations import Table
 
 
 def build_number(grain: Grain, column: str) -> Column:
-    """BIGINT: the number of the partition that holds the value of `column`.
+    """Builds the number, BIGINT, of the partition that holds the value of `column`.
 
     Args:
         grain: of the partitions.

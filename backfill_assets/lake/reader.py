@@ -8,7 +8,7 @@ from backfill_assets.tables.declarations import Table
 
 
 def read_table(spark: SparkSession, log: TableLog) -> DataFrame:
-    """The table's declared columns at the version of its log.
+    """Reads the table's declared columns at the version of its log.
 
     Unpinned, a persisted frame is computed again from newer data when the table changes, so that
     the audit would see one version and the publish write another.
@@ -17,7 +17,7 @@ def read_table(spark: SparkSession, log: TableLog) -> DataFrame:
 
 
 def read_table_as_it_was(spark: SparkSession, log: TableLog, table: Table) -> DataFrame:
-    """The columns of `table` at the version of its log; those that it got since are null."""
+    """Reads the columns of `table` at the version of its log; those it got since are null."""
     rows = _load(spark, log)
     return rows.select(
         *(

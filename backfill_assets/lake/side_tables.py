@@ -7,7 +7,10 @@ WITHHELD_ON, REJECTED_ON = "withheld_on", "rejected_on"
 
 
 def build_withheld_table(table: Table) -> Table:
-    """`withheld/<layer>_<name>`: rows of partitions that failed their audit, by day of the run."""
+    """Declares the table `withheld/<layer>_<name>`.
+
+    It holds rows of partitions that failed their audit, by day of the run.
+    """
     return Table(
         layer="withheld",
         name=f"{table.layer}_{table.name}",
@@ -23,7 +26,7 @@ def build_withheld_table(table: Table) -> Table:
 
 
 def build_quarantine_table(table: Table) -> Table:
-    """`quarantine/<layer>_<name>`: rejected records of each partition's last run."""
+    """Declares `quarantine/<layer>_<name>`: rejected records of each partition's last run."""
     placed_by = dict.fromkeys((table.partition_by, table.folder_column))
     placing = tuple(column for column in table.columns if column.name in placed_by)
     return Table(

@@ -37,7 +37,10 @@ class Partition:
 
 
 def merge_slices(slices: Iterable[Slice]) -> tuple[Slice, ...]:
-    """The fewest slices that cover the same values, ascending; touching ones become one."""
+    """Merges slices into the fewest that cover the same values, ascending.
+
+    Touching ones become one.
+    """
     merged: list[Slice] = []
     for current in sorted(slices, key=lambda slice_: slice_.start):  # type: ignore[arg-type,return-value]
         if merged and current.start <= merged[-1].end:  # type: ignore[operator]
@@ -51,9 +54,9 @@ def merge_slices(slices: Iterable[Slice]) -> tuple[Slice, ...]:
 def widen_slices(
     slices: Iterable[Slice], *, before: dt.timedelta, after: dt.timedelta = _NOTHING
 ) -> tuple[Slice, ...]:
-    """The slices of a time column, each reaching back by `before` and on by `after`, merged.
+    """Widens the slices of a time column by `before` and `after`, and merges them.
 
-    Without either, of any column.
+    Each reaches back by `before` and on by `after`. Without either, they may be of any column.
     """
     if not before and not after:
         return merge_slices(slices)
@@ -61,7 +64,7 @@ def widen_slices(
 
 
 def build_predicate(column: str, slices: Iterable[Slice]) -> str:
-    """SQL that is true for exactly the rows in `slices`.
+    """Builds SQL that is true for exactly the rows in `slices`.
 
     Contiguous partitions become one comparison pair, the rest is joined by OR: thousands of
     literals in an `IN` list take Delta seconds to analyze, and `BETWEEN` on dates fails there.

@@ -85,16 +85,16 @@ class TableLog:
         return self.snapshot.metadata().configuration if self.snapshot is not None else {}
 
     def reread(self) -> "TableLog":
-        """The log as it is now."""
+        """Reads the log as it is now."""
         return read_log(self.warehouse, self.table, earlier=self)
 
     def open_snapshot(self) -> DeltaTable:
-        """The table as delta-rs opened it; it must exist."""
+        """Returns the table as delta-rs opened it; it must exist."""
         assert self.snapshot is not None, f"{self.table.key} does not exist"
         return self.snapshot
 
     def require(self) -> "TableLog":
-        """The same log, of a table that is there.
+        """Returns the same log, of a table that is there.
 
         Raises:
             TableError: if the table doesn't exist.
@@ -107,7 +107,7 @@ class TableLog:
         return self
 
     def as_of(self, version: int) -> "TableLog":
-        """The log as it was when `version` was the newest."""
+        """Returns the log as it was when `version` was the newest."""
         return (
             self
             if version == self.version
@@ -115,16 +115,16 @@ class TableLog:
         )
 
     def list_commits_after(self, version: int) -> list[Commit]:
-        """Commits of the versions above `version`, newest first."""
+        """Lists the commits of the versions above `version`, newest first."""
         return [commit for commit in self.commits if commit.version > version]
 
     def has_transaction(self, application_id: str) -> bool:
-        """Whether a commit with this transaction identifier was ever made."""
+        """Tells whether a commit with this transaction identifier was ever made."""
         found = self.snapshot and self.snapshot.transaction_version(application_id)
         return found is not None
 
     def find_version_before(self, keys: Collection[str], run: str) -> tuple[str, int]:
-        """The version before a run's first commit to some partitions.
+        """Finds the version before a run's first commit to some partitions.
 
         Args:
             keys: the partitions.
@@ -153,7 +153,7 @@ class TableLog:
         return run_id, min(found) - 1
 
     def count_rows(self) -> dict[str, int]:
-        """Rows per partition key.
+        """Counts the rows per partition key.
 
         From file statistics; where partitions are finer than folders, from what the commits
         counted.
@@ -166,19 +166,19 @@ class TableLog:
         }
 
     def count_folder_rows(self) -> dict[str, int]:
-        """Rows per folder (its value as text), from file statistics."""
+        """Counts the rows per folder (its value as text), from file statistics."""
         return self._sum_files("num_records")
 
     def count_folder_files(self) -> dict[str, int]:
-        """Data files per folder (its value as text)."""
+        """Counts the data files per folder (its value as text)."""
         return dict(Counter(folder for folder, _ in self.list_files("path")))
 
     def sum_folder_bytes(self) -> dict[str, int]:
-        """Bytes of data files per folder (its value as text)."""
+        """Sums the bytes of data files per folder (its value as text)."""
         return self._sum_files("size_bytes")
 
     def list_files(self, column: str) -> list[tuple[str, Any]]:
-        """Folder (its value as text) and one figure of each data file.
+        """Lists the folder (its value as text) and one figure of each data file.
 
         Args:
             column: of delta-rs's `get_add_actions`: `path`, `num_records`, `size_bytes`.
@@ -190,7 +190,7 @@ class TableLog:
         return list(zip(map(str, folders), files.column(column).to_pylist(), strict=True))
 
     def find_missing_files(self, partitions: Iterable[Partition]) -> list[str]:
-        """Data files of the partitions' folders that are no longer there, by path."""
+        """Finds data files of the partitions' folders that are no longer there, by path."""
         folders = {find_folder(self.table, partition) for partition in partitions}
         paths = [unquote(path) for folder, path in self.list_files("path") if folder in folders]
         filesystem, base = open_filesystem(self.uri)

@@ -27,11 +27,11 @@ class Warehouse:
         object.__setattr__(self, "root", absolute_uri(self.root))
 
     def uri(self, table: Table) -> str:
-        """Where the table is."""
+        """Returns where the table is."""
         return join_uri(self.root, table.layer, table.name)
 
     def exists(self, table: Table) -> bool:
-        """Whether the table has been created."""
+        """Tells whether the table has been created."""
         return DeltaTable.is_deltatable(self.uri(table), dict(self.storage_options))
 
     def open(self, table: Table, *, version: int | None = None) -> DeltaTable:

@@ -39,7 +39,10 @@ class Watermark:
 
 
 def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
-    """By table key; a table that no run has processed yet is absent. Milliseconds, no JVM."""
+    """Reads the watermarks by table key: milliseconds, no JVM.
+
+    A table that no run has processed yet is absent.
+    """
     uri, options = locate_watermarks(warehouse), dict(warehouse.storage_options)
     if not DeltaTable.is_deltatable(uri, options):
         return {}
@@ -60,5 +63,5 @@ def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
 
 
 def locate_watermarks(warehouse: Warehouse) -> str:
-    """Where they are."""
+    """Returns where the watermarks are."""
     return join_uri(warehouse.root, WATERMARKS)

@@ -74,7 +74,10 @@ def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
 
 
 def _refuse_other_grain(warehouse: Warehouse, table: Table) -> None:
-    """Partitions of another size would be replaced in part, or with their neighbours."""
+    """Refuses a stored table of another grain.
+
+    Partitions of another size would be replaced in part, or with their neighbours.
+    """
     stored = warehouse.open(table).metadata().configuration.get(_GRAIN_PROPERTY)
     if stored is not None and stored != str(table.grain):
         raise TableError(
@@ -152,7 +155,9 @@ def overwrite_partitions(
 
 
 def build_record(table: Table, partitions: Sequence[Partition], **content: Any) -> CommitRecord:
-    """The record of a commit that replaces `partitions`, ascending; the rest as in CommitRecord.
+    """Builds the record of a commit that replaces `partitions`, ascending.
+
+    The rest is as in CommitRecord.
 
     Raises:
         ValueError: if there are no partitions.
@@ -208,7 +213,7 @@ def vacuum_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
 
 
 def retry_conflicts() -> Retrying:
-    """Attempts at a commit, while Delta says that another one came in between."""
+    """Returns attempts at a commit, while Delta says that another one came in between."""
     return Retrying(
         retry=retry_if_exception(_is_conflict),
         stop=stop_after_attempt(_CONFLICT_ATTEMPTS),

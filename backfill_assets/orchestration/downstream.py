@@ -18,9 +18,9 @@ from backfill_assets.orchestration.readiness import get_partitions_def
 def find_dependent_partitions(
     instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, keys: Collection[str]
 ) -> dict[AssetKey, list[str]]:
-    """Materialized partitions of downstream assets that were computed from `keys`, directly or not.
+    """Finds materialized partitions of downstream assets that were computed from `keys`.
 
-    By asset, upstream ones first; assets without any are left out.
+    Directly or not; by asset, upstream ones first; assets without any are left out.
     """
     downstream = AssetSelection.assets(asset_key).downstream(include_self=False).resolve(graph)
     affected: dict[AssetKey, set[str]] = {asset_key: set(keys)}

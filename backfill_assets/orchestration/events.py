@@ -30,7 +30,7 @@ from backfill_assets.tables.declarations import Table
 
 
 def list_publish_checks(table: Table) -> tuple[Check, ...]:
-    """The checks that decide whether a partition is published; none that asks nothing."""
+    """Lists the checks that decide whether a partition is published; none that asks nothing."""
     asked = {rule.check for rule in table.all_rules}
     return tuple(check for check in Check if check in asked)
 
@@ -45,7 +45,7 @@ def build_materialization(
     provisional: str | None = None,
     restored: str | None = None,
 ) -> AssetMaterialization:
-    """The event of a published partition, with all that was measured."""
+    """Builds the event of a published partition, with all that was measured."""
     metadata: dict[str, Any] = {
         "delta_version": result.version,
         "input_versions": json.dumps(dict(result.input_versions)),
@@ -68,7 +68,7 @@ def build_materialization(
 def build_recovered_materialization(
     asset_key: AssetKey, publish: Publish, *, uri: str
 ) -> AssetMaterialization:
-    """The event of a partition whose run died between its commit and its events."""
+    """Builds the event of a partition whose run died between its commit and its events."""
     metadata = {
         "delta_version": publish.version,
         "input_versions": json.dumps(dict(publish.record.input_versions)),
@@ -106,7 +106,7 @@ def build_evaluations(
     targets: Mapping[str, EventLogRecord],
     recovering: frozenset[str] | None,
 ) -> Iterator[AssetCheckEvaluation]:
-    """An evaluation for each partition and check.
+    """Builds an evaluation for each partition and check.
 
     Args:
         asset_key: the asset.
@@ -150,7 +150,7 @@ def build_evaluations(
 def describe_target(
     record: EventLogRecord | None,
 ) -> TargetMaterialization | None:
-    """The materialization that an evaluation is about, as the evaluation names it."""
+    """Describes the materialization that an evaluation is about, as the evaluation names it."""
     if record is None:
         return None
     return TargetMaterialization(
@@ -161,7 +161,7 @@ def describe_target(
 def build_summaries(
     results: Sequence[PartitionResult], checks: Sequence[Check]
 ) -> list[AssetCheckResult]:
-    """One result a check for the whole range: how many passed, warned, failed.
+    """Builds one result a check for the whole range: how many passed, warned, failed.
 
     Partitions that could not even be computed count for the check that says so, and for no other.
     """
@@ -185,7 +185,10 @@ def build_summaries(
 def build_readable_summary(
     asset_key: AssetKey, results: Sequence[PartitionResult]
 ) -> AssetCheckEvaluation:
-    """Of the read-backs, for a run in which Dagster skips that check after the failed step."""
+    """Sums up the read-backs, for a run in which Dagster skips that check.
+
+    It does so after the failed step.
+    """
     (summary,) = build_summaries(results, [Check.READABLE])
     return AssetCheckEvaluation(
         asset_key=asset_key,

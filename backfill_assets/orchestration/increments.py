@@ -47,10 +47,10 @@ def find_increments(
     *,
     landing_root: str,
 ) -> list[Increment]:
-    """Ranges of partitions from the watermark on that have landed, or whose upstream is published.
+    """Finds ranges of partitions from the watermark on whose input is there.
 
-    What landed is taken up to the newest, gaps included: a day that never came is for a person to
-    look at, and its run says so.
+    They have landed, or their upstream is published. What landed is taken up to the newest, gaps
+    included: a day that never came is for a person to look at, and its run says so.
 
     Args:
         instance: knows what is published.
@@ -92,7 +92,7 @@ def _find_landed(recipe: Recipe, landing_root: str, keys: Sequence[str]) -> list
 
 
 def has_unfinished_run(instance: DagsterInstance, recipe: Recipe) -> bool:
-    """Whether an incremental run of the table has not ended yet."""
+    """Tells whether an incremental run of the table has not ended yet."""
     asset_key = find_asset_key(recipe.table)
     runs = instance.get_runs(RunsFilter(statuses=_UNFINISHED, tags={INCREMENTAL_TAG: "true"}))
     return any(asset_key in (run.asset_selection or ()) for run in runs)

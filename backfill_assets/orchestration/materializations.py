@@ -10,7 +10,7 @@ _PAGE = 1000
 def find_latest_materializations(
     instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
 ) -> dict[str, EventLogRecord]:
-    """By partition key; a partition that was never materialized is absent."""
+    """Finds them by partition key; a partition that was never materialized is absent."""
     if not partitions:
         return {}
     ids = instance.event_log_storage.get_latest_storage_id_by_partition(

@@ -21,13 +21,13 @@ from backfill_assets.tables.declarations import Table
 
 @cache
 def find_first_day() -> dt.date:
-    """Nothing is older than this day."""
+    """Returns the first day of the partitions of time; nothing is older than it."""
     return read_settings().begin
 
 
 @cache
 def build_partitions_def(grain: Grain) -> PartitionsDefinition:
-    """The partitions of a grain that lie in the days settled, or over all of the key space.
+    """Builds the partitions of a grain in the days settled, or over all of the key space.
 
     Tables of the same grain share them, so that Dagster backfills them in one run.
     """
@@ -43,7 +43,7 @@ def build_partitions_def(grain: Grain) -> PartitionsDefinition:
 
 
 def find_partitions_def(table: Table) -> PartitionsDefinition:
-    """The partitions of a table's asset, without importing the assets."""
+    """Finds the partitions of a table's asset, without importing the assets."""
     return build_partitions_def(table.grain)
 
 
@@ -58,5 +58,5 @@ def map_offsets(*, start: int = 0, end: int = 0) -> TimeWindowPartitionMapping:
 
 
 def find_asset_key(table: Table) -> AssetKey:
-    """The key of a table's asset: `layer`, `name`."""
+    """Finds the key of a table's asset: `layer`, `name`."""
     return AssetKey([table.layer, table.name])

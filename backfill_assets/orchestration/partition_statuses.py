@@ -53,7 +53,7 @@ def read_statuses(
     first: str,
     last: str,
 ) -> list[PartitionStatus]:
-    """The partitions `first` to `last`, both included, of each table.
+    """Reads the status of partitions `first` to `last`, both included, of each table.
 
     Raises:
         PartitionRangeError: if a key is unknown or the range is reversed.
@@ -83,7 +83,7 @@ def read_statuses(
 def find_missing_ranges(
     statuses: Sequence[PartitionStatus], *, only_failed: bool
 ) -> list[MissingRange]:
-    """The partitions that are missing or failed, as ranges, by table and in order.
+    """Finds the partitions that are missing or failed, as ranges, by table and in order.
 
     Args:
         statuses: all partitions of a range, by table and ascending.

@@ -9,7 +9,7 @@ from dagster import PartitionsDefinition
 
 
 def find_ranges(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> list[tuple[str, str]]:
-    """The fewest ranges of partitions that hold exactly `keys`, first and last key of each."""
+    """Finds the fewest ranges that hold exactly `keys`, first and last key of each."""
     subset = partitions_def.subset_with_partition_keys(keys)
     return [(found.start, found.end) for found in subset.get_partition_key_ranges(partitions_def)]
 
@@ -17,7 +17,7 @@ def find_ranges(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> li
 def build_command(
     asset_keys: Sequence[str], first: str, last: str, config: Mapping[str, Any]
 ) -> str:
-    """The command that materializes a range, with a run's configuration if it isn't empty."""
+    """Builds the command that materializes a range, with a run's configuration if not empty."""
     options = f" --config-json {shlex.quote(json.dumps(config))}" if config else ""
     select = ",".join(f'key:"{key}"' for key in asset_keys)
     return (
@@ -27,6 +27,6 @@ def build_command(
 
 
 def shorten(texts: Sequence[str], most: int) -> list[str]:
-    """The first `most` of them, and how many more there are."""
+    """Keeps the first `most` of them, and says how many more there are."""
     rest = len(texts) - most
     return [*texts[:most], *([f"and {rest} more"] if rest > 0 else [])]

@@ -93,7 +93,7 @@ def find_upstream_keys(
     mapping: PartitionMapping,
     keys: Iterable[str],
 ) -> dict[str, list[str]]:
-    """The upstream partitions that each of `keys` maps to, as far as they exist."""
+    """Finds the upstream partitions that each of `keys` maps to, as far as they exist."""
     downstream_def = get_partitions_def(graph, asset_key)
     upstream_def = get_partitions_def(graph, upstream_key)
     mapped: dict[str, list[str]] = {}
@@ -108,7 +108,7 @@ def find_upstream_keys(
 def _find_states(
     instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, partitions: set[str]
 ) -> dict[str, str]:
-    """In words, the partitions that are not materialized."""
+    """Finds the partitions that are not materialized, and their states in words."""
     ordered = sorted(partitions)
     partitions_def = get_partitions_def(graph, asset_key)
     statuses = instance.get_status_by_partition(asset_key, ordered, partitions_def) or {}
@@ -127,7 +127,7 @@ def _find_states(
 def _find_provisional(
     instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
 ) -> set[str]:
-    """Those whose latest materialization says that it is to be run again."""
+    """Finds those whose latest materialization says that it is to be run again."""
     latest = find_latest_materializations(instance, asset_key, partitions)
     return {
         key
@@ -137,7 +137,7 @@ def _find_provisional(
 
 
 def get_partitions_def(graph: AssetGraph, key: AssetKey) -> PartitionsDefinition:
-    """Of an asset that has partitions, as all of this project's have."""
+    """Returns those of an asset that has partitions, as all of this project's have."""
     partitions_def = graph.get(key).partitions_def
     assert partitions_def is not None, f"{key.to_user_string()} has no partitions"
     return partitions_def

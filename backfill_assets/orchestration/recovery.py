@@ -98,7 +98,7 @@ def record_lost_commits(instance: DagsterInstance, log: TableLog) -> LostCommits
 
 
 def _find_unrecorded(instance: DagsterInstance, log: TableLog) -> list[str]:
-    """Partitions published last by a run that ended without success, or that nobody knows."""
+    """Finds partitions published last by a run that ended without success, or is unknown."""
     run_ids = sorted({publish.record.run_id for publish in log.publishes.values()})
     if not run_ids:
         return []
@@ -116,7 +116,10 @@ def _find_unrecorded(instance: DagsterInstance, log: TableLog) -> list[str]:
 
 
 def find_failed_before(instance: DagsterInstance, log: TableLog) -> frozenset[str]:
-    """Partitions with a check that failed since they were published last, or that never were."""
+    """Finds partitions with a check that failed since they were published last.
+
+    Of those that never were published, any failed check counts.
+    """
     published_at = {
         key: publish.commit.committed_at.timestamp() for key, publish in log.publishes.items()
     }
@@ -140,7 +143,7 @@ def find_failed_before(instance: DagsterInstance, log: TableLog) -> frozenset[st
 def _find_recorded_versions(
     instance: DagsterInstance, asset_key: AssetKey, keys: list[str]
 ) -> dict[str, int]:
-    """The Delta version that the latest event of each partition tells of."""
+    """Finds the Delta version that the latest event of each partition tells of."""
     versions: dict[str, int] = {}
     for key, record in find_latest_materializations(instance, asset_key, keys).items():
         event = record.asset_materialization
@@ -152,7 +155,10 @@ def _find_recorded_versions(
 
 
 def _describe_process(pid: int) -> str | None:
-    """`PID@START`, so that a process that got the number of a dead one isn't taken for it."""
+    """Returns `PID@START`; None if there is no such process.
+
+    So a process that got the number of a dead one isn't taken for it.
+    """
     try:
         return f"{pid}@{psutil.Process(pid).create_time():.0f}"
     except psutil.NoSuchProcess:

@@ -61,7 +61,7 @@ class PublishConfig(Config):
     )
 
     def read_acceptances(self) -> tuple[Acceptance, ...]:
-        """Checked and frozen.
+        """Checks the acceptances and freezes them.
 
         Raises:
             SettingsError: for a check that doesn't exist or an empty reason.
@@ -81,7 +81,7 @@ class PublishConfig(Config):
 
 
 def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: datetime) -> Run:
-    """The one description of a run's work on a table.
+    """Builds the one description of a run's work on a table.
 
     Args:
         table: the table.
@@ -117,10 +117,10 @@ def check_whole_run(run: DagsterRun, *, now: datetime) -> None:
 
 
 def build_asset_config(run: DagsterRun, keys: Sequence[AssetKey]) -> dict[str, Any]:
-    """A configuration for assets of a run that asks of them what the run asked.
+    """Builds a configuration for assets of a run that asks of them what the run asked.
 
-    Also by tags, which a command line can't give. Acceptances stay out: a person gave them for
-    what that run found.
+    Also what it asked by tags, which a command line can't give. Acceptances stay out: a person gave
+    them for what that run found.
     """
     wishes = {key: _read_wishes(_read_asset_config(run, key), run.tags) for key in keys}
     ops = {_name_op(key): {"config": config} for key, config in wishes.items() if config}
@@ -133,12 +133,12 @@ def _read_asset_config(run: DagsterRun, key: AssetKey) -> PublishConfig:
 
 
 def _name_op(key: AssetKey) -> str:
-    """What Dagster calls the asset's step."""
+    """Returns what Dagster calls the asset's step."""
     return "__".join(key.path)
 
 
 def _read_wishes(config: PublishConfig, tags: Mapping[str, str]) -> dict[str, Any]:
-    """What a run asks for, by the names of the configuration; nothing else."""
+    """Reads what a run asks for, by the names of the configuration; nothing else."""
     wishes: dict[str, Any] = {}
     for name, field in PublishConfig.model_fields.items():
         is_flag = field.annotation == bool | None

@@ -14,7 +14,7 @@ from backfill_assets.tables.declarations import Table
 def select_tables(
     warehouse: Warehouse, keys: str | None, *, first: str, last: str
 ) -> tuple[Table, ...]:
-    """The tables of a comma-separated list of keys, or else those that the question is about.
+    """Selects the tables of a comma-separated list of keys, or else those asked about.
 
     These are the tables that have the partitions, of the pipelines of which a table is there; of
     all pipelines, if none is.
@@ -52,7 +52,7 @@ def select_tables(
 def find_keys_in_range(
     partitions_def: PartitionsDefinition, *, first: str, last: str
 ) -> Sequence[str]:
-    """The keys from `first` to `last`, both included.
+    """Finds the keys from `first` to `last`, both included.
 
     Raises:
         PartitionRangeError: if a key is unknown or the range is reversed.

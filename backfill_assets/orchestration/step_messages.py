@@ -24,7 +24,7 @@ class ChunkMessages:
 
 
 def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMessages:
-    """Of the results of one chunk, at least one, ascending."""
+    """Describes the results of one chunk, at least one, ascending."""
     published = [
         result for result in results if result.version is not None and not result.repeated_batch
     ]
@@ -51,7 +51,7 @@ def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMes
 
 
 def describe_lost_commits(table: Table, lost: LostCommits) -> list[str]:
-    """What dead runs had published; nothing if there is nothing of it."""
+    """Describes what dead runs had published; nothing if there is nothing of it."""
     messages: list[str] = []
     if lost.recorded:
         messages.append(
@@ -72,7 +72,7 @@ def describe_withheld(
     withheld: Sequence[PartitionResult],
     partitions: int,
 ) -> str:
-    """One message: each withheld partition with its reasons, and how to go on.
+    """Describes in one message each withheld partition with its reasons, and how to go on.
 
     Args:
         context: of the asset.
@@ -93,7 +93,7 @@ def describe_withheld(
 
 
 def _build_commands_to_go_on(context: AssetExecutionContext) -> list[str]:
-    """Commands for the run's assets that come next, where their upstream is published."""
+    """Builds commands for the run's next assets, where their upstream is published."""
     found = find_continuation(
         context.instance,
         context.job_def.asset_layer.asset_graph,

@@ -166,7 +166,10 @@ class Step:
                 self.context.log.warning(warning)
 
     def _find_recovering(self, partitions: int, target: TableLog) -> frozenset[str] | None:
-        """Partitions whose passes are told, as they failed before; None if those of all are."""
+        """Finds partitions whose passes are told, as they failed before.
+
+        None if those of all are.
+        """
         evaluations = partitions * len(Check) * len(self.context.run.asset_selection or [None])
         if evaluations <= self.lakehouse.check_events:
             return None
@@ -213,6 +216,6 @@ class Step:
 
 
 def _find_provisional(readiness: Readiness, pinned: PinnedInputs) -> dict[str, str]:
-    """By partition key, what of its input is not there yet, or not final."""
+    """Finds what of a partition's input is not there yet, or not final, by partition key."""
     unfinished = pinned.listing.unfinished if pinned.listing else {}
     return {**readiness.provisional, **unfinished}

@@ -110,12 +110,12 @@ class Certificate(WriteOptions):
         ]
 
     def to_json(self) -> str:
-        """One line."""
+        """Writes the certificate as one line of JSON."""
         return _CERTIFICATES.dump_json(self).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "Certificate":
-        """The inverse of `to_json`."""
+        """Reads what `to_json` wrote."""
         return _CERTIFICATES.validate_json(text)
 
 
@@ -123,7 +123,7 @@ _CERTIFICATES = TypeAdapter(Certificate)
 
 
 def locate_certificate(log: TableLog, run: Run) -> str:
-    """Its place without the suffix, known before it is written."""
+    """Finds the certificate's place without the suffix, known before it is written."""
     name = log.table.key.replace("/", ".")
     owner = run.backfill_id or run.run_id
     return join_uri(log.warehouse.root, "certificates", owner, run.run_id, name)
@@ -140,7 +140,10 @@ def write_certificate(place: str, certificate: Certificate, *, page: str) -> Non
 
 
 def find_certificates(warehouse: Warehouse, wanted: str) -> list[Certificate]:
-    """Of a run or a backfill, by its id or the beginning of it; oldest first."""
+    """Finds the certificates of a run or a backfill, oldest first.
+
+    It is named by its id or the beginning of it.
+    """
     filesystem, root = open_filesystem(join_uri(warehouse.root, "certificates"))
     everything = filesystem.get_file_info(
         fs.FileSelector(root, recursive=True, allow_not_found=True)

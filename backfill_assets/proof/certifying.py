@@ -78,7 +78,10 @@ def certify(
 
 
 def _find_before(log: TableLog, result: PartitionResult, run_id: str) -> CommitRecord | None:
-    """Of the newest commit of another run that published the partition before this run did."""
+    """Finds the record of the newest commit that published the partition before this run did.
+
+    It is of another run; None if there is none.
+    """
     for commit in log.commits:
         earlier = result.version is None or commit.version < result.version
         record = commit.record

@@ -29,7 +29,9 @@ class ExampleKey:
 def find_example_keys(
     before: Contents, after: Contents, *, limit: int = 5
 ) -> dict[str, tuple[ExampleKey, ...]]:
-    """Names some keys that differ. Reads the partitions that differ again, their key columns alone.
+    """Names some keys that differ.
+
+    Reads the partitions that differ again, their key columns alone.
 
     Args:
         before: of the same partitions, keys and columns as `after`.
@@ -61,12 +63,15 @@ def find_example_keys(
 
 
 def _find_kinds(found: Differing) -> Longs:
-    """Indices into `_KINDS`."""
+    """Finds the kind of each difference, as indices into `_KINDS`."""
     return np.select([found.gained == 0, found.lost == 0], [1, 2], 0)
 
 
 def _choose_examples(found: Differing, limit: int) -> Differing:
-    """Up to `limit` of each partition: the first of each kind, then the second, and so on."""
+    """Chooses up to `limit` of each partition.
+
+    These are the first of each kind, then the second, and so on.
+    """
     kinds = _find_kinds(found)
     order = np.lexsort((kinds, found.owners))
     by_kind, kinds = found.take(order), kinds[order]
@@ -76,12 +81,15 @@ def _choose_examples(found: Differing, limit: int) -> Differing:
 
 
 def _rank(groups: NDArray[Any]) -> Longs:
-    """Of each element, how many of its group, ascending, come before it."""
+    """Counts for each element how many of its group come before it; groups are ascending."""
     return np.arange(len(groups)) - np.searchsorted(groups, groups, side="left")
 
 
 def _read_identities(contents: Contents, wanted: Differing) -> dict[np.uint64, dict[str, Any]]:
-    """The key columns' values of these identities, of all compared columns without a key."""
+    """Reads the key columns' values of these identities, by identity.
+
+    Without a key these are the values of all compared columns.
+    """
     table = contents.source.table
     names = contents.keys or contents.compared
     columns = [find_column(table, name) for name in names]

@@ -43,7 +43,7 @@ class GoldenRows:
     table: Table
 
     def read_column_names(self) -> frozenset[str]:
-        """All columns that it has.
+        """Reads the names of all columns that the data set has.
 
         Raises:
             GoldenError: if there is nothing at the path, or nothing readable.
@@ -58,7 +58,9 @@ class GoldenRows:
             return frozenset(self._open_parquet().schema.names)
 
     def stream(self, columns: Sequence[Column], index: PartitionIndex) -> Iterator[RowBatch]:
-        """A `RowSource`; rows of other partitions are read past, and their values never cast.
+        """Streams rows as a `RowSource` does.
+
+        Rows of other partitions are read past, and their values never cast.
 
         Args:
             columns: that it has.
@@ -184,7 +186,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _simplify(values: pa.Array) -> pa.Array:
-    """Without the encodings of texts and bytes that Arrow can neither filter nor cast."""
+    """Removes the encodings of texts and bytes that Arrow can neither filter nor cast."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):

@@ -8,7 +8,7 @@ from backfill_assets.proof.verification import VerifiedLine
 
 
 def render_certificate(certificate: Certificate) -> str:
-    """The whole page."""
+    """Renders the certificate's whole page."""
     published = [row for row in certificate.partitions if row.status == "published"]
     changed = [row for row in published if row.checksum != row.checksum_before]
     lines = [
@@ -93,7 +93,10 @@ def _describe_partition(row: CertifiedPartition) -> str:
 
 
 def render_verification(certificate: Certificate, lines: Sequence[VerifiedLine]) -> str:
-    """What holds as one count, and each line that doesn't or of which there is more to say."""
+    """Renders what holds as one count, and the lines of which there is more to say.
+
+    These are the ones that don't hold or can't be told, and those with a remark.
+    """
     words = {True: "holds", False: "DOES NOT HOLD", None: "can't be told"}
     held = sum(line.holds is True for line in lines)
     texts = [

@@ -82,7 +82,9 @@ class Reconciler:
     def reconcile(
         self, recipe: Recipe, partitions: Sequence[Partition]
     ) -> Iterator[ReconciledPartition]:
-        """Ascending. Nothing is written.
+        """Computes partitions again and compares them with what is published; writes nothing.
+
+        They come ascending.
 
         Raises:
             LandingError: if a landing file can't be read.
@@ -140,7 +142,10 @@ class Reconciler:
 def _read_published(
     log: TableLog, partitions: Sequence[Partition]
 ) -> dict[str, tuple[ReadBack, int]]:
-    """What is found and its duplicates, by key; absent where nothing was ever published."""
+    """Reads what is found and its duplicates, by key.
+
+    Partitions of which nothing was ever published are absent.
+    """
     published = [partition for partition in partitions if partition.key in log.publishes]
     if not published:
         return {}

@@ -89,7 +89,7 @@ class Differing:
     gained: Longs
 
     def take(self, at: NDArray[Any]) -> "Differing":
-        """Those at these indices, or where a mask is true."""
+        """Takes those at these indices, or where a mask is true."""
         return Differing(self.identities[at], self.owners[at], self.lost[at], self.gained[at])
 
 
@@ -170,7 +170,7 @@ def find_differing(before: Contents, after: Contents) -> Differing:
 
 
 def count_duplicates(contents: Contents) -> Longs:
-    """Rows beyond the first of their key, per partition, ascending; 0 without a key."""
+    """Counts rows beyond the first of their key, per partition, ascending; 0 without a key."""
     duplicates = np.zeros(len(contents.partitions), np.int64)
     for block in range(_BLOCKS if contents.keys else 0):
         at = _select_block(contents, block)
@@ -201,7 +201,10 @@ def _find_differing_in_block(before: Contents, after: Contents, block: int) -> D
 
 
 def _select_block(contents: Contents, block: int) -> Longs:
-    """Where the rows of one of `_BLOCKS` ranges of identities are; all rows of a key are in one."""
+    """Finds where the rows of one of `_BLOCKS` ranges of identities are.
+
+    All rows of a key are in one.
+    """
     width = 2**64 // _BLOCKS
     first, last = np.uint64(block * width), np.uint64(block * width + width - 1)
     return np.flatnonzero((contents.identities >= first) & (contents.identities <= last))

@@ -39,7 +39,7 @@ class Change:
 def list_changes(
     log: TableLog, *, first: str | None = None, last: str | None = None
 ) -> list[Change]:
-    """The commits that replaced a partition from `first` to `last`, newest first.
+    """Lists the commits that replaced a partition from `first` to `last`, newest first.
 
     Without a range, and of other programs, all commits.
     """

@@ -95,7 +95,7 @@ def prove_untouched(
 
 
 def _find_changed(log: TableLog, partitions: list[Partition], version: int) -> set[str]:
-    """Keys of partitions whose rows or checksum differ from those of the version before."""
+    """Finds the partitions whose rows or checksum differ from the version before, by key."""
     if version == 0:
         return set()
     try:
@@ -115,7 +115,7 @@ def _find_changed(log: TableLog, partitions: list[Partition], version: int) -> s
 
 
 def _find_touched(log: TableLog, version: int) -> set[str]:
-    """Folders of which the commit added or removed data."""
+    """Finds the folders of which the commit added or removed data."""
     try:
         actions = read_actions(log.uri, version)
     except FileNotFoundError:

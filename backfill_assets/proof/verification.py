@@ -98,7 +98,10 @@ def _verify_contents(
 
 
 def _find_gone(log: TableLog, partitions: list[Partition]) -> dict[str, str]:
-    """By partition key, which of its files are no longer there."""
+    """Finds which files are no longer there, by partition key.
+
+    Partitions that have all of theirs are absent.
+    """
     if not log.find_missing_files(partitions):
         return {}
     files = {partition.key: log.find_missing_files([partition]) for partition in partitions}

@@ -89,7 +89,9 @@ def audit_window(
 
 
 def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:
-    """The contents that the window's partitions are to have, and audit columns; not computed yet.
+    """Builds the contents that the window's partitions are to have, and audit columns.
+
+    Nothing is computed yet.
 
     Args:
         recipe: how the table is made.
@@ -108,7 +110,7 @@ def _persist(recipe: Recipe, window: InputWindow, options: WriteOptions) -> Data
 def _split_off_broken_files(
     window: InputWindow, error: str
 ) -> tuple[InputWindow, tuple[tuple[Partition, str], ...]]:
-    """The window without the partitions that have a broken file, and those files by name."""
+    """Returns the window without the partitions of broken files, and those files by name."""
     if window.listing is None:
         return window, ()
     broken = tuple(window.listing.find_broken(error))
@@ -148,7 +150,10 @@ def _find_fields_to_add(
     measures: Mapping[str, PartitionMeasures],
     verdicts: Mapping[str, Verdict],
 ) -> list[str]:
-    """New fields of partitions that will be published: a withheld one must not change the table."""
+    """Finds new fields of partitions that will be published.
+
+    A withheld one must not change the table.
+    """
     seen = (
         name
         for key, measured in measures.items()

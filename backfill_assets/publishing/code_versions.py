@@ -17,9 +17,9 @@ _PACKAGE = "backfill_assets"
 def compute_code_version(
     compute: Callable[..., object], table: Table, landing: Landing | None = None
 ) -> str:
-    """16 hexadecimal digits of SHA-256.
+    """Computes a code version: 16 hexadecimal digits of SHA-256.
 
-    Covers `compute` and the functions of its own module that it uses, directly or not, every
+    It covers `compute` and the functions of its own module that it uses, directly or not, every
     transform module that these use, the declarations of the table and of what lands, and the locked
     dependencies.
     """
@@ -33,7 +33,10 @@ def compute_code_version(
 
 
 def _find_used(compute: Callable[..., object]) -> tuple[list[FunctionType], list[ModuleType]]:
-    """Functions of the module of `compute`, itself first, and transform modules, by name."""
+    """Finds the functions that `compute` uses of its module, and transform modules.
+
+    The functions begin with `compute` itself; the modules are sorted by name.
+    """
     own = sys.modules[compute.__module__]
     functions: list[FunctionType] = []
     modules: dict[str, ModuleType] = {}
@@ -53,7 +56,7 @@ def _find_used(compute: Callable[..., object]) -> tuple[list[FunctionType], list
 
 
 def _list_names(code: CodeType) -> Iterator[str]:
-    """Also of the lambdas and comprehensions inside."""
+    """Yields the names that code uses, also those of the lambdas and comprehensions inside."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -61,7 +64,10 @@ def _list_names(code: CodeType) -> Iterator[str]:
 
 
 def _read_lock() -> bytes:
-    """The lock file of the clone; where the package is installed without one, what is installed."""
+    """Reads the lock file of the clone.
+
+    Where the package is installed without one, lists what is installed.
+    """
     lock = Path(__file__).parents[1] / "requirements.lock"
     if lock.exists():
         return lock.read_bytes()

@@ -30,14 +30,17 @@ class PinnedInputs:
     listing: Listing | None = None
 
     def describe(self) -> dict[str, int | str]:
-        """What goes into commits and events: versions, and a fingerprint of the landing files."""
+        """Describes the inputs for commits and events, by name.
+
+        Of tables these are versions; of the landing files, a fingerprint.
+        """
         versions: dict[str, int | str] = {key: log.version for key, log in self.inputs.items()}
         if self.listing is not None:
             versions[f"landing/{self.listing.dataset}"] = self.listing.fingerprint()
         return versions
 
     def restrict(self, partitions: Sequence[Partition]) -> "PinnedInputs":
-        """The same, with only the landing files of `partitions`."""
+        """Returns the same inputs, with only the landing files of `partitions`."""
         if self.listing is None:
             return self
         return replace(self, listing=self.listing.restrict(partitions))
@@ -74,7 +77,7 @@ def pin_inputs(
 def list_landing(
     recipe: Recipe, landing_root: str, partitions: Sequence[Partition]
 ) -> Listing | None:
-    """The files that the partitions are computed from; None for a table that reads none.
+    """Lists the files that partitions are computed from; None for a table that reads none.
 
     Raises:
         LandingError: if the landing zone can't be listed.
@@ -93,9 +96,10 @@ def list_landing(
 
 
 def find_never_landed(pinned: PinnedInputs) -> set[str]:
-    """Keys of partitions without files, now or ever: they have not come, or the path is wrong.
+    """Finds the keys of partitions without files, now or ever.
 
-    One that was consumed before and has no files now is another thing: its data was taken back.
+    Their files have not come, or the path is wrong. A partition that was consumed before and has no
+    files now is another thing: its data was taken back.
     """
     if pinned.listing is None or not pinned.listing.missing:
         return set()
@@ -132,7 +136,10 @@ def split_chunks(
 
 
 def measure_input_bytes(pinned: PinnedInputs, partitions: Sequence[Partition]) -> dict[str, int]:
-    """Bytes of input by partition key: what landed, and the input tables' folders of that name."""
+    """Sums the bytes of input by partition key.
+
+    These are what landed, and the input tables' folders of that name.
+    """
     sizes = dict(pinned.listing.measure_bytes()) if pinned.listing else {}
     for log in pinned.inputs.values():
         folders = log.sum_folder_bytes()

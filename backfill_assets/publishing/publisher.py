@@ -91,7 +91,9 @@ class Publisher:
     def publish_as_pinned(
         self, partitions: Sequence[Partition], pinned: PinnedInputs
     ) -> list[PartitionResult]:
-        """As `publish_chunk`, but from these inputs or not at all: for what restores a version.
+        """Publishes as `publish_chunk` does, but from these inputs or not at all.
+
+        This is for what restores a version.
 
         Raises:
             TableError: if another run changed some of the partitions since; the others are done.
@@ -107,7 +109,7 @@ class Publisher:
     def _publish_once(
         self, partitions: tuple[Partition, ...], pinned: PinnedInputs
     ) -> tuple[list[PartitionResult], set[str]]:
-        """One round: the results, and the keys that another run changed meanwhile."""
+        """Runs one round; returns results and the keys that another run changed meanwhile."""
         never_landed = find_never_landed(pinned)
         results = [
             withhold(key, "landing_files_exist", "nothing has ever landed")

@@ -36,7 +36,7 @@ class Recipe:
     code_version: str = ""
 
     def place_rows(self, rows: DataFrame) -> DataFrame:
-        """Each folder's rows together, so that each becomes one file."""
+        """Puts each folder's rows together, so that each folder becomes one file."""
         return add_folder(rows, self.table).repartition(self.table.folder_column)
 
     @property

@@ -43,7 +43,7 @@ class RollbackPlan:
     undone: Mapping[str, tuple[int, ...]]
 
     def pin(self) -> PinnedInputs:
-        """The version that comes back as the pinned input of the table itself."""
+        """Pins the version that comes back, as the input of the table itself."""
         return PinnedInputs(self.log, {self.table.key: self.log.as_of(self.to_version)})
 
     @property

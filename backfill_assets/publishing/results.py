@@ -33,13 +33,16 @@ class PartitionResult:
 
 
 def withhold(partition: str, rule: str, why: str) -> PartitionResult:
-    """A partition that can't even be computed: the answer to whether it is complete is no."""
+    """Withholds a partition that can't even be computed.
+
+    The answer to whether it is complete is no.
+    """
     finding = Finding(rule, None, why, Outcome.FAILED)
     return PartitionResult(Verdict(partition, {Check.COMPLETE: (finding,)}))
 
 
 def describe_failures(verdict: Verdict) -> str:
-    """Each failed check with what was measured and the bound, in one line."""
+    """Describes each failed check with what was measured and the bound, in one line."""
     return "; ".join(
         f"{check}: {finding.rule}{_describe_value(finding)} ({finding.bound})"
         for check in verdict.findings

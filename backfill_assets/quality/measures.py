@@ -117,7 +117,10 @@ def _find_conditions(frame: DataFrame) -> RowConditions:
 
 
 def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[int, int]:
-    """Rows beyond the first of their natural key, by partition number; absent where none."""
+    """Counts rows beyond the first of their natural key, by partition number.
+
+    A partition without any is absent.
+    """
     if not table.natural_key:
         return {}
     repeated = keep_rows(frame).groupBy(_NUMBER, F.xxhash64(*table.natural_key)).count()
@@ -126,7 +129,7 @@ def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[int, int]:
 
 
 def _find_fields_seen(frame: DataFrame) -> dict[int, frozenset[str]] | None:
-    """Fields of any good record, by partition number; None if none was parsed."""
+    """Finds the fields of any good record, by partition number; None if none was parsed."""
     if FIELDS_SEEN not in frame.columns:
         return None
     combinations = keep_rows(frame).select(_NUMBER, FIELDS_SEEN).distinct()

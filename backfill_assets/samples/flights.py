@@ -58,7 +58,10 @@ def land_flights(landing_root: str) -> SampleReport:
 
 
 def compute_landing_day(record: dict[str, int | str | None]) -> dt.date:
-    """The local day of scheduled departure + departure delay + air time, missing as 0 minutes."""
+    """Computes the local day of scheduled departure + departure delay + air time.
+
+    What is missing counts as 0 minutes.
+    """
     year, month, day, hour, minute = (int(record[part] or 0) for part in _SCHEDULE)
     scheduled = dt.datetime(year, month, day, hour, minute)  # noqa: DTZ001 (it is local time)
     minutes = int(record["dep_delay"] or 0) + int(record["air_time"] or 0)

@@ -78,7 +78,10 @@ def land_orders(landing_root: str, *, scale: float) -> OrdersSampleReport:
 
 
 def compute_parts(scale: float) -> int:
-    """The number of files a table gets at a scale factor: four per unit, at least 1, at most 64."""
+    """Computes the number of files that a table gets at a scale factor.
+
+    It is four per unit, at least 1, at most 64.
+    """
     return min(max(1, math.ceil(_PARTS_PER_SCALE * scale)), _MOST_PARTS)
 
 

@@ -21,13 +21,16 @@ _FETCH_SECONDS = 300
 
 
 def pinned_jars() -> dict[str, str]:
-    """SHA-256 by file name."""
+    """Reads the SHA-256 of each pinned jar, by file name."""
     lines = files("backfill_assets.spark").joinpath("delta_jars.sha256").read_text().splitlines()
     return {name: digest for digest, name in (line.split() for line in lines)}
 
 
 def jar_paths(folder: Path | None) -> list[Path]:
-    """Where the jars are, or will be once `ensure_jars` has run; None means the user's cache."""
+    """Lists where the jars are, or will be once `ensure_jars` has run.
+
+    A folder of None means the user's cache.
+    """
     return [(folder or _cache_folder()) / name for name in pinned_jars()]
 
 

@@ -16,7 +16,7 @@ _CURE = (
 
 
 def find_java() -> str:
-    """The `java` that Spark will start.
+    """Finds the `java` that Spark will start.
 
     Raises:
         SparkUnavailableError: if there is none, or it is too old for Spark 4.
@@ -38,7 +38,10 @@ def find_java() -> str:
 
 
 def parse_java_version(banner: str) -> int:
-    """The feature release in what `java -version` prints: 17 for "17.0.15", 8 for "1.8.0_392"."""
+    """Parses the feature release from what `java -version` prints.
+
+    It is 17 for "17.0.15", 8 for "1.8.0_392".
+    """
     match = re.search(r'version "(?:1\.)?(\d+)', banner)
     if match is None:
         raise SparkUnavailableError(f"`java -version` printed no version: {_CURE}")

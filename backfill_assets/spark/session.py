@@ -30,7 +30,7 @@ _SQL_CONF = {
 def build_spark_conf(
     *, remote: str | None, jars: Path | None, overrides: Mapping[str, str]
 ) -> dict[str, str]:
-    """All settings of a session; `overrides` win.
+    """Builds all settings of a session; `overrides` win.
 
     Args:
         remote: a Spark Connect URL; None means Spark in this process.

@@ -24,7 +24,7 @@ class Column:
 
 
 def required(name: str, type: str, comment: str) -> Column:
-    """A column that is never null."""
+    """Declares a column that is never null."""
     return Column(name, type, comment, nullable=False)
 
 
@@ -102,7 +102,7 @@ class Table:
 
 
 def build_ddl(columns: Sequence[Column], *, constraints: bool = True) -> str:
-    """Column definitions as Spark SQL; with constraints also NOT NULL and comments."""
+    """Builds column definitions as Spark SQL; with constraints also NOT NULL and comments."""
     return ", ".join(
         f"`{column.name}` {column.type}" + (_constraints(column) if constraints else "")
         for column in columns

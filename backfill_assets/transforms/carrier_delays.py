@@ -43,5 +43,5 @@ def build_carrier_delays(flights: DataFrame) -> DataFrame:
 
 
 def _ratio(numerator: str, denominator: str) -> Column:
-    """Null where the denominator's sum is 0."""
+    """Divides the sum of one column by that of another; null where the latter is 0."""
     return F.try_divide(F.sum(numerator), F.sum(denominator))

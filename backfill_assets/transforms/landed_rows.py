@@ -20,7 +20,7 @@ def build_landed_rows(
     derived: Mapping[str, SparkColumn] | None = None,
     fault: SparkColumn | None = None,
 ) -> DataFrame:
-    """One row for each landed line; duplicates stay.
+    """Builds one row for each landed line; duplicates stay.
 
     Args:
         lines: `value` STRING, the line; and columns that say where it landed.

@@ -14,7 +14,7 @@ from backfill_assets.transforms.landed_rows import build_landed_rows
 def build_raw_flights(
     lines: DataFrame, *, begin: dt.date, extra_fields: Sequence[str] = ()
 ) -> DataFrame:
-    """One row for each landed line; duplicates stay.
+    """Builds one row for each landed line; duplicates stay.
 
     Args:
         lines: `value` STRING, `landing_date` DATE, `source_file` STRING.

@@ -7,7 +7,7 @@ from backfill_assets.tables.orders import LINE, ORDER, RAW_ORDERS
 
 
 def build_raw_orders(orders: DataFrame, lines: DataFrame, *, step: int) -> DataFrame:
-    """One row for each landed record; nothing is joined, dropped or deduplicated.
+    """Builds one row for each landed record; nothing is joined, dropped or deduplicated.
 
     Args:
         orders: columns of TPC-H's ORDERS, and `source_file` STRING.
@@ -55,5 +55,5 @@ def _bucket(key: str, step: int) -> Column:
 
 
 def _hundredths(amount: str) -> Column:
-    """Exact, of a DECIMAL with two digits behind the point."""
+    """Converts a DECIMAL with two digits behind the point to exact hundredths."""
     return (F.col(amount) * 100).cast("bigint")

@@ -27,7 +27,7 @@ class AppendOnce(WriteMode):
     takes = {"batch": "a batch is for write_mode append_once, not {mode}"}  # noqa: RUF012
 
     def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
-        """The computed rows and the published ones."""
+        """Adds the published rows to the computed ones."""
         del options
         if not window.target.exists:
             return computed
@@ -36,9 +36,10 @@ class AppendOnce(WriteMode):
     def name_batches(
         self, partitions: Sequence[Partition], pinned: PinnedInputs, options: WriteOptions
     ) -> dict[str, str]:
-        """The batch of each partition, by key: as the run names it, else its inputs as they are.
+        """Names the batch of each partition, by key.
 
-        Of the landing zone these are the partition's files; of a table, its version.
+        It is as the run names it, else the partition's inputs as they are. Of the landing zone
+        these are the partition's files; of a table, its version.
         """
         return {
             partition.key: options.batch or f"inputs {_hash_inputs(pinned.restrict([partition]))}"
@@ -48,7 +49,10 @@ class AppendOnce(WriteMode):
     def find_repeated(
         self, partitions: Sequence[Partition], pinned: PinnedInputs, options: WriteOptions
     ) -> list[PartitionResult]:
-        """Results of the partitions that hold their batch: as their last commit left them."""
+        """Finds results of the partitions that hold their batch.
+
+        They are as the partitions' last commit left them.
+        """
         log = pinned.target.reread()
         held = find_batches(log.table, log.commits)
         repeated: list[PartitionResult] = []
@@ -71,7 +75,7 @@ class AppendOnce(WriteMode):
 
 
 def find_batches(table: Table, commits: Iterable[Commit]) -> dict[str, dict[str, int]]:
-    """Per partition key, the batches that it holds and the version that appended each.
+    """Finds per partition key the batches that it holds and the version that appended each.
 
     An overwrite forgets them. A rollback, and a run that takes its own commit back, restore what
     was there at the version that they name. A merge keeps them.
@@ -109,7 +113,7 @@ def _apply(
 
 
 def _find_restored(table: Table, commit: Commit) -> int | None:
-    """The version that a commit put back; None if it computed what it published."""
+    """Finds the version that a commit put back; None if it computed what it published."""
     record = commit.record
     if record is None or record.write_mode not in RESTORING:
         return None
@@ -120,7 +124,7 @@ def _find_restored(table: Table, commit: Commit) -> int | None:
 def build_transaction(
     table: Table, batches: Mapping[str, str], published: Mapping[str, Publish]
 ) -> str:
-    """The application id of Delta's transaction identifier for an append.
+    """Builds the application id of Delta's transaction identifier for an append.
 
     The same attempt has the same id: Delta itself then writes it once at most, also where two
     processes commit at the same time and nothing else keeps them apart. The commit that published

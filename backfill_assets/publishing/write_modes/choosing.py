@@ -20,12 +20,12 @@ WRITE_MODES = {
 
 
 def find_write_mode(options: WriteOptions) -> WriteMode:
-    """The mode of a run's options."""
+    """Finds the mode of a run's options."""
     return WRITE_MODES[options.write_mode]
 
 
 def choose_options(table: Table, **wishes: Any) -> WriteOptions:
-    """What a run asks for, of one table; the mode that it doesn't name is the table's.
+    """Chooses what a run asks for, of one table; a mode that it doesn't name is the table's.
 
     Args:
         table: the table.

@@ -36,7 +36,7 @@ class Merge(WriteMode):
             )
 
     def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
-        """The computed rows, and the published ones of which no row of their key was computed."""
+        """Adds to the computed rows the published ones of whose key no row was computed."""
         if not window.target.exists:
             return computed
         published = read_published(window)
@@ -47,7 +47,10 @@ class Merge(WriteMode):
 
 
 def _is_outside(options: WriteOptions, window: InputWindow) -> Column:
-    """True for published rows that the run's filter is not about, and so can't call missing."""
+    """Builds a BOOLEAN: true for published rows that the run's filter is not about.
+
+    These it can't call missing.
+    """
     if not options.row_filter:
         return F.expr("false")
     about = build_condition(parse_filter(options.row_filter, window.table), window.table)
@@ -55,7 +58,7 @@ def _is_outside(options: WriteOptions, window: InputWindow) -> Column:
 
 
 def _drop_replaced(together: DataFrame, window: InputWindow) -> DataFrame:
-    """Without the published rows whose natural key was computed: in one pass, computed once."""
+    """Drops the published rows whose natural key was computed: in one pass, computed once."""
     table = window.table
     is_new = F.col(KEPT).isNull() & is_row(together)
     same_row = SparkWindow.partitionBy(_NUMBER, *table.natural_key)

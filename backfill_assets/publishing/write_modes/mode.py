@@ -38,7 +38,7 @@ class WriteMode:
         """Raises SettingsError if the mode can't be used on the table."""
 
     def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
-        """The contents of the window's partitions after the run.
+        """Builds the contents of the window's partitions after the run.
 
         Args:
             computed: columns of the window's table (with its extra fields), and any audit columns;
@@ -55,14 +55,17 @@ class WriteMode:
     def find_repeated(
         self, partitions: Sequence[Partition], pinned: PinnedInputs, options: WriteOptions
     ) -> list[PartitionResult]:
-        """Results of partitions that hold already what the run would add; none by default."""
+        """Finds results of partitions that hold already what the run would add.
+
+        There are none by default.
+        """
         del partitions, pinned, options
         return []
 
     def name_batches(
         self, partitions: Sequence[Partition], pinned: PinnedInputs, options: WriteOptions
     ) -> dict[str, str]:
-        """The batch that is added to each partition, by key; none by default."""
+        """Names the batch that is added to each partition, by key; none by default."""
         del partitions, pinned, options
         return {}
 
@@ -78,6 +81,9 @@ def mark_filtered_out(computed: DataFrame, window: InputWindow, options: WriteOp
 
 
 def read_published(window: InputWindow) -> DataFrame:
-    """The published rows of the window's partitions, marked as kept; the table must exist."""
+    """Reads the published rows of the window's partitions, and marks them as kept.
+
+    The table must exist.
+    """
     stored = read_table_as_it_was(window.spark, window.target, window.stored_table)
     return window.keep_partitions(stored).withColumn(KEPT, F.expr("true"))

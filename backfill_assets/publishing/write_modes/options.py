@@ -25,7 +25,10 @@ class WriteOptions:
     batch: str = ""
 
     def find_row_filter(self, table: Table) -> RowFilter | None:
-        """The run's filter and the table's own, both of which a row must meet; None if neither."""
+        """Combines the run's filter and the table's own; None if there is neither.
+
+        A row must meet both.
+        """
         return combine_filters(table, table.row_filter, self.row_filter)
 
 
