@@ -142,10 +142,7 @@ def _read_literal(node: exp.Expr) -> Term | None:
 
 
 def _read_number(node: exp.Expr, text: str) -> Term:
-    """Reads a number, of the type that Spark gives the same digits.
-
-    It is INT, BIGINT, DECIMAL or DOUBLE.
-    """
+    """Reads a number as the type that Spark gives it: INT, BIGINT, DECIMAL or DOUBLE."""
     if "e" in text.lower():
         if abs(float(text)) == float("inf"):
             raise FilterError(f"{clip(text)} is too large: stay below 1.8e308")
