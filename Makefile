@@ -16,7 +16,7 @@ backfill: check-spark
 test: check-spark check-code
 	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile
 
-# Runs killed with -9, a real daemon, a year of days, Spark Connect, the pages. CI runs them too.
+# Runs killed with -9, a real daemon, January and a year, Spark Connect, the pages. CI runs them too.
 drills: check-spark
 	$(BIN)/pytest -m slow
 

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from deltalake import DeltaTable
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def source():
@@ -117,7 +119,6 @@ def test_status_shows_every_partition_green_with_its_rows_and_version(january):
     assert sum(one["rows"] for one in inside if one["table"] == "staging/flights") == 27_004
 
 
-@pytest.mark.slow
 def test_overlapping_ranges_in_any_order_give_the_same_contents(january, tmp_path):
     project = january.copy(tmp_path / "project")
     before = contents(project)
