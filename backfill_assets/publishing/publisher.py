@@ -202,13 +202,14 @@ class Publisher:
             row_filter=options.row_filter,
             batches=batches,
         )
-        published = pinned.target.reread().publishes
+        transaction = None
+        if batches:
+            published = pinned.target.reread().publishes
+            transaction = build_transaction(self.recipe.table, batches, published)
         return overwrite_partitions(
             rows.select(*audit.window.stored_table.column_names),
             pinned.target,
             partitions,
             record,
-            transaction=(
-                build_transaction(self.recipe.table, batches, published) if batches else None
-            ),
+            transaction=transaction,
         )
