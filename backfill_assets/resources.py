@@ -40,6 +40,8 @@ class LakehouseResource(ConfigurableResource):
     chunk_partitions: int
     chunk_bytes: int
     check_events: int
+    silent_seconds: int
+    wait_seconds: int
     storage: LocalConfig | S3Config | AzureConfig | GcsConfig = Field(
         default_factory=LocalConfig, discriminator="provider"
     )
@@ -76,5 +78,7 @@ def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:
             chunk_partitions=settings.chunk_partitions,
             chunk_bytes=settings.chunk_bytes,
             check_events=settings.check_events,
+            silent_seconds=settings.silent_seconds,
+            wait_seconds=settings.wait_seconds,
         ),
     }

@@ -1,6 +1,7 @@
 """What goes on by itself where the daemon runs."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from dagster import (
     AssetKey,
@@ -21,14 +22,18 @@ from backfill_assets.grains.grain import Grain
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import read_watermarks
+from backfill_assets.orchestration.claims import fail_dead_runs
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.increments import Increment, find_increments, has_unfinished_run
-from backfill_assets.orchestration.recovery import fail_dead_runs, record_lost_commits
+from backfill_assets.orchestration.recovery import is_unseen, recover_table
 from backfill_assets.orchestration.run_options import (
+    CHAIN_TAG,
     INCREMENTAL_TAG,
     WITHHELD_TAG,
     build_asset_config,
+    find_chain,
 )
+from backfill_assets.orchestration.step_messages import describe_recovery
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.settings import read_settings
 
@@ -104,6 +109,7 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
                 RANGE_START_TAG: start,
                 RANGE_END_TAG: end,
                 CONTINUES_TAG: run.run_id,
+                CHAIN_TAG: find_chain(run),
             },
         )
 
@@ -115,24 +121,25 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
     jobs=range_jobs,
 )
 def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
-    """Marks runs failed whose process is gone, and records what they had published.
+    """Marks dead runs failed, and records what the tables know and this Dagster home does not.
 
     A run killed with -9 stays "started" for ever and holds its slot; partitions that it published
-    before its events were stored look as if they were missing.
+    before its events were stored look as if they were missing, and so do all in a new home.
     """
-    dead = fail_dead_runs(context.instance)
-    if not dead:
-        return SkipReason("every started run of this host has its process")
-    settings = read_settings()
+    settings, now = read_settings(), datetime.now(tz=UTC)
+    instance = context.instance
+    dead = fail_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
     warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
-    lost = {
-        table.key: record_lost_commits(context.instance, read_log(warehouse, table))
-        for table in list_tables()
-    }
-    found = ", ".join(
-        f"{len(commits.recorded)} of {table}" for table, commits in lost.items() if commits.recorded
-    )
-    return SkipReason(f"marked {len(dead)} dead runs failed; recorded {found or 'no'} partitions")
+    logs = [read_log(warehouse, table) for table in list_tables()]
+    messages = [
+        f"run {run_id} was dead and is marked failed: {why}" for run_id, why in dead.items()
+    ]
+    for log in logs:
+        if dead or is_unseen(instance, log):
+            messages += describe_recovery(recover_table(instance, log, now=now))
+    for message in messages:
+        context.log.warning(message)
+    return SkipReason("; ".join(messages) or "no run is dead, and no table is unknown here")
 
 
 @sensor(

@@ -28,6 +28,9 @@ class Settings(BaseSettings):
         chunk_partitions: most partitions that a step works on at once.
         chunk_bytes: most bytes of input files that a step works on at once.
         check_events: check evaluations of a run beyond which passes are folded into one a check.
+        silent_seconds: seconds without a sign of life after which a run counts as dead of which the
+            process can't be seen from here (another host or container).
+        wait_seconds: most seconds that a step waits for upstream partitions that are in progress.
         jars: folder that holds the Delta jars, for machines that can't fetch them.
         spark_conf: Spark settings (a JSON object) that win over the project's own.
         spark_remote: a Spark Connect URL (`SPARK_REMOTE`); unset means Spark in the process.
@@ -46,6 +49,8 @@ class Settings(BaseSettings):
     chunk_partitions: int = Field(default=1000, ge=1)
     chunk_bytes: int = Field(default=2**30, ge=1)
     check_events: int = Field(default=400, ge=0)
+    silent_seconds: int = Field(default=600, ge=60)
+    wait_seconds: int = Field(default=900, ge=0)
     jars: Path | None = None
     spark_conf: dict[str, str] = {}
     spark_remote: str | None = Field(default=None, validation_alias="SPARK_REMOTE")

@@ -1,5 +1,6 @@
 """What partitions hold, which are to be run, and how they are taken back."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,9 @@ from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
     from backfill_assets.orchestration.partition_statuses import PartitionStatus
+
+
+_IN_PROGRESS_EXIT = 3
 
 
 def status(
@@ -41,16 +45,54 @@ def missing(
     failed: Annotated[bool, typer.Option(help="Leave out what no run ever tried.")] = False,  # noqa: FBT002
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
-    """Print what is missing or failed as ranges: table, then what --partition-range takes."""
-    from backfill_assets.orchestration.partition_statuses import find_missing_ranges
+    """Print what is missing or failed as ranges: table, then what --partition-range takes.
 
-    ranges = find_missing_ranges(_read_statuses(select, first, last), only_failed=failed)
+    What runs are at work on, or queued for, is named on stderr. Exit 0: nothing is missing and
+    nothing in progress; 1: something is missing or failed; 3: all the rest is in progress.
+    """
+    from backfill_assets.orchestration.partition_statuses import (
+        FAILED,
+        IN_PROGRESS,
+        MISSING,
+        find_ranges_of,
+    )
+
+    statuses = _read_statuses(select, first, last)
+    ranges = find_ranges_of(statuses, {FAILED} if failed else {FAILED, MISSING})
+    at_work = find_ranges_of(statuses, {IN_PROGRESS})
     if as_json:
         print_json(ranges)
     else:
         for missing_range in ranges:
-            where = f"{missing_range.first}...{missing_range.last}"
-            typer.echo(f"{missing_range.table}\t{where}")
+            typer.echo(f"{missing_range.table}\t{missing_range}")
+    for in_progress in at_work:
+        typer.echo(f"in progress: {in_progress.table} {in_progress}", err=True)
+    if ranges or at_work:
+        raise typer.Exit(1 if ranges else _IN_PROGRESS_EXIT)
+
+
+def recover(
+    select: Select = None,
+    dry_run: Annotated[bool, typer.Option(help="Only say what would be recorded.")] = False,  # noqa: FBT002
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
+    """Tell this Dagster home what the tables know: after a crash, or in a new or older home.
+
+    Runs whose process is gone are marked failed; what they, or runs of another home, published or
+    withheld is recorded. Repeated, it finds nothing more to do.
+    """
+    default_dagster_home()
+    from dagster import DagsterInstance
+
+    from backfill_assets.orchestration.recovering import recover_tables
+
+    with DagsterInstance.get() as instance:
+        report = recover_tables(instance, read_settings(), select, dry_run=dry_run)
+    if as_json:
+        print_json(report)
+        return
+    for message in report.messages or ["nothing to recover: this Dagster home knows all"]:
+        typer.echo(message)
 
 
 def watermark(as_json: AsJson = False) -> None:  # noqa: FBT002 (an option)
@@ -105,13 +147,26 @@ def _read_statuses(select: str | None, first: str, last: str) -> "list[Partition
     from dagster import DagsterInstance
 
     from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.orchestration.claims import find_dead_runs
     from backfill_assets.orchestration.partition_statuses import read_statuses
     from backfill_assets.orchestration.selections import select_tables
+    from backfill_assets.orchestration.step_messages import describe_recovery
 
-    warehouse = Warehouse(read_settings().warehouse)
+    settings = read_settings()
+    warehouse = Warehouse(settings.warehouse)
     with DagsterInstance.get() as instance:
         tables = select_tables(warehouse, select, first=first, last=last)
-        return read_statuses(instance, warehouse, tables, first=first, last=last)
+        now = datetime.now(tz=UTC)
+        dead = find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
+        found = read_statuses(instance, warehouse, tables, first=first, last=last, dead=dead)
+    notes = [f"run {run_id} is dead: {why}" for run_id, why in dead.items()]
+    for table in found:
+        notes += describe_recovery(table.recovery, done=False)
+    if notes:
+        notes.append("`backfill-assets recover` records this, and so does the next run")
+    for note in notes:
+        typer.echo(note, err=True)
+    return [status for table in found for status in table.partitions]
 
 
 def _print_statuses(statuses: "list[PartitionStatus]") -> None:

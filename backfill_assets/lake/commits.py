@@ -44,6 +44,14 @@ class CommitRecord:
         accepted: failed checks that a person let pass: check, partition and reason of each.
         row_filter: the run's filter of what was computed; empty if none.
         batches: of an append, the batch by partition key.
+        backfill_id: the backfill that the run is part of or continues; empty if none.
+        based_on: the table's version when the inputs were pinned; None of commits from before 0.2.
+        provisional: by partition key, what of its input was not there yet, or not final.
+        restored: of a rollback, by partition key, what came back.
+        rules: the check and the rule of each finding of the audit, in one order for all partitions.
+        figures: by partition key, what each of `rules` measured; null where it measured nothing,
+            "" where it didn't apply.
+        remarks: by partition key, the findings that did not pass: index in `rules`, outcome, bound.
     """
 
     commit_id: str
@@ -61,6 +69,13 @@ class CommitRecord:
     accepted: tuple[Mapping[str, str], ...] = ()
     row_filter: str = ""
     batches: Mapping[str, str] = field(default_factory=dict)
+    backfill_id: str = ""
+    based_on: int | None = None
+    provisional: Mapping[str, str] = field(default_factory=dict)
+    restored: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
+    figures: Mapping[str, tuple[int | float | str | None, ...]] = field(default_factory=dict)
+    remarks: Mapping[str, tuple[tuple[int, str, str], ...]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Writes it as one line of JSON, keys in field order."""

@@ -24,6 +24,8 @@ def hold_lock(
 ) -> Iterator[None]:
     """Holds the lock of one Delta table of the warehouse while commits are read and written.
 
+    Who holds it already may hold it again.
+
     Args:
         warehouse: where the table is.
         name: the table's key, or another name of its own.
@@ -37,9 +39,9 @@ def hold_lock(
         return
     path = local_path(warehouse.root) / "_locks" / f"{name.replace('/', '.')}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path, timeout=timeout_seconds)
+    lock = FileLock(path, is_singleton=True)
     try:
-        lock.acquire()
+        lock.acquire(timeout=timeout_seconds)
     except Timeout as error:
         raise TableLockedError(
             f"another process has been writing {name} for over {timeout_seconds:.0f} s "

@@ -1,7 +1,8 @@
 """The only code that writes the layers: creates tables, and replaces partitions in one commit."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -86,6 +87,30 @@ def _refuse_other_grain(warehouse: Warehouse, table: Table) -> None:
         )
 
 
+@contextmanager
+def hold_partitions(log: TableLog, keys: Collection[str], *, run_id: str) -> Iterator[TableLog]:
+    """Holds the table's lock for a run that judged partitions, unless another has changed some.
+
+    What the run writes of them meanwhile, beside the table too, is then newer than all others'.
+
+    Args:
+        log: of the table, as it was when the run pinned its inputs.
+        keys: the partitions.
+        run_id: the run.
+
+    Yields:
+        The log as it is now.
+
+    Raises:
+        PartitionsChangedError: if another run has changed some of them since `log`: its inputs may
+            be newer. Nothing was written then.
+    """
+    with hold_lock(log.warehouse, log.table.key):
+        newest = log.reread()
+        _refuse_changed(newest.list_commits_after(log.version), keys, run_id)
+        yield newest
+
+
 def overwrite_partitions(
     frame: DataFrame,
     log: TableLog,
@@ -129,9 +154,7 @@ def overwrite_partitions(
     )
     if transaction is not None:
         writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
-    with hold_lock(log.warehouse, log.table.key):
-        newest = log.reread()
-        _refuse_changed(newest.list_commits_after(log.version), record)
+    with hold_partitions(log, keys, run_id=record.run_id) as newest:
         for attempt in retry_conflicts():
             with attempt:
                 writer.save(log.uri)
@@ -140,7 +163,7 @@ def overwrite_partitions(
     commit = find_commit(commits, record.commit_id)
     if commit is None and transaction is not None and newest.has_transaction(transaction):
         # Delta has skipped the write without a word: this very append was committed before.
-        _refuse_changed(commits, record)
+        _refuse_changed(commits, keys, record.run_id)
         raise TableError(
             f"{log.table.key}: this batch was appended to {keys[0]} … {keys[-1]} by a commit that "
             "the log no longer describes; nothing was written"
@@ -150,7 +173,8 @@ def overwrite_partitions(
             f"{log.table.key}: Spark reported a commit that the log at {log.uri} lacks: "
             "the storage is not safe for concurrent commits"
         )
-    _refuse_changed([other for other in commits if other.version < commit.version], record)
+    earlier = [other for other in commits if other.version < commit.version]
+    _refuse_changed(earlier, keys, record.run_id)
     return commit.version
 
 
@@ -173,8 +197,8 @@ def build_record(table: Table, partitions: Sequence[Partition], **content: Any) 
     )
 
 
-def _refuse_changed(commits: Sequence[Commit], record: CommitRecord) -> None:
-    changed = find_changed_partitions(commits, record.rows, run_id=record.run_id)
+def _refuse_changed(commits: Sequence[Commit], keys: Collection[str], run_id: str) -> None:
+    changed = find_changed_partitions(commits, keys, run_id=run_id)
     if changed:
         raise PartitionsChangedError(changed)
 

@@ -19,12 +19,23 @@ from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGra
 
 # `execute_job` takes one to run a job of a code location, and nothing public makes it.
 from dagster._core.definitions.reconstruct import ReconstructableRepository
+
+# What a run did that an instance never saw: the public way has no runs and no plans.
+from dagster._core.events import (
+    AssetMaterializationPlannedData,
+    DagsterEvent,
+    StepMaterializationData,
+)
 from dagster._core.execution.backfill import PartitionBackfill
+
+# An instance class of one's own, which `dagster.yaml` may name, has to return the defaults.
+from dagster._core.instance.ref import InstanceRef
 
 # Arguments and results of public methods of the instance and its storage.
 from dagster._core.storage.asset_check_execution_record import (
     AssetCheckExecutionRecordStatus as CheckStatus,
 )
+from dagster._core.storage.dagster_run import RunRecord
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 from dagster._core.utils import make_new_backfill_id
 
@@ -33,10 +44,15 @@ __all__ = [
     "EVENTS_ARE_LOGGED",
     "AssetGraph",
     "AssetGraphSubset",
+    "AssetMaterializationPlannedData",
     "AssetPartitionStatus",
     "CheckStatus",
+    "DagsterEvent",
+    "InstanceRef",
     "PartitionBackfill",
     "ReconstructableRepository",
+    "RunRecord",
+    "StepMaterializationData",
     "TargetMaterialization",
     "make_new_backfill_id",
 ]

@@ -7,7 +7,7 @@ into one.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from dagster import (
@@ -20,8 +20,6 @@ from dagster import (
     MetadataValue,
 )
 
-from backfill_assets.contents.read_back import Counted
-from backfill_assets.lake.commits import Publish
 from backfill_assets.orchestration.dagster_internals import TargetMaterialization
 from backfill_assets.orchestration.readiness import PROVISIONAL
 from backfill_assets.publishing.results import PartitionResult
@@ -42,60 +40,47 @@ def build_materialization(
     uri: str,
     code_version: str,
     certificate: str,
-    provisional: str | None = None,
-    restored: str | None = None,
+    recovered_at: datetime | None = None,
 ) -> AssetMaterialization:
-    """Builds the event of a published partition, with all that was measured."""
+    """Builds the event of a published partition, with all that was measured.
+
+    Args:
+        asset_key: the asset.
+        result: the partition.
+        uri: of its table.
+        code_version: what it was computed by.
+        certificate: its place, without suffix.
+        recovered_at: when it was found that its run had not recorded it, UTC; None of a run's own.
+    """
     metadata: dict[str, Any] = {
+        "dagster/partition_row_count": result.measures.rows,
+        "dagster/uri": uri,
+        "checksum": result.measures.checksum,
         "delta_version": result.version,
         "input_versions": json.dumps(dict(result.input_versions)),
         "certificate": MetadataValue.path(f"{certificate}.md"),
         **_describe_measured(result),
     }
-    if provisional:
-        metadata[PROVISIONAL] = f"to be run again: {provisional}"
+    if result.provisional:
+        metadata[PROVISIONAL] = f"to be run again: {result.provisional}"
     if result.repeated_batch:
         metadata["already_appended"] = result.repeated_batch
-    if restored:
-        metadata["restored"] = restored
+    if result.restored:
+        metadata["restored"] = result.restored
     if result.verdict.accepted:
         metadata["accepted"] = "; ".join(
             f"{acceptance.check}: {acceptance.reason}" for acceptance in result.verdict.accepted
         )
-    return _build_event(asset_key, result.key, result.measures, uri, code_version, metadata)
-
-
-def build_recovered_materialization(
-    asset_key: AssetKey, publish: Publish, *, uri: str
-) -> AssetMaterialization:
-    """Builds the event of a partition whose run died between its commit and its events."""
-    metadata = {
-        "delta_version": publish.version,
-        "input_versions": json.dumps(dict(publish.record.input_versions)),
-        "recovered_at": MetadataValue.timestamp(datetime.now(tz=UTC)),
-    }
-    code_version = publish.record.code_version
-    return _build_event(asset_key, publish.key, publish, uri, code_version, metadata)
-
-
-def _build_event(
-    asset_key: AssetKey,
-    partition: str,
-    counted: Counted,
-    uri: str,
-    code_version: str,
-    metadata: Mapping[str, Any],
-) -> AssetMaterialization:
+    if recovered_at:
+        metadata["recovered_at"] = MetadataValue.timestamp(recovered_at)
     return AssetMaterialization(
         asset_key=asset_key,
-        partition=partition,
-        metadata={
-            "dagster/partition_row_count": counted.rows,
-            "dagster/uri": uri,
-            "checksum": counted.checksum,
-            **metadata,
+        partition=result.key,
+        metadata=metadata,
+        tags={
+            "dagster/code_version": code_version,
+            "dagster/data_version": result.measures.checksum,
         },
-        tags={"dagster/code_version": code_version, "dagster/data_version": counted.checksum},
     )
 
 

@@ -1,4 +1,4 @@
-"""The latest materialization of each partition, as the Dagster instance has them."""
+"""The latest materialization of each partition, or plan of one, as the Dagster instance has it."""
 
 from collections.abc import Collection
 
@@ -27,3 +27,12 @@ def find_latest_materializations(
             {record.partition_key: record for record in found.records if record.partition_key}
         )
     return latest
+
+
+def find_planning_runs(instance: DagsterInstance, asset_key: AssetKey) -> dict[str, str]:
+    """Finds which run planned a partition last, by key; those that it has not materialized."""
+    storage = instance.event_log_storage
+    found = storage.get_latest_asset_partition_materialization_attempts_without_materializations(
+        asset_key
+    )
+    return {key: run_id for key, (run_id, _) in found.items()}

@@ -12,7 +12,10 @@ from enum import StrEnum
 from dagster import AssetKey, DagsterInstance, PartitionMapping, PartitionsDefinition
 
 from backfill_assets.orchestration.dagster_internals import AssetGraph, AssetPartitionStatus
-from backfill_assets.orchestration.materializations import find_latest_materializations
+from backfill_assets.orchestration.materializations import (
+    find_latest_materializations,
+    find_planning_runs,
+)
 from backfill_assets.orchestration.ranges import shorten
 
 PROVISIONAL = "provisional"
@@ -21,8 +24,8 @@ PROVISIONAL = "provisional"
 REQUIRED = "backfill_assets/required"
 """Metadata of an asset: by upstream table, which of its partitions are required (`Required`)."""
 
-
 _LISTED = 7
+_IN_PROGRESS = "still in progress"
 
 
 class Required(StrEnum):
@@ -42,25 +45,45 @@ class Readiness:
     Attributes:
         blocked: a required upstream partition is missing, failed or withheld: which, and how.
         provisional: an upstream partition that may still change the outcome isn't there yet.
+        in_progress: upstream partitions that other runs work on, or are queued for.
     """
 
     blocked: Mapping[str, str] = field(default_factory=dict)
     provisional: Mapping[str, str] = field(default_factory=dict)
+    in_progress: frozenset[str] = frozenset()
 
 
 def find_readiness(
-    instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, keys: Sequence[str]
+    instance: DagsterInstance,
+    graph: AssetGraph,
+    asset_key: AssetKey,
+    keys: Sequence[str],
+    *,
+    run_id: str = "",
 ) -> Readiness:
-    """Looks at the upstream partitions of `keys`, through the asset's partition mappings."""
+    """Looks at the upstream partitions of `keys`, through the asset's partition mappings.
+
+    Args:
+        instance: the Dagster instance.
+        graph: of all assets.
+        asset_key: the asset.
+        keys: its partitions.
+        run_id: the run that asks; what it does itself is no other run's progress.
+    """
     node = graph.get(asset_key)
     required = node.metadata.get(REQUIRED, {})
     blocked: dict[str, list[str]] = defaultdict(list)
     provisional: dict[str, list[str]] = defaultdict(list)
+    in_progress: set[str] = set()
     for upstream_asset, mapping in node.partition_mappings.items():
         needed = find_upstream_keys(graph, asset_key, upstream_asset, mapping, keys)
         upstream = upstream_asset.to_user_string()
         wanted = set().union(*needed.values())
         states = _find_states(instance, graph, upstream_asset, wanted)
+        at_work = {key for key, state in states.items() if state == _IN_PROGRESS}
+        runs = find_planning_runs(instance, upstream_asset) if at_work else {}
+        others = (key for key in at_work if runs.get(key) != run_id)
+        in_progress |= {f"{upstream} {upstream_key}" for upstream_key in others}
         unfinished = _find_provisional(instance, upstream_asset, wanted) - set(states)
         for key, upstream_keys in needed.items():
             must = required.get(upstream, Required.ALL)
@@ -79,6 +102,7 @@ def find_readiness(
     return Readiness(
         {key: _describe(reasons) for key, reasons in blocked.items()},
         {key: _describe(reasons) for key, reasons in provisional.items()},
+        frozenset(in_progress),
     )
 
 
@@ -114,7 +138,7 @@ def _find_states(
     statuses = instance.get_status_by_partition(asset_key, ordered, partitions_def) or {}
     words = {
         AssetPartitionStatus.FAILED: "failed or withheld",
-        AssetPartitionStatus.IN_PROGRESS: "still in progress",
+        AssetPartitionStatus.IN_PROGRESS: _IN_PROGRESS,
         None: "missing",
     }
     return {

@@ -1,147 +1,247 @@
-"""Puts right what a killed process leaves behind in the Dagster instance.
+"""Tells the Dagster instance what the tables know and it does not.
 
-The tables need nothing: a commit is there or isn't. But a run killed with -9 stays "started" for
-ever, and a run that died between a commit and its events leaves partitions published that Dagster
-takes for missing.
+The tables need nothing: a commit is there or isn't. But a run that was killed between a commit and
+its events leaves partitions published that Dagster takes for missing, and a new or older Dagster
+home knows nothing of what happened since. The log of a table says what is published, with all that
+the run's events said; the certificates say what was withheld.
 """
 
-import os
-import socket
-from dataclasses import dataclass
+import datetime as dt
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-import psutil
-from dagster import (
-    AssetCheckKey,
-    AssetKey,
-    DagsterInstance,
-    DagsterRunStatus,
-    RunsFilter,
-)
+from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
 from backfill_assets.contents.read_back import read_back
+from backfill_assets.lake.commits import Publish, find_changed_partitions
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
-from backfill_assets.orchestration.dagster_internals import CheckStatus
-from backfill_assets.orchestration.events import build_recovered_materialization
-from backfill_assets.orchestration.materializations import find_latest_materializations
+from backfill_assets.orchestration.events import build_evaluations, build_materialization
+from backfill_assets.orchestration.materializations import (
+    find_latest_materializations,
+    find_planning_runs,
+)
 from backfill_assets.orchestration.partition_definitions import find_asset_key
-from backfill_assets.publishing.write_modes.restore import TakeBack
-from backfill_assets.rules.verdicts import Check
+from backfill_assets.orchestration.recovered_runs import (
+    enter_evaluation,
+    enter_materialization,
+    enter_plan,
+    enter_run,
+)
+from backfill_assets.orchestration.withheld_records import WithheldRecord, find_withheld_records
+from backfill_assets.proof.certificates import locate_certificate
+from backfill_assets.publishing.recorded_audits import read_result
+from backfill_assets.publishing.results import PartitionResult, judge_contents
+from backfill_assets.publishing.write_modes.options import TAKE_BACK
+from backfill_assets.rules.verdicts import Check, Outcome
 
-_FAILURES_LOOKED_AT = 1000
-
-HOST_TAG = "backfill_assets/host"
-PROCESS_TAG = "backfill_assets/process"
-
-
-def claim_run(instance: DagsterInstance, run_id: str) -> None:
-    """Notes on the run which process works on it."""
-    process = _describe_process(os.getpid())
-    assert process is not None
-    instance.add_run_tags(run_id, {HOST_TAG: socket.gethostname(), PROCESS_TAG: process})
-
-
-def fail_dead_runs(instance: DagsterInstance) -> list[str]:
-    """Marks runs of this host failed whose process is gone, so that they hold no slot.
-
-    Returns:
-        Their ids.
-    """
-    unfinished = [DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
-    here = RunsFilter(statuses=unfinished, tags={HOST_TAG: socket.gethostname()})
-    dead: list[str] = []
-    for run in instance.get_runs(here):
-        process = run.tags.get(PROCESS_TAG, "")
-        pid = process.partition("@")[0]
-        if not pid.isdigit() or _describe_process(int(pid)) != process:
-            instance.report_run_failed(
-                run,
-                f"its process {process or '(unknown)'} is gone: killed, or the machine restarted",
-            )
-            dead.append(run.run_id)
-    return dead
+_EVALUATIONS = 400
+"""Of a recovery; beyond, only those are recorded that did not pass."""
 
 
 @dataclass(frozen=True)
-class LostCommits:
-    """Partitions that a commit published and no event told of.
+class Recovery:
+    """What the instance has yet to be told of one table.
 
     Attributes:
-        recorded: are as their run audited them, and recorded now.
-        unreadable: are not: their run died before it read them back. They stay missing (or failed)
-            in the instance, so that they are run again.
+        log: of the table.
+        published: partitions that a commit published and no event tells of, as audited, ascending.
+        doubtful: of these, by key, those that are to be run again, and why: they are not as their
+            run audited them, or replaced what came from newer inputs. They stay missing or failed.
+        withheld: what certificates of runs that the instance does not know say was withheld since
+            the partition was published last.
+        is_new: whether the instance knows nothing of the table, of which partitions are published.
     """
 
-    recorded: tuple[str, ...] = ()
-    unreadable: tuple[str, ...] = ()
+    log: TableLog
+    published: tuple[PartitionResult, ...] = ()
+    doubtful: Mapping[str, str] = field(default_factory=dict)
+    withheld: tuple[WithheldRecord, ...] = ()
+    is_new: bool = False
+
+    @property
+    def withheld_keys(self) -> list[str]:
+        """The partitions that were withheld, ascending."""
+        return sorted(key for record in self.withheld for key in record.keys)
 
 
-def record_lost_commits(instance: DagsterInstance, log: TableLog) -> LostCommits:
-    """Finds what dead runs published and did not record, reads it back, and records it."""
+def find_recovery(
+    instance: DagsterInstance,
+    log: TableLog,
+    *,
+    dead: Collection[str] = (),
+    with_certificates: bool = False,
+) -> Recovery:
+    """Finds what the instance has yet to be told of a table; reads what it was not told of.
+
+    Args:
+        instance: the Dagster instance.
+        log: of the table.
+        dead: unfinished runs that are dead; of other unfinished ones nothing is to be recorded.
+        with_certificates: look for withheld partitions in any case, and not only if a commit is of
+            a run that the instance does not know.
+    """
     asset_key = find_asset_key(log.table)
-    lost = _find_unrecorded(instance, log)
-    known = _find_recorded_versions(instance, asset_key, lost)
-    lost = [key for key in lost if known.get(key, -1) < log.publishes[key].version]
-    if not lost:
-        return LostCommits()
-    recorded: list[str] = []
-    unreadable: list[str] = []
-    for key, found in read_back(log, build_partitions(log.table, lost)).items():
+    runs = _find_runs(instance, log)
+    lost = [key for key, publish in log.publishes.items() if _may_be_lost(publish, runs, dead)]
+    known = find_recorded_versions(instance, asset_key, lost)
+    lost = [key for key in lost if _is_lost(log.publishes[key], known.get(key))]
+    foreign = any(log.publishes[key].record.run_id not in runs for key in lost)
+    published: list[PartitionResult] = []
+    doubtful: dict[str, str] = {}
+    partitions = build_partitions(log.table, lost)
+    for key, found in (read_back(log, partitions) if partitions else {}).items():
         publish = log.publishes[key]
-        if not found.agrees_with(publish):
-            unreadable.append(key)
-            continue
-        recorded.append(key)
-        event = build_recovered_materialization(asset_key, publish, uri=log.uri)
-        instance.report_runless_asset_event(event)
-    return LostCommits(tuple(recorded), tuple(unreadable))
+        result, judged = read_result(publish), judge_contents(found, publish)
+        if judged.outcome is not Outcome.PASSED:
+            doubtful[key] = f"{found.rows} rows are not as they were audited"
+        elif newer := _find_replaced_newer(log, publish):
+            doubtful[key] = f"it replaced version {newer}, of newer inputs"
+        else:
+            findings = {**result.verdict.findings, Check.READABLE: (judged,)}
+            verdict = replace(result.verdict, findings=findings)
+            published.append(replace(result, verdict=verdict))
+    return Recovery(
+        log,
+        tuple(published),
+        doubtful,
+        find_withheld_records(instance, log) if foreign or with_certificates else (),
+        is_new=bool(lost) and not known and len(lost) == len(log.publishes),
+    )
 
 
-def _find_unrecorded(instance: DagsterInstance, log: TableLog) -> list[str]:
-    """Finds partitions published last by a run that ended without success, or is unknown."""
+def is_unseen(instance: DagsterInstance, log: TableLog) -> bool:
+    """Tells whether the newest publish is of a run that the instance never heard of."""
+    newest = max(log.publishes.values(), key=lambda publish: publish.version, default=None)
+    if newest is None or instance.get_run_by_id(newest.record.run_id) is not None:
+        return False
+    known = find_recorded_versions(instance, find_asset_key(log.table), [newest.key])
+    return _is_lost(newest, known.get(newest.key))
+
+
+def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.datetime) -> None:
+    """Records what was found: first what was published, then what was withheld later.
+
+    Args:
+        instance: the Dagster instance.
+        recovery: what was found.
+        now: UTC.
+    """
+    log, asset_key = recovery.log, find_asset_key(recovery.log.table)
+    warehouse = log.warehouse
+    at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
+    for result in recovery.published:
+        record = log.publishes[result.key].record
+        enter_run(instance, warehouse, record.run_id, record.backfill_id or None)
+        event = build_materialization(
+            asset_key,
+            result,
+            uri=log.uri,
+            code_version=record.code_version,
+            certificate=locate_certificate(log, record.run_id, record.backfill_id),
+            recovered_at=now,
+        )
+        enter_materialization(instance, record.run_id, event)
+    runs = {result.key: log.publishes[result.key].record.run_id for result in recovery.published}
+    _enter_evaluations(instance, asset_key, recovery.published, runs)
+    for key, run_id in at_work.items():
+        # What was entered is newer than its plan, and would pass for its own success.
+        enter_plan(instance, run_id, asset_key, key)
+    for key in recovery.doubtful:
+        record = log.publishes[key].record
+        enter_run(instance, warehouse, record.run_id, record.backfill_id or None)
+        enter_plan(instance, record.run_id, asset_key, key)
+    for withheld in recovery.withheld:
+        certificate = withheld.certificate
+        enter_run(instance, warehouse, certificate.run_id, certificate.backfill_id)
+        for key in withheld.keys:
+            enter_plan(instance, certificate.run_id, asset_key, key)
+        runs = dict.fromkeys(withheld.keys, certificate.run_id)
+        _enter_evaluations(instance, asset_key, withheld.results, runs)
+
+
+def recover_table(instance: DagsterInstance, log: TableLog, *, now: dt.datetime) -> Recovery:
+    """Finds what the instance has yet to be told of a table, and records it."""
+    recovery = find_recovery(instance, log)
+    apply_recovery(instance, recovery, now=now)
+    return recovery
+
+
+def _find_runs_at_work(
+    instance: DagsterInstance, asset_key: AssetKey, keys: Collection[str]
+) -> dict[str, str]:
+    """Finds the unfinished runs that are to materialize partitions, by key."""
+    planned_by = find_planning_runs(instance, asset_key) if keys else {}
+    planned_by = {key: run_id for key, run_id in planned_by.items() if key in keys}
+    if not planned_by:
+        return {}
+    runs = instance.get_runs(RunsFilter(run_ids=sorted(set(planned_by.values()))))
+    unfinished = {run.run_id for run in runs if not run.is_finished}
+    return {key: run_id for key, run_id in planned_by.items() if run_id in unfinished}
+
+
+def _enter_evaluations(
+    instance: DagsterInstance,
+    asset_key: AssetKey,
+    results: Sequence[PartitionResult],
+    runs: Mapping[str, str],
+) -> None:
+    """Enters the checks of partitions, each under the run that `runs` has for its key."""
+    targets = find_latest_materializations(instance, asset_key, [result.key for result in results])
+    many = len(results) * len(Check) > _EVALUATIONS
+    recovering = frozenset[str]() if many else None
+    for evaluation in build_evaluations(asset_key, results, targets=targets, recovering=recovering):
+        assert evaluation.partition is not None
+        enter_evaluation(instance, runs[evaluation.partition], evaluation)
+
+
+def _find_runs(instance: DagsterInstance, log: TableLog) -> dict[str, DagsterRun]:
+    """Finds the runs that published partitions last, by id; those that the instance knows."""
     run_ids = sorted({publish.record.run_id for publish in log.publishes.values()})
     if not run_ids:
-        return []
-    runs = {run.run_id: run for run in instance.get_runs(RunsFilter(run_ids=run_ids))}
-    unrecorded: list[str] = []
-    for key, publish in log.publishes.items():
-        run = runs.get(publish.record.run_id)
-        # A run that ended well has recorded all it published; one that still works, will.
-        if run is not None and (run.status is DagsterRunStatus.SUCCESS or not run.is_finished):
-            continue
-        # What a withheld publish put back, an earlier event tells of; that run had no success.
-        if publish.record.write_mode != TakeBack.name:
-            unrecorded.append(key)
-    return unrecorded
+        return {}
+    return {run.run_id: run for run in instance.get_runs(RunsFilter(run_ids=run_ids))}
 
 
-def find_failed_before(instance: DagsterInstance, log: TableLog) -> frozenset[str]:
-    """Finds partitions with a check that failed since they were published last.
+def _may_be_lost(publish: Publish, runs: Mapping[str, DagsterRun], dead: Collection[str]) -> bool:
+    """Tells whether its run ended without success, or is unknown.
 
-    Of those that never were published, any failed check counts.
+    A run that ended well has recorded all it published; one that still works, will.
     """
-    published_at = {
-        key: publish.commit.committed_at.timestamp() for key, publish in log.publishes.items()
-    }
-    failures = (
-        record
-        for check in Check
-        for record in instance.event_log_storage.get_asset_check_execution_history(
-            AssetCheckKey(find_asset_key(log.table), check.value),
-            limit=_FAILURES_LOOKED_AT,
-            status={CheckStatus.FAILED},
-        )
-    )
-    return frozenset(
-        record.partition
-        for record in failures
-        if record.partition is not None
-        and record.create_timestamp > published_at.get(record.partition, 0)
-    )
+    run = runs.get(publish.record.run_id)
+    if run is None or run.run_id in dead:
+        return True
+    return run.is_finished and run.status is not DagsterRunStatus.SUCCESS
 
 
-def _find_recorded_versions(
-    instance: DagsterInstance, asset_key: AssetKey, keys: list[str]
+def _is_lost(publish: Publish, recorded: int | None) -> bool:
+    # Of what a run took back, an earlier event tells; that run had no success.
+    if publish.record.write_mode == TAKE_BACK:
+        return recorded is None
+    return recorded is None or recorded < publish.version
+
+
+def _find_replaced_newer(log: TableLog, publish: Publish) -> int | None:
+    """Finds a version that a run replaced without knowing of it; None if there is none.
+
+    Where nothing locks a table, a run sees only after its commit that another came before; one that
+    died between the two leaves what it computed from older inputs.
+    """
+    based_on = publish.record.based_on
+    if based_on is None:
+        return None
+    run_id = publish.record.run_id
+    between = (
+        commit
+        for commit in log.list_commits_after(based_on)
+        if commit.version < publish.version
+        and find_changed_partitions([commit], [publish.key], run_id=run_id)
+    )
+    return max((commit.version for commit in between), default=None)
+
+
+def find_recorded_versions(
+    instance: DagsterInstance, asset_key: AssetKey, keys: Collection[str]
 ) -> dict[str, int]:
     """Finds the Delta version that the latest event of each partition tells of."""
     versions: dict[str, int] = {}
@@ -152,14 +252,3 @@ def _find_recorded_versions(
             assert isinstance(version.value, int)
             versions[key] = version.value
     return versions
-
-
-def _describe_process(pid: int) -> str | None:
-    """Returns `PID@START`; None if there is no such process.
-
-    So a process that got the number of a dead one isn't taken for it.
-    """
-    try:
-        return f"{pid}@{psutil.Process(pid).create_time():.0f}"
-    except psutil.NoSuchProcess:
-        return None

@@ -10,6 +10,7 @@ from backfill_assets.catalog import find_table
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
+from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
 from backfill_assets.orchestration.downstream import find_dependent_partitions, request_backfill
 from backfill_assets.orchestration.events import (
     build_evaluations,
@@ -20,11 +21,7 @@ from backfill_assets.orchestration.materializations import find_latest_materiali
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import get_partitions_def
-from backfill_assets.orchestration.recovery import (
-    claim_run,
-    fail_dead_runs,
-    record_lost_commits,
-)
+from backfill_assets.orchestration.recovery import recover_table
 from backfill_assets.orchestration.selections import find_keys_in_range
 from backfill_assets.proof.certifying import certify
 from backfill_assets.publishing.publisher import Publisher
@@ -76,14 +73,23 @@ def roll_back(
         BackfillError: if it can't be done; nothing is written then, but for partitions that pass
             where others fail their audit.
     """
-    instance, table = context.instance, find_table(config.table)
-    claim_run(instance, context.run.run_id)
-    fail_dead_runs(instance)
+    with keep_claim(context.instance, context.run.run_id):
+        return _roll_back(context, config, spark, lakehouse)
+
+
+def _roll_back(
+    context: OpExecutionContext,
+    config: RollbackConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    instance, table, now = context.instance, find_table(config.table), datetime.now(tz=UTC)
+    fail_dead_runs(instance, now=now, silent_seconds=lakehouse.silent_seconds)
     log = read_log(lakehouse.warehouse(), table).require()
-    record_lost_commits(instance, log)
+    recover_table(instance, log, now=now)
     run = Run(
         run_id=context.run.run_id,
-        started_at=datetime.now(tz=UTC),
+        started_at=now,
         config=context.run.run_config,
         options=WriteOptions(write_mode=Rollback.name),
         acceptances=_accept_all(table) if config.force else (),
@@ -104,6 +110,11 @@ def roll_back(
         run=run,
         landing_root=lakehouse.landing_root,
         withheld_days=lakehouse.withheld_days,
+        restored={
+            key: f"version {plan.to_version}, "
+            + (f"published by run {by.run_id}" if by else "when nothing was published")
+            for key, by in plan.published_by.items()
+        },
     )
     results = publisher.publish_as_pinned(plan.partitions, plan.pin())
     certificate = certify(log.reread(), results, run, code_version=recipe.code_version)
@@ -135,15 +146,12 @@ def _record(
     asset_key = find_asset_key(plan.table)
     for result in results:
         if result.version is not None:
-            by = plan.published_by[result.key]
             event = build_materialization(
                 asset_key,
                 result,
                 uri=plan.log.uri,
                 code_version=code_version,
                 certificate=certificate,
-                restored=f"version {plan.to_version}, "
-                + (f"published by run {by.run_id}" if by else "when nothing was published"),
             )
             context.log_event(event)
     targets = find_latest_materializations(context.instance, asset_key, list(plan.published_by))

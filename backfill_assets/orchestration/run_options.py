@@ -24,6 +24,12 @@ TAG_PREFIX = "backfill_assets/"
 INCREMENTAL_TAG = "backfill_assets/incremental"
 """Tag of a run that takes a table on from its watermark."""
 
+CHAIN_TAG = "backfill_assets/backfill"
+"""Tag of a run that continues another: the backfill of the first of them, or that run's id.
+
+Dagster's own tag would make it count the run as one of the backfill's.
+"""
+
 WITHHELD_TAG = "backfill_assets/withheld"
 """Tag of a run: the asset of which it withheld partitions."""
 
@@ -98,12 +104,17 @@ def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: date
     return Run(
         run_id=run.run_id,
         started_at=now,
-        backfill_id=run.tags.get(BACKFILL_TAG),
+        backfill_id=run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG),
         config=run.run_config,
         options=choose_options(table, row_filter=wishes.pop("filter", None), **wishes),
         acceptances=config.read_acceptances(),
         saves_watermark=saves_watermark,
     )
+
+
+def find_chain(run: DagsterRun) -> str:
+    """Finds what a run and those that continue it have in common: a backfill, or the first run."""
+    return run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG) or run.run_id
 
 
 def check_whole_run(run: DagsterRun, *, now: datetime) -> None:

@@ -7,7 +7,7 @@ from dagster import AssetExecutionContext
 
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.ranges import build_command, shorten
-from backfill_assets.orchestration.recovery import LostCommits
+from backfill_assets.orchestration.recovery import Recovery
 from backfill_assets.orchestration.run_options import build_asset_config
 from backfill_assets.publishing.results import PartitionResult, describe_failures
 from backfill_assets.tables.declarations import Table
@@ -50,18 +50,33 @@ def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMes
     return ChunkMessages(message, tuple(warnings))
 
 
-def describe_lost_commits(table: Table, lost: LostCommits) -> list[str]:
-    """Describes what dead runs had published; nothing if there is nothing of it."""
+def describe_recovery(recovery: Recovery, *, done: bool = True) -> list[str]:
+    """Describes what the instance was not told of; nothing if there is nothing of it.
+
+    Args:
+        recovery: what was found.
+        done: whether it has been recorded.
+    """
+    key, verb = recovery.log.table.key, "recorded" if done else "to be recorded:"
     messages: list[str] = []
-    if lost.recorded:
+    if recovery.is_new:
         messages.append(
-            f"{table.key}: recorded {len(lost.recorded)} partitions that a dead run had published "
-            f"({lost.recorded[0]} … {lost.recorded[-1]})"
+            f"{key}: this Dagster home has never seen the table at {recovery.log.uri}, of which "
+            f"{len(recovery.log.publishes)} partitions are published"
         )
-    if lost.unreadable:
+    if recovery.published:
+        found = [result.key for result in recovery.published]
         messages.append(
-            f"{table.key}: a dead run published {', '.join(lost.unreadable)}, which can't be read "
-            "as it was audited: run these partitions again"
+            f"{key}: {verb} {len(found)} partitions that a dead run, or one of another Dagster "
+            f"home, had published ({found[0]} … {found[-1]})"
+        )
+    if recovery.doubtful:
+        listed = shorten([f"{name}: {why}" for name, why in recovery.doubtful.items()], _LISTED)
+        messages.append(f"{key}: a dead run published what is to be run again: {'; '.join(listed)}")
+    for withheld in recovery.withheld:
+        messages.append(
+            f"{key}: {verb} {', '.join(shorten(withheld.keys, _LISTED))} as withheld by run "
+            f"{withheld.certificate.run_id}"
         )
     return messages
 

@@ -1,7 +1,9 @@
 """One step of a run: one table, all partitions of the run's range, chunk by chunk."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
 
@@ -10,17 +12,15 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermark_writer import move_watermark
+from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
+from backfill_assets.orchestration.failed_checks import find_failed_before
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
-from backfill_assets.orchestration.recovery import (
-    claim_run,
-    fail_dead_runs,
-    find_failed_before,
-    record_lost_commits,
-)
-from backfill_assets.orchestration.step_messages import describe_chunk, describe_lost_commits
+from backfill_assets.orchestration.recovery import recover_table
+from backfill_assets.orchestration.step_messages import describe_chunk, describe_recovery
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.proof.certifying import certify
 from backfill_assets.publishing.inputs import (
@@ -35,6 +35,9 @@ from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.publishing.runs import Run
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.verdicts import Check
+
+_LISTED = 7
+_LOOK_AGAIN_SECONDS = 5.0
 
 
 @dataclass
@@ -81,8 +84,9 @@ class Step:
         target = read_log(warehouse, self.recipe.table)
         inputs = {table.key: read_log(warehouse, table) for table in self.recipe.inputs}
         try:
-            self._recover(target, inputs)
-            yield from self._publish(partitions, target, inputs, outcome)
+            with keep_claim(self.context.instance, self.run.run_id):
+                self._recover([*inputs.values(), target])
+                yield from self._publish(partitions, target, inputs, outcome)
         finally:
             if outcome.results:
                 certify(
@@ -100,9 +104,8 @@ class Step:
         outcome: StepResult,
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         context = self.context
-        graph = context.job_def.asset_layer.asset_graph
         keys = [partition.key for partition in partitions]
-        readiness = find_readiness(context.instance, graph, context.asset_key, keys)
+        readiness = self._wait_for_upstream(keys, inputs)
         recovering = self._find_recovering(len(partitions), target)
         blocked = [
             withhold(key, "upstream_is_published", why) for key, why in readiness.blocked.items()
@@ -126,6 +129,7 @@ class Step:
             run=self.run,
             landing_root=self.lakehouse.landing_root,
             withheld_days=self.lakehouse.withheld_days,
+            provisional=provisional,
         )
         for chunk in split_chunks(
             ready,
@@ -139,7 +143,7 @@ class Step:
             context.log.info(messages.published)
             for warning in messages.warnings:
                 context.log.warning(warning)
-            yield from self._build_materializations(results, target, provisional)
+            yield from self._build_materializations(results, target)
             yield from self._build_evaluations(results, recovering)
             if self.run.saves_watermark:
                 final = {result.key for result in results if result.version is not None}
@@ -156,14 +160,32 @@ class Step:
             )
         return build_partitions(self.recipe.table, keys)
 
-    def _recover(self, target: TableLog, inputs: Mapping[str, TableLog]) -> None:
-        instance = self.context.instance
-        claim_run(instance, self.run.run_id)
-        for run_id in fail_dead_runs(instance):
-            self.context.log.warning(f"run {run_id} was dead and is marked failed")
-        for log in (*inputs.values(), target):
-            for warning in describe_lost_commits(log.table, record_lost_commits(instance, log)):
+    def _recover(self, logs: Iterable[TableLog]) -> None:
+        instance, now = self.context.instance, datetime.now(tz=UTC)
+        silent_seconds = self.lakehouse.silent_seconds
+        for run_id, why in fail_dead_runs(instance, now=now, silent_seconds=silent_seconds).items():
+            self.context.log.warning(f"run {run_id} was dead and is marked failed: {why}")
+        for log in logs:
+            for warning in describe_recovery(recover_table(instance, log.reread(), now=now)):
                 self.context.log.warning(warning)
+
+    def _wait_for_upstream(self, keys: Sequence[str], inputs: Mapping[str, TableLog]) -> Readiness:
+        """Finds what may go, once no other run works on what it needs; or patience ends."""
+        context, patience = self.context, self.lakehouse.wait_seconds
+        graph = context.job_def.asset_layer.asset_graph
+        deadline, waits = time.monotonic() + patience, False
+        while True:
+            readiness = find_readiness(
+                context.instance, graph, context.asset_key, keys, run_id=self.run.run_id
+            )
+            if not readiness.in_progress or time.monotonic() >= deadline:
+                return readiness
+            if not waits:
+                listed = ", ".join(shorten(sorted(readiness.in_progress), _LISTED))
+                context.log.info(f"waiting for {listed}, for up to {patience} s")
+                waits = True
+            time.sleep(_LOOK_AGAIN_SECONDS)
+            self._recover(inputs.values())
 
     def _find_recovering(self, partitions: int, target: TableLog) -> frozenset[str] | None:
         """Finds partitions whose passes are told, as they failed before.
@@ -176,9 +198,9 @@ class Step:
         return find_failed_before(self.context.instance, target)
 
     def _build_materializations(
-        self, results: Sequence[PartitionResult], target: TableLog, provisional: Mapping[str, str]
+        self, results: Sequence[PartitionResult], target: TableLog
     ) -> Iterator[AssetMaterialization]:
-        certificate = locate_certificate(target, self.run)
+        certificate = locate_certificate(target, self.run.run_id, self.run.backfill_id)
         for result in results:
             if result.version is not None:
                 yield build_materialization(
@@ -187,7 +209,6 @@ class Step:
                     uri=target.uri,
                     code_version=self.recipe.code_version,
                     certificate=certificate,
-                    provisional=provisional.get(result.key),
                 )
 
     def _build_evaluations(

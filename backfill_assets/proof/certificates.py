@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.options import WriteOptions
+from backfill_assets.tables.declarations import Table
 from backfill_assets.uris import join_uri
 
 
@@ -26,7 +26,8 @@ class CertifiedPartition:
 
     Attributes:
         partition: its key.
-        status: `published`, `withheld`, or `already appended` by a commit before the run.
+        status: `published`, `withheld`, `already appended` by a commit before the run, or `failed`
+            where the step ended before it came to the partition.
         version: the Delta version that published it; None if it was withheld.
         rows: rows published, or computed and withheld.
         checksum: of them, see `contents.checksums`.
@@ -109,6 +110,11 @@ class Certificate(WriteOptions):
             partition.partition for partition in self.partitions if partition.status == "published"
         ]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was withheld, and nothing failed."""
+        return all(partition.status not in ("withheld", "failed") for partition in self.partitions)
+
     def to_json(self) -> str:
         """Writes the certificate as one line of JSON."""
         return _CERTIFICATES.dump_json(self).decode()
@@ -122,11 +128,10 @@ class Certificate(WriteOptions):
 _CERTIFICATES = TypeAdapter(Certificate)
 
 
-def locate_certificate(log: TableLog, run: Run) -> str:
+def locate_certificate(log: TableLog, run_id: str, backfill_id: str | None) -> str:
     """Finds the certificate's place without the suffix, known before it is written."""
-    name = log.table.key.replace("/", ".")
-    owner = run.backfill_id or run.run_id
-    return join_uri(log.warehouse.root, "certificates", owner, run.run_id, name)
+    owner = backfill_id or run_id
+    return join_uri(log.warehouse.root, "certificates", owner, run_id, _name(log.table))
 
 
 def write_certificate(place: str, certificate: Certificate, *, page: str) -> None:
@@ -137,6 +142,37 @@ def write_certificate(place: str, certificate: Certificate, *, page: str) -> Non
     for suffix, text in ((".md", page), (".json", certificate.to_json() + "\n")):
         with filesystem.open_output_stream(path + suffix) as out:
             out.write(text.encode())
+
+
+def find_table_certificates(warehouse: Warehouse, table: Table) -> list[Certificate]:
+    """Finds all certificates of a table, oldest first."""
+    return _read_below(join_uri(warehouse.root, "certificates"), name=f"{_name(table)}.json")
+
+
+def find_run_certificates(
+    warehouse: Warehouse, run_id: str, backfill_id: str | None
+) -> list[Certificate]:
+    """Finds the certificates of one run, of the backfill that it is part of if any."""
+    return _read_below(
+        join_uri(warehouse.root, "certificates", backfill_id or run_id, run_id), name=".json"
+    )
+
+
+def _read_below(place: str, *, name: str) -> list[Certificate]:
+    """Reads the certificates below a folder whose names end with `name`, oldest first."""
+    filesystem, root = open_filesystem(place)
+    found: list[Certificate] = []
+    for info in filesystem.get_file_info(
+        fs.FileSelector(root, recursive=True, allow_not_found=True)
+    ):
+        if info.base_name.endswith(name):
+            with filesystem.open_input_file(info.path) as document:
+                found.append(Certificate.from_json(document.read().decode()))
+    return sorted(found, key=lambda certificate: certificate.started_at)
+
+
+def _name(table: Table) -> str:
+    return table.key.replace("/", ".")
 
 
 def find_certificates(warehouse: Warehouse, wanted: str) -> list[Certificate]:

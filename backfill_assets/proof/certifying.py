@@ -72,7 +72,7 @@ def certify(
         untouched_files=proof.files,
         compared_partitions=proof.compared,
     )
-    place = locate_certificate(log, run)
+    place = locate_certificate(log, run.run_id, run.backfill_id)
     write_certificate(place, certificate, page=render_certificate(certificate))
     return place
 

@@ -1,7 +1,7 @@
 """Publishes a chunk of partitions: the good ones in one commit, the bad ones kept aside."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
@@ -13,11 +13,13 @@ from backfill_assets.lake.writer import (
     PartitionsChangedError,
     build_record,
     create_table,
+    hold_partitions,
     overwrite_partitions,
 )
 from backfill_assets.publishing.audit import Audit, audit_window
 from backfill_assets.publishing.inputs import PinnedInputs, find_never_landed, pin_inputs
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.recorded_audits import describe_audits
 from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.verifying import verify_publish
@@ -38,6 +40,8 @@ class Publisher:
         run: the run, and what it was told.
         landing_root: root of the landing zone.
         withheld_days: for how many days withheld rows are kept.
+        provisional: by partition key, what of its input is not there yet, or not final.
+        restored: of a rollback, by partition key, what comes back.
     """
 
     spark: SparkSession
@@ -45,6 +49,8 @@ class Publisher:
     run: Run
     landing_root: str
     withheld_days: int
+    provisional: Mapping[str, str] = field(default_factory=dict)
+    restored: Mapping[str, str] = field(default_factory=dict)
 
     def publish_chunk(
         self, partitions: Sequence[Partition], pinned: PinnedInputs
@@ -135,45 +141,64 @@ class Publisher:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()
             found = [
-                PartitionResult(audit.verdicts[key], measures, input_versions=pinned.describe())
+                PartitionResult(
+                    audit.verdicts[key],
+                    measures,
+                    input_versions=pinned.describe(),
+                    provisional=self.provisional.get(key, ""),
+                    restored=self.restored.get(key, ""),
+                )
                 for key, measures in audit.measures.items()
             ]
-            results += [
+            found += [
                 withhold(partition.key, "files_are_readable", f"{name} can't be read")
                 for partition, name in audit.broken_files
             ]
-            withheld = [result for result in found if result.verdict.withheld]
-            if not mode.restores:
-                self._keep_aside(audit, window, found, withheld)
-            good = [result for result in found if not result.verdict.withheld]
-            published, changed = self._publish_good(audit, good, pinned)
+            judged, changed = self._write_judged(audit, window, found, pinned)
+            published = [result for result in judged if result.version is not None]
+            withheld = [result for result in judged if result.version is None]
+            if published:
+                published = verify_publish(audit.window, self.recipe, self.run, published)
         return results + withheld + published, changed
 
-    def _keep_aside(
-        self,
-        audit: Audit,
-        window: InputWindow,
-        found: list[PartitionResult],
-        withheld: list[PartitionResult],
-    ) -> None:
-        keep_rejected_records(audit.frame, window, found, audit.broken_files, self.run)
-        keep_withheld_rows(
-            audit.rows, audit.window, withheld, self.run, retention_days=self.withheld_days
-        )
-
-    def _publish_good(
-        self, audit: Audit, good: list[PartitionResult], pinned: PinnedInputs
+    def _write_judged(
+        self, audit: Audit, window: InputWindow, found: list[PartitionResult], pinned: PinnedInputs
     ) -> tuple[list[PartitionResult], set[str]]:
+        """Keeps aside what is withheld or rejected, and commits what is good.
+
+        All of it only of partitions that no other run has changed meanwhile: neither its rows nor
+        those that it kept aside are replaced by what comes from older inputs.
+        """
         changed: set[str] = set()
-        while unchanged := [result for result in good if result.key not in changed]:
+        run_id = self.run.run_id
+        while judged := [result for result in found if result.key not in changed]:
+            keys = {result.key for result in judged}
+            good = [result for result in judged if not result.verdict.withheld]
             try:
-                version = self._commit(audit, unchanged, pinned)
+                with hold_partitions(pinned.target, keys, run_id=run_id):
+                    if not find_write_mode(self.run.options).restores:
+                        self._keep_aside(audit, window, judged)
+                    version = self._commit(audit, good, pinned) if good else None
             except PartitionsChangedError as error:
                 changed |= error.keys
             else:
-                published = [replace(result, version=version) for result in unchanged]
-                return verify_publish(audit.window, self.recipe, self.run, published), changed
+                withheld = [result for result in judged if result.verdict.withheld]
+                return [*withheld, *(replace(result, version=version) for result in good)], changed
         return [], changed
+
+    def _keep_aside(self, audit: Audit, window: InputWindow, judged: list[PartitionResult]) -> None:
+        keys = {result.key for result in judged}
+        left = tuple(partition for partition in window.partitions if partition.key in keys)
+        broken = [found for found in audit.broken_files if found[0].key in keys]
+        withheld = [
+            result for result in judged if result.verdict.withheld and result.key in audit.measures
+        ]
+        keep_rejected_records(
+            audit.frame, replace(window, partitions=left), judged, broken, self.run
+        )
+        keep_withheld_rows(
+            audit.rows, audit.window, withheld, self.run, retention_days=self.withheld_days
+        )
 
     def _commit(self, audit: Audit, good: list[PartitionResult], pinned: PinnedInputs) -> int:
         keys = {result.key for result in good}
@@ -194,13 +219,11 @@ class Publisher:
             rows={result.key: result.measures.rows for result in good},
             checksums={result.key: result.measures.checksum for result in good},
             profiles={result.key: result.measures.profile().to_json() for result in good},
-            accepted=tuple(
-                {"partition": result.key, "check": accepted.check, "reason": accepted.reason}
-                for result in good
-                for accepted in result.verdict.accepted
-            ),
             row_filter=options.row_filter,
             batches=batches,
+            backfill_id=self.run.backfill_id or "",
+            based_on=pinned.target.version,
+            **describe_audits(good),
         )
         transaction = None
         if batches:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from backfill_assets.contents.read_back import Counted, ReadBack
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
 
@@ -18,6 +19,8 @@ class PartitionResult:
         input_versions: what it was computed from.
         repeated_batch: the batch that the partition held already, so that nothing was written;
             empty if something was.
+        provisional: what of its input was not there yet, or not final; empty if all was.
+        restored: of a rollback, what came back.
     """
 
     verdict: Verdict
@@ -25,6 +28,8 @@ class PartitionResult:
     version: int | None = None
     input_versions: Mapping[str, int | str] = field(default_factory=dict)
     repeated_batch: str = ""
+    provisional: str = ""
+    restored: str = ""
 
     @property
     def key(self) -> str:
@@ -39,6 +44,16 @@ def withhold(partition: str, rule: str, why: str) -> PartitionResult:
     """
     finding = Finding(rule, None, why, Outcome.FAILED)
     return PartitionResult(Verdict(partition, {Check.COMPLETE: (finding,)}))
+
+
+def judge_contents(found: ReadBack, audited: Counted) -> Finding:
+    """Judges what an independent reader found against what the audit counted."""
+    return Finding(
+        "content_is_as_audited",
+        float(found.rows),
+        f"{audited.rows} rows with checksum {audited.checksum}, found {found.checksum}",
+        Outcome.of(failed=not found.agrees_with(audited)),
+    )
 
 
 def describe_failures(verdict: Verdict) -> str:

@@ -14,11 +14,11 @@ from backfill_assets.lake.writer import (
     overwrite_partitions,
 )
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.publishing.results import PartitionResult, judge_contents
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.restore import TakeBack
 from backfill_assets.quality.measures import measure_partitions
-from backfill_assets.rules.verdicts import Check, Finding, Outcome
+from backfill_assets.rules.verdicts import Check, Outcome
 
 
 def verify_publish(
@@ -43,14 +43,8 @@ def verify_publish(
     verified: list[PartitionResult] = []
     unreadable: list[Partition] = []
     for result in published:
-        found, audited = contents[result.key], result.measures
-        readable = found.agrees_with(audited)
-        finding = Finding(
-            "content_is_as_audited",
-            float(found.rows),
-            f"{audited.rows} rows with checksum {audited.checksum}, found {found.checksum}",
-            Outcome.PASSED if readable else Outcome.FAILED,
-        )
+        finding = judge_contents(contents[result.key], result.measures)
+        readable = finding.outcome is Outcome.PASSED
         findings = {**result.verdict.findings, Check.READABLE: (finding,)}
         verdict = replace(result.verdict, findings=findings)
         verified.append(replace(result, verdict=verdict, version=version if readable else None))

@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.partition_statuses import (
+    FAILED,
     MissingRange,
-    find_missing_ranges,
+    find_ranges_of,
     read_statuses,
 )
 from backfill_assets.tables.flights import RAW_FLIGHTS
@@ -64,10 +65,10 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         pipeline.zone.remove(EMPTIED)
         pipeline.zone.add_lines(BAD, *BAD_LINES)
         run(FIRST, LAST)
-        statuses = read_statuses(
+        (found,) = read_statuses(
             pipeline.instance, pipeline.warehouse, [RAW_FLIGHTS], first=FIRST, last=LAST
         )
-        missing = find_missing_ranges(statuses, only_failed=True)
+        missing = find_ranges_of(found.partitions, {FAILED})
         pipeline.zone.land([BAD])
         for one in missing:
             run(one.first, one.last)

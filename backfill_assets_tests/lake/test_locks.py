@@ -1,5 +1,7 @@
 """The lock file that lets one writer at a time into a local table."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from backfill_assets.errors import TableLockedError
@@ -9,12 +11,24 @@ from backfill_assets_tests.lake.readings import READINGS
 
 
 def test_second_holder_is_told_who_waits_for_what(warehouse: Warehouse) -> None:
+    def hold_too() -> None:
+        with hold_lock(warehouse, READINGS.key, timeout_seconds=0.1):
+            pytest.fail("two held the lock")
+
     with (
         hold_lock(warehouse, READINGS.key),
+        ThreadPoolExecutor(1) as other,
         pytest.raises(TableLockedError, match=r"raw/readings .*raw\.readings\.lock"),
-        hold_lock(warehouse, READINGS.key, timeout_seconds=0.1),
     ):
-        pytest.fail("two held the lock")
+        other.submit(hold_too).result()
+
+
+def test_who_holds_it_may_hold_it_again(warehouse: Warehouse) -> None:
+    with hold_lock(warehouse, READINGS.key):
+        with hold_lock(warehouse, READINGS.key, timeout_seconds=0.1):
+            pass
+        with ThreadPoolExecutor(1) as other, pytest.raises(TableLockedError):
+            other.submit(hold_lock(warehouse, READINGS.key, timeout_seconds=0.1).__enter__).result()
 
 
 def test_lock_is_free_again_after_an_error(warehouse: Warehouse) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 from dagster import DagsterRun, DagsterRunStatus
 from pyspark.sql import SparkSession
@@ -10,14 +11,9 @@ from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import build_predicate
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.writer import build_record, overwrite_partitions
-from backfill_assets.orchestration.recovery import (
-    HOST_TAG,
-    PROCESS_TAG,
-    LostCommits,
-    claim_run,
-    fail_dead_runs,
-    record_lost_commits,
-)
+from backfill_assets.orchestration.claims import PROCESS_TAG, fail_dead_runs, find_dead_runs
+from backfill_assets.orchestration.processes import identify_own_process, identify_process
+from backfill_assets.orchestration.recovery import find_recovery, recover_table
 from backfill_assets.publishing.write_modes.overwrite import Overwrite
 from backfill_assets.publishing.write_modes.restore import TakeBack
 from backfill_assets.tables.flights import RAW_FLIGHTS
@@ -33,11 +29,16 @@ def begin_run(pipeline: Pipeline, run_id: str, *, dead: bool) -> None:
     """A run that has started, in a process that is alive (this one) or gone."""
     run = DagsterRun("__ASSET_JOB", run_id=run_id, status=DagsterRunStatus.STARTED)
     pipeline.instance.add_run(run)
-    claim_run(pipeline.instance, run_id)
-    if dead:
-        with subprocess.Popen([sys.executable, "-c", ""]) as process:
-            pass
-        pipeline.instance.add_run_tags(run_id, {PROCESS_TAG: f"{process.pid}@1"})
+    claim = identify_dead_process() if dead else identify_own_process()
+    pipeline.instance.add_run_tags(run_id, {PROCESS_TAG: claim})
+
+
+def identify_dead_process() -> str:
+    """One that has just ended."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        identity = identify_process(process.pid)
+        assert identity is not None
+    return identity
 
 
 def commit(
@@ -111,12 +112,16 @@ def test_a_commit_that_reads_back_differently_is_not_recorded(
     """Its run died between the commit and its own reading."""
     begin_run(pipeline, "killed", dead=True)
     commit(spark, pipeline, "killed", checksums={LOST[0]: "c0ffee00c0ffee00"})
-    log = read_log(pipeline.warehouse, RAW_FLIGHTS)
-    lost = record_lost_commits(pipeline.instance, log)
-    assert lost == LostCommits(), "the run may still be at work"
-    assert fail_dead_runs(pipeline.instance) == ["killed"]
-    lost = record_lost_commits(pipeline.instance, log)
-    assert lost == LostCommits(recorded=(LOST[1],), unreadable=(LOST[0],))
+    log, now = read_log(pipeline.warehouse, RAW_FLIGHTS), datetime.now(tz=UTC)
+    assert not find_recovery(pipeline.instance, log).published, "the run may still be at work"
+    dead = find_dead_runs(pipeline.instance, now=now, silent_seconds=600)
+    assert list(dead) == ["killed"]
+    found = find_recovery(pipeline.instance, log, dead=dead)
+    fail_dead_runs(pipeline.instance, now=now, silent_seconds=600)
+    recovered = recover_table(pipeline.instance, log, now=now)
+    assert found == recovered
+    assert [result.key for result in recovered.published] == [LOST[1]]
+    assert recovered.doubtful == {LOST[0]: "120 rows are not as they were audited"}
     assert [len(pipeline.read_materializations(RAW, day)) for day in LOST] == [1, 2]
 
 
@@ -125,7 +130,8 @@ def test_runs_that_are_alive_or_on_another_host_are_left_alone(
 ) -> None:
     begin_run(pipeline, "alive", dead=False)
     begin_run(pipeline, "elsewhere", dead=True)
-    pipeline.instance.add_run_tags("elsewhere", {HOST_TAG: "another-host"})
+    elsewhere = f"another-boot/{identify_own_process().partition('/')[2]}"
+    pipeline.instance.add_run_tags("elsewhere", {PROCESS_TAG: elsewhere})
     commit(spark, pipeline, "alive")
     take_next_step(pipeline)
 

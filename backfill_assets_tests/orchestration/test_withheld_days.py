@@ -9,8 +9,9 @@ import pytest
 
 from backfill_assets.lake.side_tables import build_quarantine_table, build_withheld_table
 from backfill_assets.orchestration.partition_statuses import (
+    FAILED,
     MissingRange,
-    find_missing_ranges,
+    find_ranges_of,
     read_statuses,
 )
 from backfill_assets.orchestration.ranges import build_command
@@ -76,9 +77,10 @@ def story(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def take_state(pipeline: Pipeline) -> State:
-    statuses = read_statuses(
+    found = read_statuses(
         pipeline.instance, pipeline.warehouse, list(TABLES.values()), first=FIRST, last=LAST
     )
+    statuses = [status for table in found for status in table.partitions]
     return State(
         materialized={key: pipeline.find_days(key, "MATERIALIZED") for key in TABLES},
         failed={key: pipeline.find_days(key, "FAILED") for key in TABLES},
@@ -87,7 +89,7 @@ def take_state(pipeline: Pipeline) -> State:
             key: pipeline.read_rows(build_withheld_table(table)) for key, table in TABLES.items()
         },
         quarantine=pipeline.read_rows(build_quarantine_table(RAW_FLIGHTS)),
-        ranges_to_rerun=find_missing_ranges(statuses, only_failed=True),
+        ranges_to_rerun=find_ranges_of(statuses, {FAILED}),
     )
 
 

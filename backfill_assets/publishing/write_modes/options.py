@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from backfill_assets.filters.row_filters import RowFilter, combine_filters
 from backfill_assets.tables.declarations import Table
 
+TAKE_BACK = "take_back"
+"""The mode in which a run takes back what it published and can't read as it was audited."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:

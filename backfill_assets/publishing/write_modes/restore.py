@@ -1,6 +1,7 @@
 """`rollback` and `take_back`: what an earlier version held. No run can be told to write so."""
 
 from backfill_assets.publishing.write_modes.mode import WriteMode
+from backfill_assets.publishing.write_modes.options import TAKE_BACK
 
 
 class Rollback(WriteMode):
@@ -14,7 +15,7 @@ class Rollback(WriteMode):
 class TakeBack(Rollback):
     """A run took back what it had just published and could not read as it was audited."""
 
-    name = "take_back"
+    name = TAKE_BACK
 
 
 RESTORING = frozenset({Rollback.name, TakeBack.name})

@@ -1,0 +1,60 @@
+"""What identifies a process beyond doubt, and whether it still lives.
+
+A number alone does not: another process gets it after a restart, and containers count their own. So
+a process is named by the boot of its machine, its PID namespace, its number, and the clock ticks
+from that boot to its start, which no setting of the clock changes.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import psutil
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_NAMESPACE = Path("/proc/self/ns/pid")
+_DEAD_STATES = ("Z", "X")  # killed, and not yet waited for by its parent
+
+
+def identify_process(pid: int) -> str | None:
+    """Returns `MACHINE/PID/START` of a process that this one can see; None if there is none."""
+    start = _read_start(pid)
+    return None if start is None else f"{_identify_machine()}/{pid}/{start}"
+
+
+def is_alive(identity: str) -> bool | None:
+    """Tells whether a process lives; None if it can't be seen from here.
+
+    That is one of another machine or another PID namespace, or of before the last boot.
+    """
+    machine, _, process = identity.rpartition("/")[0].rpartition("/")
+    if machine != _identify_machine() or not process.isdigit():
+        return None
+    return identify_process(int(process)) == identity
+
+
+def identify_own_process() -> str:
+    """Identifies the process that asks."""
+    identity = identify_process(os.getpid())
+    assert identity is not None
+    return identity
+
+
+def _identify_machine() -> str:
+    if sys.platform == "linux":
+        return f"{_BOOT_ID.read_text().strip()}/{_NAMESPACE.readlink()}"
+    return f"{psutil.boot_time():.0f}"
+
+
+def _read_start(pid: int) -> str | None:
+    if sys.platform != "linux":
+        try:
+            return f"{psutil.Process(pid).create_time():.2f}"
+        except psutil.NoSuchProcess:
+            return None
+    try:
+        # The name, in parentheses, may hold anything; proc(5) counts the state as field 3.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if fields[0] in _DEAD_STATES else fields[22 - 3]

@@ -1,0 +1,92 @@
+"""Enters into a Dagster instance what a run did, if the run itself no longer can.
+
+Events are entered under the run's own id, and so is the run, if the instance never saw it. Dagster
+shows a partition as failed where a failed run had planned to materialize it.
+"""
+
+from dagster import (
+    AssetCheckEvaluation,
+    AssetKey,
+    AssetMaterialization,
+    DagsterEventType,
+    DagsterInstance,
+    DagsterRun,
+    DagsterRunStatus,
+)
+
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.dagster_internals import (
+    AssetMaterializationPlannedData,
+    DagsterEvent,
+    StepMaterializationData,
+)
+from backfill_assets.proof.certificates import find_run_certificates
+
+RECOVERED_TAG = "backfill_assets/recovered"
+"""Tag of a run that the instance knows from tables and certificates alone."""
+
+_JOB = "__ASSET_JOB"
+
+
+def enter_run(
+    instance: DagsterInstance, warehouse: Warehouse, run_id: str, backfill_id: str | None
+) -> None:
+    """Enters a run that the instance doesn't know, as its certificates say that it ended.
+
+    It succeeded if there are any, and all of its partitions were published.
+    """
+    if instance.has_run(run_id):
+        return
+    certificates = find_run_certificates(warehouse, run_id, backfill_id)
+    succeeded = certificates and all(certificate.is_whole for certificate in certificates)
+    instance.add_run(
+        DagsterRun(
+            _JOB,
+            run_id=run_id,
+            run_config=dict(certificates[0].run_config) if certificates else {},
+            status=DagsterRunStatus.SUCCESS if succeeded else DagsterRunStatus.FAILURE,
+            tags={RECOVERED_TAG: "true"},
+        )
+    )
+
+
+def is_known(instance: DagsterInstance, run_id: str) -> bool:
+    """Tells whether the instance saw the run itself."""
+    run = instance.get_run_by_id(run_id)
+    return run is not None and RECOVERED_TAG not in run.tags
+
+
+def enter_plan(instance: DagsterInstance, run_id: str, asset_key: AssetKey, partition: str) -> None:
+    """Enters that the run was to materialize a partition, so that it shows as failed."""
+    planned = AssetMaterializationPlannedData(asset_key, partition)
+    _enter(instance, run_id, DagsterEventType.ASSET_MATERIALIZATION_PLANNED, planned)
+
+
+def enter_materialization(
+    instance: DagsterInstance, run_id: str, materialization: AssetMaterialization
+) -> None:
+    """Enters that the run materialized a partition."""
+    data = StepMaterializationData(materialization)
+    _enter(instance, run_id, DagsterEventType.ASSET_MATERIALIZATION, data)
+
+
+def enter_evaluation(
+    instance: DagsterInstance, run_id: str, evaluation: AssetCheckEvaluation
+) -> None:
+    """Enters what the run found by a check; in place of an earlier evaluation of the same run."""
+    _enter(instance, run_id, DagsterEventType.ASSET_CHECK_EVALUATION, evaluation)
+
+
+def _enter(
+    instance: DagsterInstance,
+    run_id: str,
+    event_type: DagsterEventType,
+    data: AssetMaterializationPlannedData | StepMaterializationData | AssetCheckEvaluation,
+) -> None:
+    event = DagsterEvent(
+        event_type_value=event_type.value,
+        job_name=_JOB,
+        message="entered by a recovery",
+        event_specific_data=data,
+    )
+    instance.report_dagster_event(event, run_id)

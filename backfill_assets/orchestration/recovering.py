@@ -1,0 +1,69 @@
+"""Recovers the view of a whole Dagster home: dead runs, and all tables."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dagster import DagsterInstance
+
+from backfill_assets.catalog import find_table, list_tables
+from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.claims import fail_dead_runs, find_dead_runs
+from backfill_assets.orchestration.recovery import apply_recovery, find_recovery
+from backfill_assets.orchestration.step_messages import describe_recovery
+from backfill_assets.settings import Settings
+
+
+@dataclass(frozen=True)
+class RecoveryReport:
+    """What was recorded, or is to be.
+
+    Attributes:
+        dead_runs: runs whose process is gone.
+        published: partitions, as `layer/name key`, that no event told of.
+        withheld: likewise those that were withheld.
+        to_run_again: likewise those that a dead run published and that can't be relied on.
+        messages: all of it in words.
+    """
+
+    dead_runs: tuple[str, ...]
+    published: tuple[str, ...]
+    withheld: tuple[str, ...]
+    to_run_again: tuple[str, ...]
+    messages: tuple[str, ...]
+
+
+def recover_tables(
+    instance: DagsterInstance, settings: Settings, select: str | None, *, dry_run: bool
+) -> RecoveryReport:
+    """Marks dead runs failed, and records what tables and certificates know of all partitions.
+
+    Args:
+        instance: the Dagster instance.
+        settings: say where the tables are.
+        select: tables, comma-separated; None for all.
+        dry_run: only find it.
+
+    Raises:
+        TableError: if a table doesn't exist.
+    """
+    now = datetime.now(tz=UTC)
+    find = find_dead_runs if dry_run else fail_dead_runs
+    dead = find(instance, now=now, silent_seconds=settings.silent_seconds)
+    verb = "is dead" if dry_run else "was dead and is marked failed"
+    messages = [f"run {run_id} {verb}: {why}" for run_id, why in dead.items()]
+    warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
+    tables = [find_table(key.strip()) for key in select.split(",")] if select else list_tables()
+    published, withheld, doubtful = list[str](), list[str](), list[str]()
+    for table in tables:
+        log = read_log(warehouse, table)
+        recovery = find_recovery(instance, log, dead=dead, with_certificates=True)
+        if not dry_run:
+            apply_recovery(instance, recovery, now=now)
+        messages += describe_recovery(recovery, done=not dry_run)
+        published += [f"{table.key} {result.key}" for result in recovery.published]
+        withheld += [f"{table.key} {key}" for key in recovery.withheld_keys]
+        doubtful += [f"{table.key} {key}" for key in recovery.doubtful]
+    return RecoveryReport(
+        *(tuple(dead), tuple(published), tuple(withheld), tuple(doubtful), tuple(messages))
+    )

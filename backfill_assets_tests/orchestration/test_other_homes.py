@@ -1,0 +1,182 @@
+"""A Dagster home that was lost, or is a week old, shows after `recover` what the real one shows."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dagster import AssetCheckKey, AssetKey, DagsterInstance
+from pyspark.sql import SparkSession
+
+from backfill_assets.lake.table_log import read_log
+from backfill_assets.orchestration.dagster_internals import CheckStatus
+from backfill_assets.orchestration.partition_statuses import read_statuses
+from backfill_assets.orchestration.recovering import RecoveryReport, recover_tables
+from backfill_assets.orchestration.recovery import is_unseen
+from backfill_assets.settings import Settings
+from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
+from backfill_assets_tests.pipeline.landing_zone import double_distance
+from backfill_assets_tests.pipeline.running import (
+    FEATURES,
+    RAW,
+    STAGING,
+    Pipeline,
+    list_days,
+    open_pipeline,
+)
+
+TABLES = {table.key: table for table in (RAW_FLIGHTS, STAGING_FLIGHTS, CARRIER_DELAYS)}
+DAYS = list_days(1, 10)
+BROKEN, DRIFTED, ACCEPTED = "2013-01-05", "2013-01-08", "2013-01-09"
+ACCEPT = [{"check": "partition_is_stable", "reason": "longer routes", "partitions": [ACCEPTED]}]
+OF_RECOVERY = {"recovered_at"}
+
+
+@dataclass(frozen=True)
+class View:
+    """What a home shows: statuses, figures of what is published, and checks that did not pass."""
+
+    statuses: dict[tuple[str, str], str]
+    figures: dict[tuple[str, str], dict[str, Any]]
+    failed_checks: set[tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class Story:
+    """A range with bad days, run in a home of which a copy was made before the end."""
+
+    root: Path
+    real: View
+
+
+@pytest.fixture(scope="module")
+def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    root = tmp_path_factory.mktemp("homes")
+    with open_pipeline(root) as pipeline:
+        pipeline.zone.land(DAYS)
+        for key in (RAW, STAGING):
+            assert pipeline.run(key, first=DAYS[0], last=DAYS[-1]).success
+    shutil.copytree(root / "dagster_home", root / "week_old")
+    with open_pipeline(root) as pipeline:
+        pipeline.zone.truncate(BROKEN)
+        for day in (DRIFTED, ACCEPTED):
+            pipeline.zone.change(day, double_distance)
+        pipeline.run(RAW, first="2013-01-04", last=DAYS[-1])
+        pipeline.run(STAGING, first="2013-01-04", last=DAYS[-1], accept=ACCEPT)
+        pipeline.run(FEATURES, first=DAYS[0], last=DAYS[-1])
+        assert pipeline.find_days(RAW, "FAILED") == [BROKEN]
+        assert pipeline.find_days(STAGING, "FAILED") == [BROKEN, DRIFTED]
+        assert pipeline.find_days(FEATURES, "FAILED") == list_days(5, 10)
+        real = read_view(pipeline)
+    return Story(root, real)
+
+
+@contextmanager
+def open_home(story: Story, tmp_path: Path, home: str) -> Iterator[Pipeline]:
+    """The same tables, in another home: a copy of one, or an empty one."""
+    place = tmp_path / "home"
+    if home != "empty":
+        shutil.copytree(story.root / home, place)
+    place.mkdir(exist_ok=True)
+    with DagsterInstance.local_temp(
+        str(place), overrides={"telemetry": {"enabled": False}}
+    ) as instance:
+        yield Pipeline(story.root, instance)
+
+
+def read_view(pipeline: Pipeline) -> View:
+    statuses: dict[tuple[str, str], str] = {}
+    figures: dict[tuple[str, str], dict[str, Any]] = {}
+    failed: set[tuple[str, str, str]] = set()
+    for key in TABLES:
+        for status in ("MATERIALIZED", "FAILED"):
+            statuses |= {(key, day): status for day in pipeline.find_days(key, status)}
+        for day in DAYS:
+            for event in pipeline.read_materializations(key, day)[:1]:
+                figures[key, day] = {
+                    name: round(value.value, 6) if isinstance(value.value, float) else value.value
+                    for name, value in event.metadata.items()
+                    if name not in OF_RECOVERY
+                } | dict(event.tags or {})
+        for check in ("partition_is_complete", "partition_is_valid", "partition_is_stable"):
+            records = pipeline.instance.event_log_storage.get_asset_check_execution_history(
+                AssetCheckKey(AssetKey.from_user_string(key), check),
+                limit=1000,
+                status={CheckStatus.FAILED},
+            )
+            failed |= {(key, check, record.partition) for record in records if record.partition}
+    return View(statuses, figures, failed)
+
+
+def recover(pipeline: Pipeline, *, dry_run: bool = False) -> RecoveryReport:
+    settings = Settings(warehouse=pipeline.warehouse.root)
+    return recover_tables(pipeline.instance, settings, None, dry_run=dry_run)
+
+
+@pytest.mark.parametrize("home", ["empty", "week_old"])
+def test_another_home_shows_after_recover_what_the_real_one_shows(
+    story: Story, tmp_path: Path, home: str
+) -> None:
+    with open_home(story, tmp_path, home) as pipeline:
+        expected = recover(pipeline, dry_run=True)
+        assert expected.published
+        assert f"{RAW} {BROKEN}" in expected.withheld
+        assert read_view(pipeline) != story.real, "a dry run records nothing"
+
+        done = recover(pipeline)
+        assert (done.published, done.withheld) == (expected.published, expected.withheld)
+        view = read_view(pipeline)
+        assert view.statuses == story.real.statuses
+        assert view.figures == story.real.figures
+        assert view.failed_checks == story.real.failed_checks
+
+        again = recover(pipeline)
+        assert again.messages == ()
+        assert read_view(pipeline) == view, "recovered once"
+
+
+def test_the_real_home_has_nothing_to_recover(story: Story, tmp_path: Path) -> None:
+    with open_home(story, tmp_path, "dagster_home") as pipeline:
+        assert recover(pipeline).messages == ()
+        assert read_view(pipeline) == story.real
+
+
+def test_status_in_an_empty_home_says_what_is_published_and_what_was_withheld(
+    story: Story, tmp_path: Path
+) -> None:
+    with open_home(story, tmp_path, "empty") as pipeline:
+        found = read_statuses(
+            pipeline.instance,
+            pipeline.warehouse,
+            list(TABLES.values()),
+            first=DAYS[0],
+            last=DAYS[-1],
+        )
+        statuses = {
+            (status.table, status.partition): status.status.upper()
+            for table in found
+            for status in table.partitions
+        }
+        assert statuses == story.real.statuses
+        assert all(table.recovery.is_new for table in found)
+        assert read_view(pipeline).statuses == {}, "status records nothing"
+
+
+def test_a_step_in_an_empty_home_recovers_what_it_reads_before_it_goes(
+    story: Story, tmp_path: Path
+) -> None:
+    root = tmp_path / "copy"
+    shutil.copytree(story.root, root, ignore=shutil.ignore_patterns("dagster_home", "week_old"))
+    with open_pipeline(root) as pipeline:
+        assert is_unseen(pipeline.instance, read_log(pipeline.warehouse, RAW_FLIGHTS))
+        run = pipeline.run(STAGING, first="2013-01-04", last="2013-01-06")
+        assert (
+            f"{BROKEN}: partition_is_complete: upstream_is_published (raw/flights {BROKEN} is "
+            in (run.message)
+        )
+        assert pipeline.find_days(STAGING, "FAILED") == [BROKEN, DRIFTED]
+        assert pipeline.find_days(RAW, "FAILED") == [BROKEN]
+        assert not is_unseen(pipeline.instance, read_log(pipeline.warehouse, RAW_FLIGHTS))
