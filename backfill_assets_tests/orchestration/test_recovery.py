@@ -3,8 +3,9 @@
 import subprocess
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
-from dagster import DagsterRun, DagsterRunStatus
+from dagster import AssetCheckSeverity, DagsterRun, DagsterRunStatus
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.reader import read_table
@@ -18,7 +19,7 @@ from backfill_assets.publishing.write_modes.overwrite import Overwrite
 from backfill_assets.publishing.write_modes.restore import TakeBack
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
-from backfill_assets_tests.pipeline.running import RAW, STAGING, Pipeline, list_days
+from backfill_assets_tests.pipeline.running import RAW, STAGING, FinishedRun, Pipeline, list_days
 
 KILLED_IN = build_days("2013-01-11", 2)
 LOST = [one.key for one in KILLED_IN]
@@ -48,6 +49,7 @@ def commit(
     *,
     write_mode: str = Overwrite.name,
     checksums: dict[str, str] | None = None,
+    **content: Any,
 ) -> int:
     """Publishes two days again, as a run does before it stores its events."""
     audited = pipeline.read_checksums(RAW_FLIGHTS)
@@ -64,6 +66,7 @@ def commit(
         write_mode=write_mode,
         rows=dict.fromkeys(LOST, 120),
         checksums=audited,
+        **content,
     )
     return overwrite_partitions(rows, log, KILLED_IN, record)
 
@@ -123,6 +126,64 @@ def test_a_commit_that_reads_back_differently_is_not_recorded(
     assert [result.key for result in recovered.published] == [LOST[1]]
     assert recovered.doubtful == {LOST[0]: "120 rows are not as they were audited"}
     assert [len(pipeline.read_materializations(RAW, day)) for day in LOST] == [1, 2]
+
+
+def test_what_a_run_would_have_said_is_recorded_from_its_commit(
+    spark: SparkSession, pipeline: Pipeline
+) -> None:
+    first, second = LOST
+    begin_run(pipeline, "killed", dead=True)
+    commit(
+        spark,
+        pipeline,
+        "killed",
+        backfill_id="backfill",
+        provisional={first: "raw/other is missing"},
+        restored={second: "version 1"},
+        accepted=({"partition": first, "check": "partition_is_valid", "reason": "known"},),
+        rules=("partition_is_complete row_count", "partition_is_valid rejects"),
+        figures={first: (120, 0.5), second: (120, "")},
+        remarks={first: ((1, "failed", "at most 0.01"),)},
+    )
+    take_next_step(pipeline)
+
+    recorded = {day: pipeline.read_materializations(RAW, day)[0].metadata for day in LOST}
+    assert recorded[first]["provisional"].value == "to be run again: raw/other is missing"
+    assert recorded[first]["accepted"].value == "partition_is_valid: known"
+    assert recorded[first]["rejects"].value == 0.5
+    assert recorded[second]["restored"].value == "version 1"
+    assert "rejects" not in recorded[second]
+    place = f"{pipeline.warehouse.root}/certificates/backfill/killed/raw.flights.md"
+    assert recorded[first]["certificate"].value == place
+
+    evaluations = pipeline.read_evaluations(FinishedRun("killed", success=False))
+    found = {(one.partition, one.check_name): (one.passed, one.severity) for one in evaluations}
+    assert found == {
+        (first, "partition_is_complete"): (True, AssetCheckSeverity.WARN),
+        (first, "partition_is_valid"): (False, AssetCheckSeverity.WARN),
+        (first, "partition_is_readable"): (True, AssetCheckSeverity.WARN),
+        (second, "partition_is_complete"): (True, AssetCheckSeverity.WARN),
+        (second, "partition_is_readable"): (True, AssetCheckSeverity.WARN),
+    }
+
+
+def test_a_commit_from_older_inputs_than_the_one_it_replaced_is_to_be_run_again(
+    spark: SparkSession, pipeline: Pipeline
+) -> None:
+    """Where nothing locks a table, its run would have seen that right after the commit."""
+    base = read_log(pipeline.warehouse, RAW_FLIGHTS).version
+    begin_run(pipeline, "newer", dead=False)
+    newer = commit(spark, pipeline, "newer", based_on=base)
+    begin_run(pipeline, "older", dead=True)
+    commit(spark, pipeline, "older", based_on=base)
+    now = datetime.now(tz=UTC)
+    dead = fail_dead_runs(pipeline.instance, now=now, silent_seconds=600)
+    assert list(dead) == ["older"]
+    recovered = recover_table(pipeline.instance, read_log(pipeline.warehouse, RAW_FLIGHTS), now=now)
+    why = f"it replaced version {newer}, of newer inputs"
+    assert recovered.doubtful == dict.fromkeys(LOST, why)
+    assert recovered.published == ()
+    assert pipeline.find_days(RAW, "FAILED") == LOST
 
 
 def test_runs_that_are_alive_or_on_another_host_are_left_alone(

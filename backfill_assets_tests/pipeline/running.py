@@ -91,6 +91,7 @@ class Pipeline:
         last: str,
         check_events: int = 0,
         chunk_partitions: int = 500,
+        wait_seconds: int = 900,
         accept: Sequence[Mapping[str, Any]] = (),
         tags: Mapping[str, str] | None = None,
         ops: Mapping[str, Mapping[str, Any]] | None = None,
@@ -103,12 +104,17 @@ class Pipeline:
             last: last partition key.
             check_events: budget of check evaluations.
             chunk_partitions: most partitions that a step works on at once.
+            wait_seconds: most seconds that a step waits for its upstream.
             accept: configuration of the acceptances, for each of the assets.
             tags: of the run, beside those of its range.
             ops: configuration of some of the assets, by key.
         """
         config: dict[str, Any] = {
-            "resources": self._describe_resources(check_events, chunk_partitions)
+            "resources": self._describe_resources(
+                check_events=check_events,
+                chunk_partitions=chunk_partitions,
+                wait_seconds=wait_seconds,
+            )
         }
         told: dict[str, dict[str, Any]] = {key: dict(one) for key, one in (ops or {}).items()}
         if accept:
@@ -131,7 +137,7 @@ class Pipeline:
             _LOCATION.get_reconstructable_job(job),
             self.instance,
             run_config={
-                "resources": self._describe_resources(0),
+                "resources": self._describe_resources(),
                 "ops": {op: {"config": config}},
                 "loggers": _QUIET,
             },
@@ -148,7 +154,7 @@ class Pipeline:
             assets=defs.assets,
             asset_checks=defs.asset_checks,
             jobs=[define_asset_job("check_readable", AssetSelection.checks(check))],
-            resources=build_resources(self._settings(0)),
+            resources=build_resources(self._settings()),
         )
         result = location.resolve_job_def("check_readable").execute_in_process(
             instance=self.instance,
@@ -198,16 +204,15 @@ class Pipeline:
         publishes = read_log(self.warehouse, table).publishes
         return {key: publish.checksum for key, publish in publishes.items()}
 
-    def _settings(self, check_events: int, chunk_partitions: int = 500) -> Settings:
+    def _settings(self, **bounds: int) -> Settings:
         return Settings(
             landing=str(self.zone.root),
             warehouse=self.warehouse.root,
-            check_events=check_events,
-            chunk_partitions=chunk_partitions,
+            **{"check_events": 0, "chunk_partitions": 500, **bounds},  # pyright: ignore[reportArgumentType]
         )
 
-    def _describe_resources(self, check_events: int, chunk_partitions: int = 500) -> dict[str, Any]:
-        lakehouse = build_resources(self._settings(check_events, chunk_partitions))["lakehouse"]
+    def _describe_resources(self, **bounds: int) -> dict[str, Any]:
+        lakehouse = build_resources(self._settings(**bounds))["lakehouse"]
         config = lakehouse.model_dump(exclude={"storage"})
         return {"lakehouse": {"config": config}}
 

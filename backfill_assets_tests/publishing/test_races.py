@@ -12,10 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.errors import LandingError, TableError
 from backfill_assets.lake.input_window import InputWindow
+from backfill_assets.lake.side_tables import build_withheld_table
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import create_table
 from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.rules.row_count import RowCount
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import READINGS, build_rows, overwrite_readings
@@ -97,6 +99,27 @@ def test_a_slow_old_run_that_ends_after_a_fast_new_one_does_not_win(lake: Lake) 
         ("fast", [FIRST, SECOND], new),
         ("slow", [FIRST, SECOND], new),
     ]
+
+
+def test_rows_that_an_older_run_would_withhold_are_not_kept_beside_the_newer_ones(
+    lake: Lake,
+) -> None:
+    """Its inputs are older, so what it holds of them is no news."""
+    few = replace(COPIES, table=replace(COPIES.table, rules=(RowCount(at_most=1),)))
+    days = [DAYS[1]]
+
+    def mend_and_publish() -> None:
+        overwrite_readings(lake.spark, lake.warehouse, days, build_rows(days, "new", ids=1))
+        (result,) = lake.publish(few, days, run_id="fast")
+        assert result.version is not None
+
+    compute = Interrupted(few, mend_and_publish)
+    results = lake.publish(replace(few, compute=compute), DAYS, run_id="slow")
+
+    assert list_published(results) == [SECOND]
+    withheld = lake.warehouse.open(build_withheld_table(few.table)).to_pyarrow_table().to_pylist()
+    assert {row["partition_key"] for row in withheld} == {FIRST, THIRD}
+    assert compute.computed == [[FIRST, SECOND, THIRD], [SECOND]]
 
 
 def test_a_run_that_loses_every_race_gives_up_and_says_so(lake: Lake) -> None:
