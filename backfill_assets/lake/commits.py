@@ -44,6 +44,10 @@ class CommitRecord:
         accepted: failed checks that a person let pass: check, partition and reason of each.
         row_filter: the run's filter of what was computed; empty if none.
         batches: of an append, the batch by partition key.
+        backfill_id: the backfill that the run was part of; empty if none.
+        statement: hash of what the run's certificate says of this commit, see
+            `publishing.statements`; empty in commits of earlier releases and where a commit takes
+            back another of its run.
     """
 
     commit_id: str
@@ -61,6 +65,8 @@ class CommitRecord:
     accepted: tuple[Mapping[str, str], ...] = ()
     row_filter: str = ""
     batches: Mapping[str, str] = field(default_factory=dict)
+    backfill_id: str = ""
+    statement: str = ""
 
     def to_json(self) -> str:
         """Writes it as one line of JSON, keys in field order."""

@@ -10,6 +10,7 @@ from backfill_assets.catalog import find_table
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
+from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.downstream import find_dependent_partitions, request_backfill
 from backfill_assets.orchestration.events import (
     build_evaluations,
@@ -26,7 +27,7 @@ from backfill_assets.orchestration.recovery import (
     record_lost_commits,
 )
 from backfill_assets.orchestration.selections import find_keys_in_range
-from backfill_assets.proof.certifying import certify
+from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.restoring import (
     RollbackPlan,
@@ -106,8 +107,8 @@ def roll_back(
         withheld_days=lakehouse.withheld_days,
     )
     results = publisher.publish_as_pinned(plan.partitions, plan.pin())
-    certificate = certify(log.reread(), results, run, code_version=recipe.code_version)
-    _record(context, results, plan, recipe.code_version, certificate)
+    leave_certificate(context, log, results, run, code_version=recipe.code_version)
+    _record(context, results, plan, recipe.code_version, locate_certificate(log, run))
     restored = [result.key for result in results if result.version is not None]
     _refuse_withheld(plan, results)
     return "\n".join(

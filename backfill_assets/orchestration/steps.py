@@ -10,6 +10,7 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermark_writer import move_watermark
+from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
@@ -22,7 +23,6 @@ from backfill_assets.orchestration.recovery import (
 )
 from backfill_assets.orchestration.step_messages import describe_chunk, describe_lost_commits
 from backfill_assets.proof.certificates import locate_certificate
-from backfill_assets.proof.certifying import certify
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
     measure_input_bytes,
@@ -85,8 +85,9 @@ class Step:
             yield from self._publish(partitions, target, inputs, outcome)
         finally:
             if outcome.results:
-                certify(
-                    target.reread(),
+                leave_certificate(
+                    self.context,
+                    target,
                     outcome.results,
                     self.run,
                     code_version=self.recipe.code_version,

@@ -5,14 +5,16 @@ One JSON document and one Markdown page a run and table, at
 line, so that any reader of JSON lines can query all of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyarrow import fs
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from backfill_assets.errors import CertificateError
 from backfill_assets.lake.filesystems import open_filesystem
+from backfill_assets.lake.run_ids import find_id
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.publishing.runs import Run
@@ -35,6 +37,8 @@ class CertifiedPartition:
         checks: outcome by check, of those with rules.
         failures: failed rules with value and bound, in one line; empty if none.
         accepted: reason by failed check that a person let pass.
+        stated_in: the version whose commit keeps the hash of this row, see
+            `publishing.statements`; None where no commit came with the verdict.
     """
 
     partition: str
@@ -47,15 +51,24 @@ class CertifiedPartition:
     checks: Mapping[str, str] = field(default_factory=dict)
     failures: str = ""
     accepted: Mapping[str, str] = field(default_factory=dict)
+    stated_in: int | None = None
 
 
 @dataclass(frozen=True)
 class CertifiedCommit:
-    """One commit of the run: version, UTC time (ISO 8601), and the rows that it replaced."""
+    """One commit of the run.
+
+    Attributes:
+        version: the Delta version that it made.
+        committed_at: UTC, ISO 8601.
+        predicate: the rows that it replaced.
+        input_versions: what these were computed from.
+    """
 
     version: int
     committed_at: str
     predicate: str
+    input_versions: Mapping[str, int | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +82,7 @@ class Certificate(WriteOptions):
         table_uri: where the table is.
         code_version: what they were computed by.
         run_config: of the run.
-        input_versions: what they were computed from.
+        input_versions: what they were computed from; of several commits, the last.
         partition_start: first partition key asked for.
         partition_end: last one.
         started_at: UTC, ISO 8601.
@@ -139,19 +152,95 @@ def write_certificate(place: str, certificate: Certificate, *, page: str) -> Non
             out.write(text.encode())
 
 
-def find_certificates(warehouse: Warehouse, wanted: str) -> list[Certificate]:
-    """Finds the certificates of a run or a backfill, oldest first.
+@dataclass(frozen=True)
+class CertificateDocument:
+    """A certificate as it lies there, which may be unreadable.
 
-    It is named by its id or the beginning of it.
+    Attributes:
+        path: on its file system.
+        text: all of it.
+    """
+
+    path: str
+    text: bytes
+
+    @property
+    def subject(self) -> tuple[str, str]:
+        """The run and the key of the table that it is about, by its place."""
+        run_id, name = self.path.removesuffix(".json").split("/")[-2:]
+        return run_id, name.replace(".", "/", 1)
+
+    def read(self) -> Certificate:
+        """Reads the certificate.
+
+        Raises:
+            CertificateError: if it isn't one, or stands in a place where one of another run or
+                table belongs.
+        """
+        cure = "restore it from a copy; the table's own log tells what the run committed"
+        try:
+            certificate = Certificate.from_json(self.text.decode())
+        except ValueError as error:
+            raise CertificateError(
+                f"the certificate {self.path} is cut off or was edited, and can't be read "
+                f"({_shorten(error)}): {cure}"
+            ) from error
+        if self.subject != (certificate.run_id, certificate.asset_key):
+            raise CertificateError(
+                f"the certificate {self.path} says that it is of run {certificate.run_id} and "
+                f"{certificate.asset_key}, which belongs elsewhere: {cure}"
+            )
+        return certificate
+
+
+def _shorten(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        return f"{where}: {first['msg']}" if where else first["msg"]
+    return str(error)
+
+
+def find_documents(
+    warehouse: Warehouse, wanted: str, *, others: Iterable[str] = ()
+) -> tuple[str | None, list[CertificateDocument]]:
+    """Finds the documents of a run or a backfill.
+
+    Args:
+        warehouse: beside whose tables they are.
+        wanted: the id, or the beginning of it.
+        others: ids that it may mean too, of what has no document.
+
+    Returns:
+        The whole id, None if nothing is known of it, and the documents by path.
+
+    Raises:
+        HistoryError: if `wanted` names none for sure, see `lake.run_ids`.
     """
     filesystem, root = open_filesystem(join_uri(warehouse.root, "certificates"))
-    everything = filesystem.get_file_info(
-        fs.FileSelector(root, recursive=True, allow_not_found=True)
+    selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
+    owners = {
+        info.path: info.path[len(root) + 1 :].split("/")[:-1]
+        for info in filesystem.get_file_info(selector)
+        if info.path.endswith(".json")
+    }
+    meant = find_id(wanted, {*others, *(owner for names in owners.values() for owner in names)})
+    documents: list[CertificateDocument] = []
+    for path in sorted(path for path, names in owners.items() if meant in names):
+        with filesystem.open_input_file(path) as document:
+            documents.append(CertificateDocument(path, document.read()))
+    return meant, documents
+
+
+def find_certificates(warehouse: Warehouse, wanted: str) -> list[Certificate]:
+    """Finds the certificates of a run or a backfill, oldest first; named as in `find_documents`.
+
+    Raises:
+        HistoryError: as `find_documents`.
+        CertificateError: if one of them can't be read.
+    """
+    _, documents = find_documents(warehouse, wanted)
+    return sorted(
+        (document.read() for document in documents),
+        key=lambda certificate: (certificate.started_at, certificate.asset_key),
     )
-    found: list[Certificate] = []
-    for info in everything:
-        owners = info.path[len(root) + 1 :].split("/")[:-1]
-        if info.path.endswith(".json") and any(owner.startswith(wanted) for owner in owners):
-            with filesystem.open_input_file(info.path) as document:
-                found.append(Certificate.from_json(document.read().decode()))
-    return sorted(found, key=lambda certificate: (certificate.started_at, certificate.asset_key))

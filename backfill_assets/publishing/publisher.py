@@ -20,6 +20,7 @@ from backfill_assets.publishing.inputs import PinnedInputs, find_never_landed, p
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.statements import build_statement
 from backfill_assets.publishing.verifying import verify_publish
 from backfill_assets.publishing.withholding import keep_rejected_records, keep_withheld_rows
 from backfill_assets.publishing.write_modes.append_once import build_transaction
@@ -145,9 +146,11 @@ class Publisher:
             withheld = [result for result in found if result.verdict.withheld]
             if not mode.restores:
                 self._keep_aside(audit, window, found, withheld)
+            results += withheld
             good = [result for result in found if not result.verdict.withheld]
-            published, changed = self._publish_good(audit, good, pinned)
-        return results + withheld + published, changed
+            published, changed = self._publish_good(audit, good, results, pinned)
+        stated_in = published[0].stated_in if published else None
+        return [replace(result, stated_in=stated_in) for result in results] + published, changed
 
     def _keep_aside(
         self,
@@ -162,20 +165,32 @@ class Publisher:
         )
 
     def _publish_good(
-        self, audit: Audit, good: list[PartitionResult], pinned: PinnedInputs
+        self,
+        audit: Audit,
+        good: list[PartitionResult],
+        others: list[PartitionResult],
+        pinned: PinnedInputs,
     ) -> tuple[list[PartitionResult], set[str]]:
         changed: set[str] = set()
         while unchanged := [result for result in good if result.key not in changed]:
             try:
-                version = self._commit(audit, unchanged, pinned)
+                version = self._commit(audit, unchanged, others, pinned)
             except PartitionsChangedError as error:
                 changed |= error.keys
             else:
-                published = [replace(result, version=version) for result in unchanged]
+                published = [
+                    replace(result, version=version, stated_in=version) for result in unchanged
+                ]
                 return verify_publish(audit.window, self.recipe, self.run, published), changed
         return [], changed
 
-    def _commit(self, audit: Audit, good: list[PartitionResult], pinned: PinnedInputs) -> int:
+    def _commit(
+        self,
+        audit: Audit,
+        good: list[PartitionResult],
+        others: list[PartitionResult],
+        pinned: PinnedInputs,
+    ) -> int:
         keys = {result.key for result in good}
         partitions = [partition for partition in audit.window.partitions if partition.key in keys]
         rows = audit.rows
@@ -201,6 +216,15 @@ class Publisher:
             ),
             row_filter=options.row_filter,
             batches=batches,
+            backfill_id=self.run.backfill_id or "",
+            statement=build_statement(
+                self.run,
+                asset_key=self.recipe.table.key,
+                table_uri=pinned.target.uri,
+                code_version=self.recipe.code_version,
+                input_versions=pinned.describe(),
+                results=[*good, *others],
+            ),
         )
         transaction = None
         if batches:

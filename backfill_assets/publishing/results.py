@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from backfill_assets.rules.measured import PartitionMeasures
-from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
+from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict, find_outcome
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class PartitionResult:
         input_versions: what it was computed from.
         repeated_batch: the batch that the partition held already, so that nothing was written;
             empty if something was.
+        stated_in: the version whose commit keeps the hash of this result, see `statements`; None
+            where none came with it.
     """
 
     verdict: Verdict
@@ -25,6 +27,7 @@ class PartitionResult:
     version: int | None = None
     input_versions: Mapping[str, int | str] = field(default_factory=dict)
     repeated_batch: str = ""
+    stated_in: int | None = None
 
     @property
     def key(self) -> str:
@@ -39,6 +42,15 @@ def withhold(partition: str, rule: str, why: str) -> PartitionResult:
     """
     finding = Finding(rule, None, why, Outcome.FAILED)
     return PartitionResult(Verdict(partition, {Check.COMPLETE: (finding,)}))
+
+
+def find_outcomes(verdict: Verdict) -> dict[str, str]:
+    """Finds the outcome of each check that has rules."""
+    return {
+        check.value: find_outcome(findings).value
+        for check, findings in verdict.findings.items()
+        if findings
+    }
 
 
 def describe_failures(verdict: Verdict) -> str:
