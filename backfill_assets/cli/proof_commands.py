@@ -12,6 +12,7 @@ from backfill_assets.cli.options import (
     Select,
     TableKey,
     print_json,
+    refuse_empty,
 )
 from backfill_assets.cli.proof_grids import (
     print_diff,
@@ -19,7 +20,7 @@ from backfill_assets.cli.proof_grids import (
     print_history,
     print_reconciled,
 )
-from backfill_assets.errors import CertificateError, SettingsError
+from backfill_assets.errors import CertificateError, PartitionRangeError, SettingsError
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ def reconcile(
         Path | None, typer.Option(help="Compare with this Delta table, Parquet or CSV instead.")
     ] = None,
     keys: Annotated[
-        str | None, typer.Option(help="Columns that identify a row of --golden, comma-separated.")
+        str | None,
+        typer.Option(
+            help="Columns that identify a row of --golden, comma-separated.", callback=refuse_empty
+        ),
     ] = None,
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
@@ -77,7 +81,9 @@ def history(
     from backfill_assets.catalog import find_table
     from backfill_assets.proof.table_history import list_changes
 
-    changes = list_changes(_read_log(find_table(table)), first=first, last=last)
+    chosen = find_table(table)
+    _check_keys(chosen, first, last)
+    changes = list_changes(_read_log(chosen), first=first, last=last)
     if as_json:
         print_json(changes)
     else:
@@ -167,6 +173,19 @@ def _read_log(table: "Table") -> "TableLog":
     from backfill_assets.lake.table_log import read_log
 
     return read_log(_open_warehouse(), table)
+
+
+def _check_keys(table: "Table", first: str | None, last: str | None) -> None:
+    """Refuses bounds that are no keys of the table's grain, whatever its partitions are now."""
+    for key in (first, last):
+        try:
+            known = key is None or table.grain.find_key(table.grain.find_start(key)) == key
+        except ValueError:
+            known = False
+        if not known:
+            raise PartitionRangeError(f"{key} is no partition of {table.key}, by {table.grain}")
+    if first is not None and last is not None and first > last:
+        raise PartitionRangeError(f"{first}...{last} is reversed: a range is FIRST...LAST")
 
 
 def _find_partitions(table: "Table", first: str, last: str) -> "tuple[Partition, ...]":

@@ -224,6 +224,8 @@ def read_log(
 
     Raises:
         DeltaError: if the log no longer has the version.
+        SettingsError: if nothing can ever be at the warehouse's root.
+        TableError: if the log can't be read.
     """
     exists = version is not None or warehouse.exists(table)
     snapshot = warehouse.open(table, version=version) if exists else None

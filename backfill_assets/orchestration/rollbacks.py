@@ -80,7 +80,9 @@ def roll_back(
     instance, table = context.instance, find_table(config.table)
     claim_run(instance, context.run.run_id)
     fail_dead_runs(instance)
-    log = read_log(lakehouse.warehouse(), table).require()
+    warehouse = lakehouse.warehouse()
+    warehouse.check_writable()
+    log = read_log(warehouse, table).require()
     record_lost_commits(instance, log)
     run = Run(
         run_id=context.run.run_id,

@@ -217,6 +217,7 @@ def find_documents(
     Raises:
         HistoryError: if `wanted` names none for sure, see `lake.run_ids`.
     """
+    warehouse.check_root()
     filesystem, root = open_filesystem(join_uri(warehouse.root, "certificates"))
     selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
     owners = {
