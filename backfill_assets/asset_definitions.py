@@ -16,7 +16,6 @@ from dagster import (
     AssetMaterialization,
     AssetsDefinition,
     BackfillPolicy,
-    Failure,
     MaterializeResult,
     TableColumn,
     TableColumnConstraints,
@@ -30,7 +29,7 @@ from backfill_assets.orchestration.events import (
     build_summaries,
     list_publish_checks,
 )
-from backfill_assets.orchestration.failures import fail_with_message
+from backfill_assets.orchestration.failures import build_failure, fail_with_message
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.readiness import REQUIRED
 from backfill_assets.orchestration.run_options import (
@@ -115,7 +114,7 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
             yield from summaries
             yield build_readable_summary(asset_key, outcome.results)
             message = describe_withheld(context, table, outcome.withheld, len(outcome.results))
-            raise Failure(description=message, allow_retries=False)
+            raise build_failure(message)
         yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)
 
     return publish_range

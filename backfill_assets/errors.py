@@ -30,7 +30,7 @@ class TableError(BackfillError):
 
 
 class CertificateError(BackfillError):
-    """There is no certificate of a run."""
+    """There is no certificate of a run, or it can't be read."""
 
 
 class HistoryError(BackfillError):

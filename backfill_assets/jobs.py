@@ -6,7 +6,6 @@ from pathlib import Path
 
 from dagster import (
     Config,
-    Failure,
     OpExecutionContext,
     ScheduleDefinition,
     job,
@@ -20,7 +19,7 @@ from backfill_assets.lake.maintenance import maintain_table
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.watermark_writer import vacuum_watermarks
-from backfill_assets.orchestration.failures import fail_with_message
+from backfill_assets.orchestration.failures import build_failure, fail_with_message
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
@@ -103,10 +102,9 @@ def compare_with_source(
         listed = "\n  ".join(
             shorten([f"{where}: {what}" for where, what in different.items()], _LISTED)
         )
-        raise Failure(
-            description=f"{len(different)} of {len(mismatches)} partitions don't agree with "
-            f"{other}:\n  {listed}",
-            allow_retries=False,
+        raise build_failure(
+            f"{len(different)} of {len(mismatches)} partitions don't agree with "
+            f"{other}:\n  {listed}"
         )
     return f"{len(mismatches)} partitions agree with {other}"
 
@@ -188,6 +186,17 @@ def maintain_tables(
     lakehouse: LakehouseResource,
 ) -> str:
     """Joins small files of final partitions, vacuums, and drops old withheld and rejected rows."""
+    with fail_with_message(context):
+        return _maintain_tables(context, config, spark, lakehouse)
+
+
+def _maintain_tables(
+    context: OpExecutionContext,
+    config: MaintainConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    lakehouse.warehouse().check_writable()
     today = dt.datetime.now(tz=dt.UTC).date()
     final_before = today - dt.timedelta(days=config.final_days)
     messages: list[str] = []

@@ -1,8 +1,10 @@
 """What the environment settles. Nothing else in the project reads environment variables."""
 
 import datetime as dt
+import json
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
@@ -11,6 +13,10 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from backfill_assets.errors import SettingsError
 from backfill_assets.grains.buckets import Buckets
 from backfill_assets.uris import absolute_uri
+
+_MOST_DAYS = 36500  # a century; Spark's intervals and Python's dates both know it
+# Partitions of time are listed one by one, and their times are nanoseconds somewhere.
+_EARLIEST, _LATEST = dt.date(1900, 1, 1), dt.date(2200, 1, 1)
 
 
 class Settings(BaseSettings):
@@ -40,19 +46,21 @@ class Settings(BaseSettings):
 
     landing: str = "data/landing"
     warehouse: str = "data/warehouse"
-    begin: dt.date = dt.date(2013, 1, 1)
-    end: Annotated[dt.date | None, NoDecode] = dt.date(2014, 1, 2)
+    begin: dt.date = Field(default=dt.date(2013, 1, 1), ge=_EARLIEST, le=_LATEST)
+    end: Annotated[dt.date | None, NoDecode] = Field(
+        default=dt.date(2014, 1, 2), ge=_EARLIEST, le=_LATEST
+    )
     order_key_step: int = Field(default=100_000, ge=1)
     order_key_space: int = Field(default=10_000_000, ge=1)
-    retention_days: int = Field(default=90, ge=1)
-    withheld_days: int = Field(default=30, ge=1)
+    retention_days: int = Field(default=90, ge=1, le=_MOST_DAYS)
+    withheld_days: int = Field(default=30, ge=1, le=_MOST_DAYS)
     chunk_partitions: int = Field(default=1000, ge=1)
     chunk_bytes: int = Field(default=2**30, ge=1)
     check_events: int = Field(default=400, ge=0)
     silent_seconds: int = Field(default=600, ge=60)
     wait_seconds: int = Field(default=900, ge=0)
     jars: Path | None = None
-    spark_conf: dict[str, str] = {}
+    spark_conf: Annotated[dict[str, str], NoDecode] = {}
     spark_remote: str | None = Field(default=None, validation_alias="SPARK_REMOTE")
 
     @field_validator("end", "jars", "spark_remote", mode="before")
@@ -65,7 +73,23 @@ class Settings(BaseSettings):
     def _make_absolute(cls, value: str) -> str:
         if not value:
             raise ValueError("must not be empty")
+        if value.startswith("~"):
+            raise ValueError("only a shell knows what ~ is: write the whole path")
+        if value.startswith("file:") and urlsplit(value).netloc not in ("", "localhost"):
+            raise ValueError("a path has no host: write file:///…, or the path")
         return absolute_uri(value)
+
+    @field_validator("spark_conf", mode="before")
+    @classmethod
+    def _read_json(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value or "{}")
+        except ValueError as error:
+            raise ValueError(
+                f'must be a JSON object of texts, such as {{"spark.ui.enabled": "true"}} ({error})'
+            ) from error
 
     @model_validator(mode="after")
     def _begin_is_before_end(self) -> "Settings":
@@ -107,4 +131,9 @@ def _describe(problem: ErrorDetails) -> str:
     if not problem["loc"]:  # of variables that don't go together, which its message names
         return problem["msg"].removeprefix("Value error, ")
     name = str(problem["loc"][0])
-    return f"{name if name.isupper() else f'BACKFILL_{name.upper()}'}: {problem['msg']}"
+    within = "".join(f"{part}: " for part in problem["loc"][1:])
+    message = problem["msg"].removeprefix("Value error, ")
+    given = f" (it is {problem['input']!r})" if isinstance(problem["input"], str) else ""
+    if name == "spark_conf":  # which may hold a password
+        given = ""
+    return f"{name if name.isupper() else f'BACKFILL_{name.upper()}'}: {within}{message}{given}"

@@ -19,7 +19,7 @@ from backfill_assets.settings import read_settings
             "BACKFILL_BEGIN and BACKFILL_END: begin 2013-02-01 must be before end 2013-02-01",
         ),
         ({"ORDER_KEY_STEP": "0"}, "BACKFILL_ORDER_KEY_STEP: Input should be greater than or equal"),
-        ({"LANDING": ""}, "BACKFILL_LANDING: Value error, must not be empty"),
+        ({"LANDING": ""}, "BACKFILL_LANDING: must not be empty"),
     ],
 )
 def test_unusable_values_are_reported_with_the_variables_that_have_them(

@@ -4,11 +4,16 @@ Commands import what they need when they run: Dagster and Spark take seconds to 
 """
 
 import sys
+import traceback
+from itertools import takewhile
+from typing import Annotated
 
 import typer
 
 from backfill_assets.cli import partition_commands, proof_commands, setup_commands
 from backfill_assets.errors import BackfillError
+
+_DEBUG = "--debug"
 
 app = typer.Typer(
     name="backfill-assets",
@@ -33,10 +38,30 @@ for _command in (
     app.command()(_command)
 
 
+@app.callback()
+def _take_options(
+    debug: Annotated[bool, typer.Option(_DEBUG, help="Print the trace of an error.")] = False,  # noqa: FBT002
+) -> None:
+    # `main` has to know of it even where a command can't be parsed, and looks for itself.
+    del debug
+
+
 def main() -> None:
     """Runs the command line."""
     try:
         app()
-    except BackfillError as error:
-        typer.echo(f"error: {error}", err=True)
+    except Exception as error:
+        if _DEBUG in takewhile(lambda argument: argument.startswith("-"), sys.argv[1:]):
+            traceback.print_exc()
+        typer.echo(f"error: {_describe(error)}", err=True)
         sys.exit(1)
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, BackfillError):
+        return str(error)
+    lines = (line.strip() for line in str(error).splitlines())
+    first = next((line for line in lines if line), "")
+    return (
+        f"{type(error).__name__}: {first}; `backfill-assets {_DEBUG} …` shows where it comes from"
+    )

@@ -17,8 +17,24 @@ if TYPE_CHECKING:
 
 First = Annotated[str, typer.Option("--from", help="First partition key.")]
 Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]
+
+
+def refuse_empty(value: str | None) -> str | None:
+    """Refuses an empty text where an option left out means something else.
+
+    Raises:
+        SettingsError: if it is empty.
+    """
+    if value is not None and not value.strip(" ,"):
+        raise SettingsError("an option is empty: give it a value, or leave it out")
+    return value
+
+
 Select = Annotated[
-    str | None, typer.Option(help="Tables, comma-separated, as raw/flights; all if left out.")
+    str | None,
+    typer.Option(
+        help="Tables, comma-separated, as raw/flights; all if left out.", callback=refuse_empty
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 TableKey = Annotated[str, typer.Argument(help="A table, as staging/flights.")]

@@ -15,6 +15,7 @@ from backfill_assets.cli.options import (
     print_grid,
     print_json,
 )
+from backfill_assets.lake.run_ids import refuse_short_id
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ def rollback(
     ] = False,
 ) -> None:
     """Take partitions back to what an earlier version of the table held."""
+    if before is not None:
+        refuse_short_id(before)
     default_dagster_home()
     from dagster import DagsterInstance
 

@@ -12,6 +12,7 @@ from backfill_assets.cli.options import (
     Select,
     TableKey,
     print_json,
+    refuse_empty,
 )
 from backfill_assets.cli.proof_grids import (
     print_diff,
@@ -19,15 +20,13 @@ from backfill_assets.cli.proof_grids import (
     print_history,
     print_reconciled,
 )
-from backfill_assets.errors import CertificateError, SettingsError
+from backfill_assets.errors import CertificateError, PartitionRangeError, SettingsError
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
     from backfill_assets.lake.slices import Partition
     from backfill_assets.lake.table_log import TableLog
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.proof.certificates import Certificate
-    from backfill_assets.proof.verification import VerifiedLine
     from backfill_assets.tables.declarations import Table
 
 
@@ -39,7 +38,10 @@ def reconcile(
         Path | None, typer.Option(help="Compare with this Delta table, Parquet or CSV instead.")
     ] = None,
     keys: Annotated[
-        str | None, typer.Option(help="Columns that identify a row of --golden, comma-separated.")
+        str | None,
+        typer.Option(
+            help="Columns that identify a row of --golden, comma-separated.", callback=refuse_empty
+        ),
     ] = None,
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
@@ -79,7 +81,9 @@ def history(
     from backfill_assets.catalog import find_table
     from backfill_assets.proof.table_history import list_changes
 
-    changes = list_changes(_read_log(find_table(table)), first=first, last=last)
+    chosen = find_table(table)
+    _check_keys(chosen, first, last)
+    changes = list_changes(_read_log(chosen), first=first, last=last)
     if as_json:
         print_json(changes)
     else:
@@ -113,40 +117,27 @@ def certificate(
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Show what a run or a backfill did; with --verify, which of it still holds (else exit 1)."""
+    from backfill_assets.catalog import list_tables
     from backfill_assets.proof.certificates import find_certificates
-    from backfill_assets.proof.pages import render_certificate, render_verification
+    from backfill_assets.proof.pages import render_certificate, render_lines
+    from backfill_assets.proof.verified_runs import verify_run
 
     warehouse = _open_warehouse()
-    found = find_certificates(warehouse, run)
-    if not found:
+    found = [] if verify else find_certificates(warehouse, run)
+    verified = verify_run([_read_log(table) for table in list_tables()], run) if verify else {}
+    if not found and not verified:
         raise CertificateError(
             f"no certificate of {run} below {warehouse.root}/certificates: "
             "`backfill-assets history TABLE` lists the runs of a table"
         )
-    if not verify:
-        if as_json:
-            print_json(found)
-        else:
-            typer.echo("\n".join(map(render_certificate, found)))
-        return
-    verified = [(document, _verify(document)) for document in found]
     if as_json:
-        print_json([line for _, lines in verified for line in lines])
-    else:
-        for document, lines in verified:
-            typer.echo(render_verification(document, lines))
-    if any(line.holds is False for _, lines in verified for line in lines):
+        print_json(found or [line for lines in verified.values() for line in lines])
+    elif found:
+        typer.echo("\n".join(map(render_certificate, found)))
+    for title, lines in verified.items() if not as_json else ():
+        typer.echo(render_lines(title, lines))
+    if any(line.holds is False for lines in verified.values() for line in lines):
         raise typer.Exit(1)
-
-
-def _verify(document: "Certificate") -> "list[VerifiedLine]":
-    from backfill_assets.catalog import find_table
-    from backfill_assets.lake.partitions import build_partitions
-    from backfill_assets.proof.verification import verify_certificate
-
-    table = find_table(document.asset_key)
-    partitions = build_partitions(table, document.published)
-    return verify_certificate(_read_log(table), document, partitions)
 
 
 def _compare_with_golden(
@@ -182,6 +173,19 @@ def _read_log(table: "Table") -> "TableLog":
     from backfill_assets.lake.table_log import read_log
 
     return read_log(_open_warehouse(), table)
+
+
+def _check_keys(table: "Table", first: str | None, last: str | None) -> None:
+    """Refuses bounds that are no keys of the table's grain, whatever its partitions are now."""
+    for key in (first, last):
+        try:
+            known = key is None or table.grain.find_key(table.grain.find_start(key)) == key
+        except ValueError:
+            known = False
+        if not known:
+            raise PartitionRangeError(f"{key} is no partition of {table.key}, by {table.grain}")
+    if first is not None and last is not None and first > last:
+        raise PartitionRangeError(f"{first}...{last} is reversed: a range is FIRST...LAST")
 
 
 def _find_partitions(table: "Table", first: str, last: str) -> "tuple[Partition, ...]":

@@ -14,7 +14,7 @@ def sample_flights() -> None:
     """Land the flights of 2013 as gzipped JSON lines, by landing day."""
     from backfill_assets.samples.flights import land_flights
 
-    root = read_settings().landing
+    root = _find_landing()
     report = land_flights(root)
     typer.echo(
         f"landed {report.records:,} records on {report.days} days below {root} "
@@ -27,7 +27,7 @@ def sample_weather() -> None:
     """Land the weather of 2013 as gzipped JSON lines, by hour (UTC)."""
     from backfill_assets.samples.weather import land_weather
 
-    root = read_settings().landing
+    root = _find_landing()
     report = land_weather(root)
     typer.echo(
         f"landed {report.records:,} records in {report.hours:,} hours below {root} "
@@ -44,13 +44,21 @@ def sample_orders(
     """Land generated orders and their lines as Parquet files."""
     from backfill_assets.samples.orders import land_orders
 
-    root = read_settings().landing
+    root = _find_landing()
     report = land_orders(root, scale=scale)
     typer.echo(
         f"landed {report.orders:,} orders up to key {report.largest_key:,} with "
         f"{report.lines:,} lines below {root} "
         f"({report.files_written} files written, the others had the same bytes)"
     )
+
+
+def _find_landing() -> str:
+    from backfill_assets.lake.filesystems import check_writable
+
+    root = read_settings().landing
+    check_writable(root, "BACKFILL_LANDING")
+    return root
 
 
 def check() -> None:

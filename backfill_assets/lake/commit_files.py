@@ -5,12 +5,12 @@ which came since, or one that the log has cleaned away, shifts all others. Names
 """
 
 import json
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pyarrow import fs
 
+from backfill_assets.lake.delta_logs import describe_unreadable, shorten_cause
 from backfill_assets.lake.filesystems import open_filesystem
 
 _READERS = 16
@@ -21,9 +21,10 @@ def read_actions(uri: str, version: int) -> list[dict[str, Any]]:
 
     Raises:
         FileNotFoundError: if the log no longer has the commit.
+        TableError: if its file can't be read.
     """
     filesystem, base = open_filesystem(uri)
-    return [json.loads(line) for line in _read_lines(filesystem, _locate(base, version))]
+    return _read_file(filesystem, uri, _locate(base, version))
 
 
 def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, dict[str, Any]]]:
@@ -33,9 +34,15 @@ def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, di
         uri: of the table, which must exist.
         after: the version before the oldest one that is wanted.
         up_to: the newest one that is wanted.
+
+    Raises:
+        TableError: if one of the files can't be read.
     """
     filesystem, base = open_filesystem(uri)
-    listed = filesystem.get_file_info(fs.FileSelector(f"{base}/_delta_log"))
+    try:
+        listed = filesystem.get_file_info(fs.FileSelector(f"{base}/_delta_log"))
+    except OSError as error:
+        raise describe_unreadable(uri, shorten_cause(error)) from error
     names = (info.base_name.partition(".") for info in listed)
     versions = sorted(
         (int(stem) for stem, _, suffix in names if suffix == "json" and stem.isdigit()),
@@ -44,29 +51,42 @@ def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, di
     wanted = [version for version in versions if after < version <= up_to]
     # At once, as an object store answers each request after the same while.
     with ThreadPoolExecutor(_READERS) as pool:
-        infos = pool.map(lambda version: _read_info(filesystem, _locate(base, version)), wanted)
+        infos = pool.map(
+            lambda version: _read_info(filesystem, uri, _locate(base, version)), wanted
+        )
         found = zip(wanted, infos, strict=True)
         return [(version, info) for version, info in found if info is not None]
 
 
-def _read_info(filesystem: fs.FileSystem, path: str) -> dict[str, Any] | None:
+def _read_info(filesystem: fs.FileSystem, uri: str, path: str) -> dict[str, Any] | None:
     """Reads the `commitInfo` of one commit file.
 
     Returns None where the log's cleanup has removed the commit; empty of one that says nothing.
     """
     try:
-        lines = _read_lines(filesystem, path)
+        actions = _read_file(filesystem, uri, path, containing=b'"commitInfo"')
     except FileNotFoundError:
         return None
-    for line in lines:
-        if b'"commitInfo"' in line and (info := json.loads(line).get("commitInfo")):
-            return info
-    return {}
+    return next((action["commitInfo"] for action in actions if action.get("commitInfo")), {})
 
 
-def _read_lines(filesystem: fs.FileSystem, path: str) -> Sequence[bytes]:
-    with filesystem.open_input_file(path) as commit:
-        return [line for line in commit.read().splitlines() if line]
+def _read_file(
+    filesystem: fs.FileSystem, uri: str, path: str, *, containing: bytes = b""
+) -> list[dict[str, Any]]:
+    """Reads the actions of one file in whose lines `containing` stands."""
+    name = path.rpartition("/")[2]
+    try:
+        with filesystem.open_input_file(path) as commit:
+            lines = [line for line in commit.read().splitlines() if line]
+        if not lines:
+            raise describe_unreadable(uri, f"{name} is empty")
+        return [json.loads(line) for line in lines if containing in line]
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise describe_unreadable(
+            uri, f"{name} is cut off or overwritten ({shorten_cause(error)})"
+        ) from error
 
 
 def _locate(base: str, version: int) -> str:

@@ -52,6 +52,9 @@ class CommitRecord:
         figures: by partition key, what each of `rules` measured; null where it measured nothing,
             "" where it didn't apply.
         remarks: by partition key, the findings that did not pass: index in `rules`, outcome, bound.
+        statement: hash of what the run's certificate says of this commit, see
+            `publishing.statements`; empty in commits of earlier releases and where a commit takes
+            back another of its run.
     """
 
     commit_id: str
@@ -76,6 +79,7 @@ class CommitRecord:
     rules: tuple[str, ...] = ()
     figures: Mapping[str, tuple[int | float | str | None, ...]] = field(default_factory=dict)
     remarks: Mapping[str, tuple[tuple[int, str, str], ...]] = field(default_factory=dict)
+    statement: str = ""
 
     def to_json(self) -> str:
         """Writes it as one line of JSON, keys in field order."""

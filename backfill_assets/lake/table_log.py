@@ -19,6 +19,7 @@ from backfill_assets.lake.commit_files import read_commit_infos
 from backfill_assets.lake.commits import Commit, CommitRecord, Publish, find_latest_publishes
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.partitions import find_folder, find_partitions_in_folder
+from backfill_assets.lake.run_ids import find_id
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
@@ -134,23 +135,21 @@ class TableLog:
             The run's whole id, and the version.
 
         Raises:
-            HistoryError: if no such run, or more than one, published any of them.
+            HistoryError: if no such run, or more than one, published any of them, or the beginning
+                is too short to tell.
         """
         versions: dict[str, list[int]] = {}
         for commit in self.commits:
             record = commit.record
-            if record is not None and record.run_id.startswith(run) and commit.may_change(keys):
+            if record is not None and commit.may_change(keys):
                 versions.setdefault(record.run_id, []).append(commit.version)
-        if not versions:
+        run_id = find_id(run, versions)
+        if run_id is None:
             raise HistoryError(
                 f"{self.table.key}: no run {run} has published any of these partitions; "
                 f"`backfill-assets history {self.table.key}` lists those that have"
             )
-        if len(versions) > 1:
-            runs = " and ".join(sorted(versions))
-            raise HistoryError(f"{run} is the beginning of {runs}: say more")
-        ((run_id, found),) = versions.items()
-        return run_id, min(found) - 1
+        return run_id, min(versions[run_id]) - 1
 
     def count_rows(self) -> dict[str, int]:
         """Counts the rows per partition key.
@@ -225,6 +224,8 @@ def read_log(
 
     Raises:
         DeltaError: if the log no longer has the version.
+        SettingsError: if nothing can ever be at the warehouse's root.
+        TableError: if the log can't be read.
     """
     exists = version is not None or warehouse.exists(table)
     snapshot = warehouse.open(table, version=version) if exists else None

@@ -5,8 +5,12 @@ from dataclasses import dataclass, field
 
 from deltalake import DeltaTable
 
+from backfill_assets.lake.delta_logs import has_log, open_log
+from backfill_assets.lake.filesystems import check_root, check_writable
 from backfill_assets.tables.declarations import Table
 from backfill_assets.uris import absolute_uri, join_uri
+
+_SETTING = "BACKFILL_WAREHOUSE"
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,36 @@ class Warehouse:
         return join_uri(self.root, table.layer, table.name)
 
     def exists(self, table: Table) -> bool:
-        """Tells whether the table has been created."""
-        return DeltaTable.is_deltatable(self.uri(table), dict(self.storage_options))
+        """Tells whether the table has been created.
+
+        Raises:
+            SettingsError: if nothing can ever be at the root.
+            TableError: if that can't be told.
+        """
+        self.check_root()
+        return has_log(self.uri(table), self.storage_options)
 
     def open(self, table: Table, *, version: int | None = None) -> DeltaTable:
-        """Opens the table's log with delta-rs: milliseconds, no JVM."""
-        return DeltaTable(
-            self.uri(table), version=version, storage_options=dict(self.storage_options)
-        )
+        """Opens the table's log with delta-rs: milliseconds, no JVM.
+
+        Raises:
+            TableError: if it can't be read.
+            DeltaError: if it no longer has `version`.
+        """
+        return open_log(self.uri(table), self.storage_options, version=version)
+
+    def check_root(self) -> None:
+        """Refuses a root at which no table can be: to delta-rs it looks like one without tables.
+
+        Raises:
+            SettingsError: naming the setting.
+        """
+        check_root(self.root, _SETTING)
+
+    def check_writable(self) -> None:
+        """Refuses a root where nothing can be written, before anything starts that would.
+
+        Raises:
+            SettingsError: naming the setting.
+        """
+        check_writable(self.root, _SETTING)

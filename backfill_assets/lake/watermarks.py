@@ -8,8 +8,11 @@ import datetime as dt
 from dataclasses import dataclass
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import QueryBuilder
+from deltalake.exceptions import DeltaError
 
+from backfill_assets.errors import TableError
+from backfill_assets.lake.delta_logs import has_log, open_log, shorten_cause
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.uris import join_uri
 
@@ -42,20 +45,29 @@ def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
     """Reads the watermarks by table key: milliseconds, no JVM.
 
     A table that no run has processed yet is absent.
+
+    Raises:
+        SettingsError: if nothing can ever be at the warehouse's root.
+        TableError: if they can't be read.
     """
     uri, options = locate_watermarks(warehouse), dict(warehouse.storage_options)
-    if not DeltaTable.is_deltatable(uri, options):
+    warehouse.check_root()
+    if not has_log(uri, options):
         return {}
     # By DataFusion: Arrow's own reader keeps threads that now and then abort a process at its end.
-    reader = QueryBuilder(_READER_SETTINGS).register(
-        WATERMARKS, DeltaTable(uri, storage_options=options)
-    )
-    found = reader.execute(f"SELECT * FROM {WATERMARKS}")
-    rows = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
-    marks = (
-        Watermark(row["table"], row["next_key"], row["number"], row["run_id"], row["moved_at"])
-        for row in rows
-    )
+    reader = QueryBuilder(_READER_SETTINGS).register(WATERMARKS, open_log(uri, options))
+    try:
+        found = reader.execute(f"SELECT * FROM {WATERMARKS}")
+        rows = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
+        marks = [
+            Watermark(row["table"], row["next_key"], row["number"], row["run_id"], row["moved_at"])
+            for row in rows
+        ]
+    except (OSError, DeltaError, pa.ArrowException, KeyError) as error:
+        raise TableError(
+            f"the watermarks at {uri} can't be read ({shorten_cause(error)}): restore the table "
+            "from a copy, or remove its folder and backfill with save_watermark"
+        ) from error
     return {
         watermark.table: watermark
         for watermark in sorted(marks, key=lambda watermark: watermark.table)

@@ -1,23 +1,99 @@
 """How a step fails: with the message of the error, once, and without a retry."""
 
+import atexit
+import errno
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from dagster import AssetExecutionContext, Failure, OpExecutionContext
 
 from backfill_assets.errors import BackfillError
+
+# What the operating system says, and so Java, Spark and delta-rs after it, with its cure.
+_CURES = {
+    errno.ENOSPC: "the disk is full: make room, then run it again",
+    errno.EDQUOT: "this user's quota is used up: make room, then run it again",
+    errno.EROFS: "the disk is read-only: mount it to be written, or set BACKFILL_WAREHOUSE to "
+    "another place, then run it again",
+    errno.EACCES: "this user has no right to a file: give it that, then run it again",
+    errno.EMFILE: "too many files are open: raise `ulimit -n`, then run it again",
+}
+_LINE_LENGTH = 300
+
+_last_words: list[str] = []
 
 
 @contextmanager
 def fail_with_message(context: AssetExecutionContext | OpExecutionContext) -> Iterator[None]:
     """Turns an error that is the user's to cure into a failed step that says so.
 
+    Others go on as they are, with their trace; where what the machine lacks is known, behind one
+    line that says it.
+
     Raises:
-        Failure: in place of a BackfillError.
+        Failure: in place of a BackfillError, and before an error whose cause is known.
     """
     try:
         yield
     except BackfillError as error:
         context.log.error(str(error))
-        # The same input gives the same error: a retry would only hide it for longer.
-        raise Failure(description=str(error), allow_retries=False) from None
+        raise build_failure(str(error)) from None
+    except Failure:
+        raise
+    except Exception as error:
+        line = describe_known_cause(error)
+        if line is None:
+            _say_last(f"{type(error).__name__}: {_find_line(str(error), '')}")
+            raise
+        context.log.error(line)
+        raise build_failure(line) from error
+
+
+def build_failure(message: str) -> Failure:
+    """Builds what a step fails with; to whoever waits at a shell, it is also said last."""
+    _say_last(message)
+    # The same input gives the same error: a retry would only hide it for longer.
+    return Failure(description=message, allow_retries=False)
+
+
+def describe_known_cause(error: BaseException) -> str | None:
+    """Describes in one line what the machine lacks, and the cure; None if it is something else.
+
+    Looks at the error and at what it came from, and at what Java says of its own in their texts.
+    """
+    chained: BaseException | None = error
+    while chained is not None:
+        for number, cure in _CURES.items():
+            words = os.strerror(number)
+            if getattr(chained, "errno", None) == number or words in str(chained):
+                return f"{_find_line(str(chained), words)}: {cure}"
+        chained = chained.__cause__ or chained.__context__
+    return None
+
+
+def _find_line(text: str, words: str) -> str:
+    """Finds the first line that holds the words."""
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if line and words in line), words)[:_LINE_LENGTH]
+
+
+def _say_last(message: str) -> None:
+    """Prints the message when the process ends, behind all that Dagster prints of a failed run.
+
+    Only where a person called Dagster: what the daemon starts has a log of its own.
+    """
+    if not _is_called_by_a_person(sys.argv):
+        return
+    if not _last_words:
+        atexit.register(lambda: print(f"\nerror: {_last_words[-1]}", file=sys.stderr))  # noqa: T201
+    _last_words.append(message)
+
+
+def _is_called_by_a_person(arguments: list[str]) -> bool:
+    """Tells `dagster asset materialize` from the processes that Dagster starts itself."""
+    program = Path(arguments[0])
+    is_dagster = program.stem == "dagster" or program.match("dagster/__main__.py")
+    return is_dagster and arguments[1:2] != ["api"]

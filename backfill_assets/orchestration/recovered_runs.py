@@ -4,6 +4,8 @@ Events are entered under the run's own id, and so is the run, if the instance ne
 shows a partition as failed where a failed run had planned to materialize it.
 """
 
+from contextlib import suppress
+
 from dagster import (
     AssetCheckEvaluation,
     AssetKey,
@@ -14,13 +16,14 @@ from dagster import (
     DagsterRunStatus,
 )
 
+from backfill_assets.errors import CertificateError
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.dagster_internals import (
     AssetMaterializationPlannedData,
     DagsterEvent,
     StepMaterializationData,
 )
-from backfill_assets.proof.certificates import find_run_certificates
+from backfill_assets.proof.certificates import Certificate, list_documents
 
 RECOVERED_TAG = "backfill_assets/recovered"
 """Tag of a run that the instance knows from tables and certificates alone."""
@@ -28,17 +31,17 @@ RECOVERED_TAG = "backfill_assets/recovered"
 _JOB = "__ASSET_JOB"
 
 
-def enter_run(
-    instance: DagsterInstance, warehouse: Warehouse, run_id: str, backfill_id: str | None
-) -> None:
+def enter_run(instance: DagsterInstance, warehouse: Warehouse, run_id: str) -> None:
     """Enters a run that the instance doesn't know, as its certificates say that it ended.
 
     It succeeded if there are any, and all of its partitions were published.
     """
     if instance.has_run(run_id):
         return
-    certificates = find_run_certificates(warehouse, run_id, backfill_id)
-    succeeded = certificates and all(certificate.is_whole for certificate in certificates)
+    certificates = _read_certificates(warehouse, run_id)
+    succeeded = certificates and not any(
+        row.is_held_back for certificate in certificates for row in certificate.partitions
+    )
     instance.add_run(
         DagsterRun(
             _JOB,
@@ -48,6 +51,16 @@ def enter_run(
             tags={RECOVERED_TAG: "true"},
         )
     )
+
+
+def _read_certificates(warehouse: Warehouse, run_id: str) -> list[Certificate]:
+    """Reads the certificates of a run, of as many tables as it worked on; readable ones."""
+    found: list[Certificate] = []
+    for document in list_documents(warehouse):
+        if document.subject[0] == run_id:
+            with suppress(CertificateError):  # which the recovery of its table tells
+                found.append(document.read())
+    return found
 
 
 def is_known(instance: DagsterInstance, run_id: str) -> bool:

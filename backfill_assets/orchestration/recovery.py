@@ -28,7 +28,7 @@ from backfill_assets.orchestration.recovered_runs import (
     enter_plan,
     enter_run,
 )
-from backfill_assets.orchestration.withheld_records import WithheldRecord, find_withheld_records
+from backfill_assets.orchestration.withheld_records import WithheldRecords, find_withheld_records
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.publishing.recorded_audits import read_result
 from backfill_assets.publishing.results import PartitionResult, judge_contents
@@ -49,20 +49,20 @@ class Recovery:
         doubtful: of these, by key, those that are to be run again, and why: they are not as their
             run audited them, or replaced what came from newer inputs. They stay missing or failed.
         withheld: what certificates of runs that the instance does not know say was withheld since
-            the partition was published last.
+            the partition was published last; and which certificates can't be read.
         is_new: whether the instance knows nothing of the table, of which partitions are published.
     """
 
     log: TableLog
     published: tuple[PartitionResult, ...] = ()
     doubtful: Mapping[str, str] = field(default_factory=dict)
-    withheld: tuple[WithheldRecord, ...] = ()
+    withheld: WithheldRecords = field(default_factory=WithheldRecords)
     is_new: bool = False
 
     @property
     def withheld_keys(self) -> list[str]:
         """The partitions that were withheld, ascending."""
-        return sorted(key for record in self.withheld for key in record.keys)
+        return sorted(key for record in self.withheld.runs for key in record.keys)
 
 
 def find_recovery(
@@ -105,7 +105,7 @@ def find_recovery(
         log,
         tuple(published),
         doubtful,
-        find_withheld_records(instance, log) if foreign or with_certificates else (),
+        find_withheld_records(instance, log) if foreign or with_certificates else WithheldRecords(),
         is_new=bool(lost) and not known and len(lost) == len(log.publishes),
     )
 
@@ -132,7 +132,7 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
     at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
     for result in recovery.published:
         record = log.publishes[result.key].record
-        enter_run(instance, warehouse, record.run_id, record.backfill_id or None)
+        enter_run(instance, warehouse, record.run_id)
         event = build_materialization(
             asset_key,
             result,
@@ -149,11 +149,11 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
         enter_plan(instance, run_id, asset_key, key)
     for key in recovery.doubtful:
         record = log.publishes[key].record
-        enter_run(instance, warehouse, record.run_id, record.backfill_id or None)
+        enter_run(instance, warehouse, record.run_id)
         enter_plan(instance, record.run_id, asset_key, key)
-    for withheld in recovery.withheld:
+    for withheld in recovery.withheld.runs:
         certificate = withheld.certificate
-        enter_run(instance, warehouse, certificate.run_id, certificate.backfill_id)
+        enter_run(instance, warehouse, certificate.run_id)
         for key in withheld.keys:
             enter_plan(instance, certificate.run_id, asset_key, key)
         runs = dict.fromkeys(withheld.keys, certificate.run_id)

@@ -10,6 +10,7 @@ from backfill_assets.catalog import find_table
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
+from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
 from backfill_assets.orchestration.downstream import find_dependent_partitions, request_backfill
 from backfill_assets.orchestration.events import (
@@ -23,7 +24,7 @@ from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import get_partitions_def
 from backfill_assets.orchestration.recovery import recover_table
 from backfill_assets.orchestration.selections import find_keys_in_range
-from backfill_assets.proof.certifying import certify
+from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.restoring import (
     RollbackPlan,
@@ -85,7 +86,9 @@ def _roll_back(
 ) -> str:
     instance, table, now = context.instance, find_table(config.table), datetime.now(tz=UTC)
     fail_dead_runs(instance, now=now, silent_seconds=lakehouse.silent_seconds)
-    log = read_log(lakehouse.warehouse(), table).require()
+    warehouse = lakehouse.warehouse()
+    warehouse.check_writable()
+    log = read_log(warehouse, table).require()
     recover_table(instance, log, now=now)
     run = Run(
         run_id=context.run.run_id,
@@ -117,8 +120,14 @@ def _roll_back(
         },
     )
     results = publisher.publish_as_pinned(plan.partitions, plan.pin())
-    certificate = certify(log.reread(), results, run, code_version=recipe.code_version)
-    _record(context, results, plan, recipe.code_version, certificate)
+    leave_certificate(context, log, results, run, code_version=recipe.code_version)
+    _record(
+        context,
+        results,
+        plan,
+        recipe.code_version,
+        locate_certificate(log, run.run_id, run.backfill_id),
+    )
     restored = [result.key for result in results if result.version is not None]
     _refuse_withheld(plan, results)
     return "\n".join(

@@ -73,7 +73,8 @@ def describe_recovery(recovery: Recovery, *, done: bool = True) -> list[str]:
     if recovery.doubtful:
         listed = shorten([f"{name}: {why}" for name, why in recovery.doubtful.items()], _LISTED)
         messages.append(f"{key}: a dead run published what is to be run again: {'; '.join(listed)}")
-    for withheld in recovery.withheld:
+    messages += recovery.withheld.unreadable
+    for withheld in recovery.withheld.runs:
         messages.append(
             f"{key}: {verb} {', '.join(shorten(withheld.keys, _LISTED))} as withheld by run "
             f"{withheld.certificate.run_id}"

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
 
 from backfill_assets.errors import PartitionRangeError
+from backfill_assets.lake.filesystems import check_root
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermark_writer import move_watermark
+from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.failed_checks import find_failed_before
@@ -22,7 +24,6 @@ from backfill_assets.orchestration.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.recovery import recover_table
 from backfill_assets.orchestration.step_messages import describe_chunk, describe_recovery
 from backfill_assets.proof.certificates import locate_certificate
-from backfill_assets.proof.certifying import certify
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
     measure_input_bytes,
@@ -31,7 +32,7 @@ from backfill_assets.publishing.inputs import (
 )
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.publishing.results import PartitionResult, withhold
+from backfill_assets.publishing.results import PartitionResult, fail, withhold
 from backfill_assets.publishing.runs import Run
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.verdicts import Check
@@ -74,27 +75,28 @@ class Step:
     def publish(self, outcome: StepResult) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         """Publishes what is good, chunk by chunk, and yields the events of each.
 
-        However it ends, a certificate says what was done.
+        However it ends, but for a kill, a certificate says what was done.
 
         Raises:
             BackfillError: if nothing can be done at all, or not all.
         """
         partitions = self._find_partitions()
         warehouse = self.lakehouse.warehouse()
+        warehouse.check_writable()
+        if self.recipe.landing is not None:
+            check_root(self.lakehouse.landing_root, "BACKFILL_LANDING")
         target = read_log(warehouse, self.recipe.table)
         inputs = {table.key: read_log(warehouse, table) for table in self.recipe.inputs}
         try:
             with keep_claim(self.context.instance, self.run.run_id):
                 self._recover([*inputs.values(), target])
                 yield from self._publish(partitions, target, inputs, outcome)
-        finally:
-            if outcome.results:
-                certify(
-                    target.reread(),
-                    outcome.results,
-                    self.run,
-                    code_version=self.recipe.code_version,
-                )
+        except Exception as error:
+            done = {result.key for result in outcome.results}
+            left = (partition.key for partition in partitions if partition.key not in done)
+            why = next(iter(str(error).splitlines()), type(error).__name__)
+            self._certify(target, [*outcome.results, *(fail(key, why) for key in left)])
+            raise
 
     def _publish(
         self,
@@ -114,6 +116,7 @@ class Step:
         yield from self._build_evaluations(blocked, recovering)
         ready = [partition for partition in partitions if partition.key not in readiness.blocked]
         if not ready:
+            self._certify(target, outcome.results)
             return
         pinned = pin_inputs(
             target,
@@ -139,6 +142,8 @@ class Step:
         ):
             results = publisher.publish_chunk(chunk, pinned)
             outcome.results += results
+            # Before the events, which name it; the next chunk's replaces it.
+            self._certify(target, outcome.results)
             messages = describe_chunk(self.recipe.table, results)
             context.log.info(messages.published)
             for warning in messages.warnings:
@@ -149,6 +154,10 @@ class Step:
                 final = {result.key for result in results if result.version is not None}
                 final -= set(provisional)
                 self._move_watermark([partition for partition in chunk if partition.key in final])
+
+    def _certify(self, target: TableLog, results: Sequence[PartitionResult]) -> None:
+        code_version = self.recipe.code_version
+        leave_certificate(self.context, target, results, self.run, code_version=code_version)
 
     def _find_partitions(self) -> tuple[Partition, ...]:
         keys = self.context.partition_keys

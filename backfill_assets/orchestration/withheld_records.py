@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from dagster import DagsterInstance
 
+from backfill_assets.errors import CertificateError
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.dagster_internals import AssetPartitionStatus
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
@@ -13,7 +14,7 @@ from backfill_assets.orchestration.recovered_runs import is_known
 from backfill_assets.proof.certificates import (
     Certificate,
     CertifiedPartition,
-    find_table_certificates,
+    list_documents,
 )
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.rules.measured import PartitionMeasures
@@ -43,32 +44,53 @@ class WithheldRecord:
         return [_read_result(row) for row in self.rows]
 
 
-def find_withheld_records(instance: DagsterInstance, log: TableLog) -> tuple[WithheldRecord, ...]:
+@dataclass(frozen=True)
+class WithheldRecords:
+    """What certificates say of a table: by run, and which of them can't be read, in words."""
+
+    runs: tuple[WithheldRecord, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
+def find_withheld_records(instance: DagsterInstance, log: TableLog) -> WithheldRecords:
     """Finds what was withheld since it was published last, by runs that the instance doesn't know.
 
     Those that it knows, it has told of itself.
     """
+    certificates, unreadable = _read_certificates(log)
     latest: dict[str, tuple[Certificate, CertifiedPartition]] = {}
-    for certificate in find_table_certificates(log.warehouse, log.table):
+    for certificate in certificates:
         latest.update({row.partition: (certificate, row) for row in certificate.partitions})
     standing = {
         key: (certificate, row)
-        for key, (certificate, row) in latest.items()
-        if row.status in ("withheld", "failed") and not _is_published_since(log, key, certificate)
+        for key, (certificate, row) in sorted(latest.items())
+        if row.is_held_back and not _is_published_since(log, key, certificate)
     }
-    statuses = _find_statuses(instance, log, sorted(standing))
-    known = {
-        certificate.run_id: is_known(instance, certificate.run_id)
-        for certificate, _ in standing.values()
-    }
+    statuses = _find_statuses(instance, log, list(standing))
+    run_ids = {certificate.run_id for certificate, _ in standing.values()}
+    known = {run_id for run_id in run_ids if is_known(instance, run_id)}
     by_run: dict[str, list[tuple[Certificate, CertifiedPartition]]] = {}
-    for key, (certificate, row) in sorted(standing.items()):
+    for key, (certificate, row) in standing.items():
         told = statuses.get(key) in (AssetPartitionStatus.FAILED, AssetPartitionStatus.IN_PROGRESS)
-        if not told and not known[certificate.run_id]:
+        if not told and certificate.run_id not in known:
             by_run.setdefault(certificate.run_id, []).append((certificate, row))
-    return tuple(
+    records = (
         WithheldRecord(found[0][0], tuple(row for _, row in found)) for found in by_run.values()
     )
+    return WithheldRecords(tuple(records), unreadable)
+
+
+def _read_certificates(log: TableLog) -> tuple[list[Certificate], tuple[str, ...]]:
+    """Reads all certificates of the table, oldest first; and says which can't be read."""
+    found: list[Certificate] = []
+    unreadable: list[str] = []
+    for document in list_documents(log.warehouse):
+        if document.subject[1] == log.table.key:
+            try:
+                found.append(document.read())
+            except CertificateError as error:
+                unreadable.append(str(error))
+    return sorted(found, key=lambda certificate: certificate.started_at), tuple(unreadable)
 
 
 def _is_published_since(log: TableLog, key: str, certificate: Certificate) -> bool:

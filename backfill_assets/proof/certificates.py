@@ -5,18 +5,19 @@ One JSON document and one Markdown page a run and table, at
 line, so that any reader of JSON lines can query all of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyarrow import fs
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from backfill_assets.errors import CertificateError
 from backfill_assets.lake.filesystems import open_filesystem
+from backfill_assets.lake.run_ids import find_id
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.publishing.write_modes.options import WriteOptions
-from backfill_assets.tables.declarations import Table
 from backfill_assets.uris import join_uri
 
 
@@ -36,6 +37,8 @@ class CertifiedPartition:
         checks: outcome by check, of those with rules.
         failures: failed rules with value and bound, in one line; empty if none.
         accepted: reason by failed check that a person let pass.
+        stated_in: the version whose commit keeps the hash of this row, see
+            `publishing.statements`; None where no commit came with the verdict.
     """
 
     partition: str
@@ -48,15 +51,29 @@ class CertifiedPartition:
     checks: Mapping[str, str] = field(default_factory=dict)
     failures: str = ""
     accepted: Mapping[str, str] = field(default_factory=dict)
+    stated_in: int | None = None
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the run was to publish it and did not."""
+        return self.status in ("withheld", "failed")
 
 
 @dataclass(frozen=True)
 class CertifiedCommit:
-    """One commit of the run: version, UTC time (ISO 8601), and the rows that it replaced."""
+    """One commit of the run.
+
+    Attributes:
+        version: the Delta version that it made.
+        committed_at: UTC, ISO 8601.
+        predicate: the rows that it replaced.
+        input_versions: what these were computed from.
+    """
 
     version: int
     committed_at: str
     predicate: str
+    input_versions: Mapping[str, int | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +87,7 @@ class Certificate(WriteOptions):
         table_uri: where the table is.
         code_version: what they were computed by.
         run_config: of the run.
-        input_versions: what they were computed from.
+        input_versions: what they were computed from; of several commits, the last.
         partition_start: first partition key asked for.
         partition_end: last one.
         started_at: UTC, ISO 8601.
@@ -110,11 +127,6 @@ class Certificate(WriteOptions):
             partition.partition for partition in self.partitions if partition.status == "published"
         ]
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing was withheld, and nothing failed."""
-        return all(partition.status not in ("withheld", "failed") for partition in self.partitions)
-
     def to_json(self) -> str:
         """Writes the certificate as one line of JSON."""
         return _CERTIFICATES.dump_json(self).decode()
@@ -130,8 +142,8 @@ _CERTIFICATES = TypeAdapter(Certificate)
 
 def locate_certificate(log: TableLog, run_id: str, backfill_id: str | None) -> str:
     """Finds the certificate's place without the suffix, known before it is written."""
-    owner = backfill_id or run_id
-    return join_uri(log.warehouse.root, "certificates", owner, run_id, _name(log.table))
+    name, owner = log.table.key.replace("/", "."), backfill_id or run_id
+    return join_uri(log.warehouse.root, "certificates", owner, run_id, name)
 
 
 def write_certificate(place: str, certificate: Certificate, *, page: str) -> None:
@@ -144,50 +156,100 @@ def write_certificate(place: str, certificate: Certificate, *, page: str) -> Non
             out.write(text.encode())
 
 
-def find_table_certificates(warehouse: Warehouse, table: Table) -> list[Certificate]:
-    """Finds all certificates of a table, oldest first."""
-    return _read_below(join_uri(warehouse.root, "certificates"), name=f"{_name(table)}.json")
+@dataclass(frozen=True)
+class CertificateDocument:
+    """A certificate as it lies there, which may be unreadable.
+
+    Attributes:
+        filesystem: that it is on.
+        path: on it.
+        owners: the backfill or run whose folder it is in, and the run.
+    """
+
+    filesystem: fs.FileSystem
+    path: str
+    owners: tuple[str, ...]
+
+    @property
+    def subject(self) -> tuple[str, str]:
+        """The run and the key of the table that it is about, by its place."""
+        run_id, name = self.path.removesuffix(".json").split("/")[-2:]
+        return run_id, name.replace(".", "/", 1)
+
+    def read(self) -> Certificate:
+        """Reads the certificate.
+
+        Raises:
+            CertificateError: if it isn't one, or stands in a place where one of another run or
+                table belongs.
+        """
+        cure = "restore it from a copy; the table's own log tells what the run committed"
+        try:
+            with self.filesystem.open_input_file(self.path) as document:
+                certificate = Certificate.from_json(document.read().decode())
+        except ValueError as error:
+            raise CertificateError(
+                f"the certificate {self.path} is cut off or was edited, and can't be read "
+                f"({_shorten(error)}): {cure}"
+            ) from error
+        if self.subject != (certificate.run_id, certificate.asset_key):
+            raise CertificateError(
+                f"the certificate {self.path} says that it is of run {certificate.run_id} and "
+                f"{certificate.asset_key}, which belongs elsewhere: {cure}"
+            )
+        return certificate
 
 
-def find_run_certificates(
-    warehouse: Warehouse, run_id: str, backfill_id: str | None
-) -> list[Certificate]:
-    """Finds the certificates of one run, of the backfill that it is part of if any."""
-    return _read_below(
-        join_uri(warehouse.root, "certificates", backfill_id or run_id, run_id), name=".json"
-    )
+def _shorten(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        return f"{where}: {first['msg']}" if where else first["msg"]
+    return str(error)
 
 
-def _read_below(place: str, *, name: str) -> list[Certificate]:
-    """Reads the certificates below a folder whose names end with `name`, oldest first."""
-    filesystem, root = open_filesystem(place)
-    found: list[Certificate] = []
-    for info in filesystem.get_file_info(
-        fs.FileSelector(root, recursive=True, allow_not_found=True)
-    ):
-        if info.base_name.endswith(name):
-            with filesystem.open_input_file(info.path) as document:
-                found.append(Certificate.from_json(document.read().decode()))
-    return sorted(found, key=lambda certificate: certificate.started_at)
+def list_documents(warehouse: Warehouse) -> list[CertificateDocument]:
+    """Lists all documents, by path, and reads none."""
+    filesystem, root = open_filesystem(join_uri(warehouse.root, "certificates"))
+    selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
+    return [
+        CertificateDocument(filesystem, path, tuple(path[len(root) + 1 :].split("/")[:-1]))
+        for path in sorted(info.path for info in filesystem.get_file_info(selector))
+        if path.endswith(".json")
+    ]
 
 
-def _name(table: Table) -> str:
-    return table.key.replace("/", ".")
+def find_documents(
+    warehouse: Warehouse, wanted: str, *, others: Iterable[str] = ()
+) -> tuple[str | None, list[CertificateDocument]]:
+    """Finds the documents of a run or a backfill.
+
+    Args:
+        warehouse: beside whose tables they are.
+        wanted: the id, or the beginning of it.
+        others: ids that it may mean too, of what has no document.
+
+    Returns:
+        The whole id, None if nothing is known of it, and the documents by path.
+
+    Raises:
+        HistoryError: if `wanted` names none for sure, see `lake.run_ids`.
+    """
+    warehouse.check_root()
+    documents = list_documents(warehouse)
+    meant = find_id(wanted, {*others, *(owner for found in documents for owner in found.owners)})
+    return meant, [document for document in documents if meant in document.owners]
 
 
 def find_certificates(warehouse: Warehouse, wanted: str) -> list[Certificate]:
-    """Finds the certificates of a run or a backfill, oldest first.
+    """Finds the certificates of a run or a backfill, oldest first; named as in `find_documents`.
 
-    It is named by its id or the beginning of it.
+    Raises:
+        HistoryError: as `find_documents`.
+        CertificateError: if one of them can't be read.
     """
-    filesystem, root = open_filesystem(join_uri(warehouse.root, "certificates"))
-    everything = filesystem.get_file_info(
-        fs.FileSelector(root, recursive=True, allow_not_found=True)
+    _, documents = find_documents(warehouse, wanted)
+    return sorted(
+        (document.read() for document in documents),
+        key=lambda certificate: (certificate.started_at, certificate.asset_key),
     )
-    found: list[Certificate] = []
-    for info in everything:
-        owners = info.path[len(root) + 1 :].split("/")[:-1]
-        if info.path.endswith(".json") and any(owner.startswith(wanted) for owner in owners):
-            with filesystem.open_input_file(info.path) as document:
-                found.append(Certificate.from_json(document.read().decode()))
-    return sorted(found, key=lambda certificate: (certificate.started_at, certificate.asset_key))

@@ -1,10 +1,10 @@
 """Writes down what a run did to a table, once it has done it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from backfill_assets.lake.commits import CommitRecord
+from backfill_assets.lake.commits import Commit, CommitRecord
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import (
     Certificate,
@@ -15,9 +15,9 @@ from backfill_assets.proof.certificates import (
 )
 from backfill_assets.proof.pages import render_certificate
 from backfill_assets.proof.untouched import prove_untouched
-from backfill_assets.publishing.results import PartitionResult, describe_failures
+from backfill_assets.publishing.results import PartitionResult, describe_failures, find_outcomes
 from backfill_assets.publishing.runs import Run
-from backfill_assets.rules.verdicts import find_outcome
+from backfill_assets.publishing.statements import format_start
 
 
 def certify(
@@ -40,6 +40,8 @@ def certify(
         for commit in reversed(log.commits)
         if commit.record and commit.record.run_id == run.run_id
     ]
+    commits = [_certify_commit(commit, record) for commit, record in own]
+    start = format_start(run)
     keys = [result.key for result in ascending]
     proof = prove_untouched(log, keys, versions=[commit.version for commit, _ in own])
     certificate = Certificate(
@@ -50,21 +52,16 @@ def certify(
         table_uri=log.uri,
         code_version=code_version,
         run_config=run.config,
-        input_versions={k: v for result in ascending for k, v in result.input_versions.items()},
+        input_versions=merge_inputs((result.input_versions for result in ascending), commits),
         partition_start=keys[0],
         partition_end=keys[-1],
-        started_at=run.started_at.isoformat(timespec="seconds"),
+        started_at=start,
         seconds=round((datetime.now(tz=UTC) - run.started_at).total_seconds(), 3),
-        commits=[
-            CertifiedCommit(
-                commit.version,
-                commit.committed_at.isoformat(timespec="milliseconds"),
-                record.predicate,
-            )
-            for commit, record in own
-        ],
+        commits=commits,
         partitions=[
-            _certify_partition(result, _find_before(log, result, run.run_id))
+            _certify_partition(
+                result, find_before(log, result.key, result, run_id=run.run_id, start=start)
+            )
             for result in ascending
         ],
         touched_outside=proof.outside,
@@ -77,23 +74,61 @@ def certify(
     return place
 
 
-def _find_before(log: TableLog, result: PartitionResult, run_id: str) -> CommitRecord | None:
-    """Finds the record of the newest commit that published the partition before this run did.
+def find_before(
+    log: TableLog, key: str, row: PartitionResult | CertifiedPartition, *, run_id: str, start: str
+) -> CommitRecord | None:
+    """Finds the record of the newest commit that published a partition before a run judged it.
 
-    It is of another run; None if there is none.
+    Args:
+        log: of the table.
+        key: the partition.
+        row: what came of it.
+        run_id: the run, whose own commits don't count.
+        start: when the step began (ISO 8601): the bound where no commit came with the verdict.
+
+    Returns:
+        None if there is none.
     """
+    version = row.stated_in if row.version is None else row.version
+    began = datetime.fromisoformat(start)
     for commit in log.commits:
-        earlier = result.version is None or commit.version < result.version
+        earlier = commit.committed_at < began if version is None else commit.version < version
         record = commit.record
-        if earlier and record and record.run_id != run_id and result.key in record.rows:
+        if earlier and record and record.run_id != run_id and key in record.rows:
             return record
     return None
 
 
+def merge_inputs(
+    earlier: Iterable[Mapping[str, int | str]], commits: Iterable[CertifiedCommit]
+) -> dict[str, int | str]:
+    """Merges what partitions were computed from; of several versions, the last commit's.
+
+    Args:
+        earlier: of what no commit came of.
+        commits: ascending.
+    """
+    merged: dict[str, int | str] = {}
+    for versions in (*earlier, *(commit.input_versions for commit in commits)):
+        merged |= versions
+    return merged
+
+
 def _find_status(result: PartitionResult) -> str:
     if result.version is None:
-        return "withheld"
+        return "failed" if result.failed else "withheld"
     return "already appended" if result.repeated_batch else "published"
+
+
+def _certify_commit(commit: Commit, record: CommitRecord) -> CertifiedCommit:
+    # A commit that takes back another of the run states nothing: the table itself is its input.
+    inputs = record.input_versions if record.statement else {}
+    return CertifiedCommit(commit.version, format_time(commit), record.predicate, inputs)
+
+
+def format_time(commit: Commit) -> str:
+    """Writes when a commit was made: UTC, ISO 8601."""
+    return commit.committed_at.isoformat(timespec="milliseconds")
 
 
 def _certify_partition(result: PartitionResult, before: CommitRecord | None) -> CertifiedPartition:
@@ -105,11 +140,8 @@ def _certify_partition(result: PartitionResult, before: CommitRecord | None) -> 
         checksum=result.measures.checksum,
         rows_before=before.rows[result.key] if before else None,
         checksum_before=before.checksums[result.key] if before else None,
-        checks={
-            check.value: find_outcome(findings).value
-            for check, findings in result.verdict.findings.items()
-            if findings
-        },
+        checks=find_outcomes(result.verdict),
         failures=describe_failures(result.verdict),
         accepted={acceptance.check: acceptance.reason for acceptance in result.verdict.accepted},
+        stated_in=result.stated_in,
     )

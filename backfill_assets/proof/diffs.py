@@ -1,5 +1,6 @@
 """What changed in a table between two versions, and that nothing else did."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.row_comparison import PartitionDiff, build_diffs
 from backfill_assets.proof.untouched import UntouchedProof, prove_untouched
+
+_VERSION = re.compile(r"[0-9]{1,7}")  # what is longer may be the beginning of a run
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ def diff_table(
     Args:
         log: of the table, which must exist.
         partitions: which to compare.
-        before: a version, or a run: the version before its first commit to the partitions.
+        before: a version, or a run (its id or the beginning of it): the version before its first
+            commit to the partitions.
         after: a later version; the newest if left out.
 
     Raises:
@@ -51,7 +55,7 @@ def diff_table(
     """
     table, newest = log.table, log.version
     keys = {partition.key for partition in partitions}
-    if before.isdigit() and int(before) <= newest:
+    if _VERSION.fullmatch(before):
         older = int(before)
     else:
         _, older = log.find_version_before(keys, before)

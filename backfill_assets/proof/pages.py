@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from backfill_assets.proof.certificates import Certificate, CertifiedPartition
-from backfill_assets.proof.verification import VerifiedLine
+from backfill_assets.proof.lines import VerifiedLine
 
 
 def render_certificate(certificate: Certificate) -> str:
@@ -97,6 +97,19 @@ def render_verification(certificate: Certificate, lines: Sequence[VerifiedLine])
 
     These are the ones that don't hold or can't be told, and those with a remark.
     """
+    return render_lines(build_title(certificate), lines)
+
+
+def build_title(certificate: Certificate) -> str:
+    """Names the certificate: its table, its range and its run."""
+    return (
+        f"{certificate.asset_key} {certificate.partition_start} … {certificate.partition_end}, "
+        f"run `{certificate.run_id}`"
+    )
+
+
+def render_lines(title: str, lines: Sequence[VerifiedLine]) -> str:
+    """Renders verified lines under a title, as `render_verification`."""
     words = {True: "holds", False: "DOES NOT HOLD", None: "can't be told"}
     held = sum(line.holds is True for line in lines)
     texts = [
@@ -104,8 +117,4 @@ def render_verification(certificate: Certificate, lines: Sequence[VerifiedLine])
         for line in lines
         if line.found or line.holds is not True
     ]
-    title = (
-        f"# {certificate.asset_key} {certificate.partition_start} … {certificate.partition_end}, "
-        f"run `{certificate.run_id}`"
-    )
-    return "\n".join([title, "", f"{held} of {len(lines)} lines hold.", *texts, ""])
+    return "\n".join([f"# {title}", "", f"{held} of {len(lines)} lines hold.", *texts, ""])

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from deltalake.exceptions import DeltaError
 
@@ -11,22 +10,9 @@ from backfill_assets.errors import BackfillError
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import Certificate
+from backfill_assets.proof.lines import VerifiedLine
+from backfill_assets.proof.stated import is_stated, verify_complete, verify_stated
 from backfill_assets.proof.untouched import prove_untouched
-
-
-@dataclass(frozen=True)
-class VerifiedLine:
-    """One statement of a certificate.
-
-    Attributes:
-        statement: what it says.
-        holds: whether it still does; None if that can't be told any more.
-        found: what was found instead, or what has come since; empty if there is nothing to say.
-    """
-
-    statement: str
-    holds: bool | None
-    found: str = ""
 
 
 def verify_certificate(
@@ -39,10 +25,13 @@ def verify_certificate(
         certificate: what is to be verified.
         partitions: its published partitions.
     """
+    stated = is_stated(log, certificate)
     return [
         *_verify_commits(log, certificate),
+        *verify_complete(log, certificate),
+        *(verify_stated(log, certificate) if stated else ()),
         *_verify_contents(log, certificate, partitions),
-        *_verify_untouched(log, certificate),
+        *_verify_untouched(log, certificate, counts=stated),
     ]
 
 
@@ -69,7 +58,10 @@ def _verify_contents(
     by_version: dict[int, list[Partition]] = defaultdict(list)
     for partition in partitions:
         version = certified[partition.key].version
-        assert version is not None
+        if version is None or (log.exists and not 0 <= version <= log.version):
+            statement = f"{partition.key} was published as version {version}"
+            yield VerifiedLine(statement, holds=False, found="the table has no such version")
+            continue
         by_version[version].append(partition)
     for version, published in sorted(by_version.items()):
         try:
@@ -108,7 +100,10 @@ def _find_gone(log: TableLog, partitions: list[Partition]) -> dict[str, str]:
     return {key: f"{', '.join(missing)} is gone" for key, missing in files.items() if missing}
 
 
-def _verify_untouched(log: TableLog, certificate: Certificate) -> Iterator[VerifiedLine]:
+def _verify_untouched(
+    log: TableLog, certificate: Certificate, *, counts: bool
+) -> Iterator[VerifiedLine]:
+    """Looks at the commits again; and at what was counted then, where `counts` says so."""
     if not certificate.commits:
         return
     statement = "no partition outside the range was changed"
@@ -122,3 +117,16 @@ def _verify_untouched(log: TableLog, certificate: Certificate) -> Iterator[Verif
         return
     listed = ", ".join(proof.outside)
     yield VerifiedLine(statement, proof.holds, f"changed: {listed}" if listed else "")
+    said = (
+        {key: tuple(versions) for key, versions in certificate.touched_outside.items()},
+        certificate.untouched_partitions,
+        certificate.untouched_files,
+        certificate.compared_partitions,
+    )
+    found = ({**proof.outside}, proof.partitions, proof.files, proof.compared)
+    if counts and said != found:
+        yield VerifiedLine(
+            f"{said[1]} other partitions kept their {said[2]} files, and {said[3]} were compared",
+            holds=False,
+            found=f"{found[1]}, {found[2]} and {found[3]}; changed: {listed or 'none'}",
+        )

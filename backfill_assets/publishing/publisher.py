@@ -22,6 +22,7 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.recorded_audits import describe_audits
 from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.statements import build_statement
 from backfill_assets.publishing.verifying import verify_publish
 from backfill_assets.publishing.withholding import keep_rejected_records, keep_withheld_rows
 from backfill_assets.publishing.write_modes.append_once import build_transaction
@@ -154,37 +155,53 @@ class Publisher:
                 withhold(partition.key, "files_are_readable", f"{name} can't be read")
                 for partition, name in audit.broken_files
             ]
-            judged, changed = self._write_judged(audit, window, found, pinned)
-            published = [result for result in judged if result.version is not None]
-            withheld = [result for result in judged if result.version is None]
+            judged, version, changed = self._write_judged(audit, window, found, results, pinned)
+            withheld = [result for result in judged if result.verdict.withheld]
+            published = [
+                replace(result, version=version) for result in judged if not result.verdict.withheld
+            ]
             if published:
                 published = verify_publish(audit.window, self.recipe, self.run, published)
-        return results + withheld + published, changed
+        together = results + withheld + published
+        return [replace(result, stated_in=version) for result in together], changed
 
     def _write_judged(
-        self, audit: Audit, window: InputWindow, found: list[PartitionResult], pinned: PinnedInputs
-    ) -> tuple[list[PartitionResult], set[str]]:
+        self,
+        audit: Audit,
+        window: InputWindow,
+        found: list[PartitionResult],
+        others: list[PartitionResult],
+        pinned: PinnedInputs,
+    ) -> tuple[list[PartitionResult], int | None, set[str]]:
         """Keeps aside what is withheld or rejected, and commits what is good.
 
         All of it only of partitions that no other run has changed meanwhile: neither its rows nor
         those that it kept aside are replaced by what comes from older inputs.
+
+        Args:
+            audit: of the window.
+            window: what was to be computed.
+            found: results of its partitions.
+            others: results of partitions that could not be computed, for the commit's statement.
+            pinned: the inputs.
+
+        Returns:
+            The results of the partitions that nobody changed, the version that published the good
+            ones (None if none is good), and the keys that another run changed.
         """
         changed: set[str] = set()
-        run_id = self.run.run_id
         while judged := [result for result in found if result.key not in changed]:
             keys = {result.key for result in judged}
-            good = [result for result in judged if not result.verdict.withheld]
             try:
-                with hold_partitions(pinned.target, keys, run_id=run_id):
+                with hold_partitions(pinned.target, keys, run_id=self.run.run_id):
                     if not find_write_mode(self.run.options).restores:
                         self._keep_aside(audit, window, judged)
-                    version = self._commit(audit, good, pinned) if good else None
+                    version = self._commit(audit, judged, others, pinned)
             except PartitionsChangedError as error:
                 changed |= error.keys
             else:
-                withheld = [result for result in judged if result.verdict.withheld]
-                return [*withheld, *(replace(result, version=version) for result in good)], changed
-        return [], changed
+                return judged, version, changed
+        return [], None, changed
 
     def _keep_aside(self, audit: Audit, window: InputWindow, judged: list[PartitionResult]) -> None:
         keys = {result.key for result in judged}
@@ -200,7 +217,16 @@ class Publisher:
             audit.rows, audit.window, withheld, self.run, retention_days=self.withheld_days
         )
 
-    def _commit(self, audit: Audit, good: list[PartitionResult], pinned: PinnedInputs) -> int:
+    def _commit(
+        self,
+        audit: Audit,
+        judged: list[PartitionResult],
+        others: list[PartitionResult],
+        pinned: PinnedInputs,
+    ) -> int | None:
+        good = [result for result in judged if not result.verdict.withheld]
+        if not good:
+            return None
         keys = {result.key for result in good}
         partitions = [partition for partition in audit.window.partitions if partition.key in keys]
         rows = audit.rows
@@ -223,6 +249,14 @@ class Publisher:
             batches=batches,
             backfill_id=self.run.backfill_id or "",
             based_on=pinned.target.version,
+            statement=build_statement(
+                self.run,
+                asset_key=self.recipe.table.key,
+                table_uri=pinned.target.uri,
+                code_version=self.recipe.code_version,
+                input_versions=pinned.describe(),
+                results=[*judged, *others],
+            ),
             **describe_audits(good),
         )
         transaction = None

@@ -1,11 +1,11 @@
 """What became of each partition of a run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from backfill_assets.contents.read_back import Counted, ReadBack
 from backfill_assets.rules.measured import PartitionMeasures
-from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
+from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict, find_outcome
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,9 @@ class PartitionResult:
             empty if something was.
         provisional: what of its input was not there yet, or not final; empty if all was.
         restored: of a rollback, what came back.
+        failed: whether its step ended with an error before it came to the partition.
+        stated_in: the version whose commit keeps the hash of this result, see `statements`; None
+            where none came with it.
     """
 
     verdict: Verdict
@@ -30,6 +33,8 @@ class PartitionResult:
     repeated_batch: str = ""
     provisional: str = ""
     restored: str = ""
+    failed: bool = False
+    stated_in: int | None = None
 
     @property
     def key(self) -> str:
@@ -54,6 +59,20 @@ def judge_contents(found: ReadBack, audited: Counted) -> Finding:
         f"{audited.rows} rows with checksum {audited.checksum}, found {found.checksum}",
         Outcome.of(failed=not found.agrees_with(audited)),
     )
+
+
+def fail(partition: str, why: str) -> PartitionResult:
+    """Says of a partition that its step ended before it came to it."""
+    return replace(withhold(partition, "step_ended", why), failed=True)
+
+
+def find_outcomes(verdict: Verdict) -> dict[str, str]:
+    """Finds the outcome of each check that has rules."""
+    return {
+        check.value: find_outcome(findings).value
+        for check, findings in verdict.findings.items()
+        if findings
+    }
 
 
 def describe_failures(verdict: Verdict) -> str:

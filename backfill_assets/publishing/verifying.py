@@ -76,6 +76,7 @@ def _take_back(
             rows={key: measured.rows for key, measured in measures.items()},
             checksums={key: measured.checksum for key, measured in measures.items()},
             profiles={key: measured.profile().to_json() for key, measured in measures.items()},
+            backfill_id=run.backfill_id or "",
         )
         try:
             overwrite_partitions(rows, published, partitions, record)

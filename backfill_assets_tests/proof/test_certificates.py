@@ -1,6 +1,8 @@
 """Certificates on their way to JSON and back; those of earlier releases stay readable."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
@@ -23,7 +25,11 @@ CERTIFICATE = Certificate(
     partition_end="2013-01-02",
     started_at="2013-02-01T00:00:00+00:00",
     seconds=1.5,
-    commits=[CertifiedCommit(7, "2013-02-01T00:00:01.000+00:00", "`day` >= DATE'2013-01-01'")],
+    commits=[
+        CertifiedCommit(
+            7, "2013-02-01T00:00:01.000+00:00", "`day` >= DATE'2013-01-01'", {"raw/flights": 4}
+        )
+    ],
     partitions=[
         CertifiedPartition(
             partition="2013-01-01",
@@ -36,6 +42,7 @@ CERTIFICATE = Certificate(
             checks={"partition_is_complete": "passed", "partition_is_stable": "failed"},
             failures="partition_is_stable: psi(dep_delay) = 0.4 (≤ 0.25)",
             accepted={"partition_is_stable": "a storm"},
+            stated_in=7,
         ),
         CertifiedPartition("2013-01-02", "withheld", None, rows=0, checksum="0" * 16),
     ],
@@ -44,7 +51,7 @@ CERTIFICATE = Certificate(
     untouched_files=10,
     compared_partitions=3,
 )
-FIELDS = {
+FIELDS: dict[str, Any] = {
     "asset_key": "staging/flights",
     "backfill_id": "backfill",
     "batch": "",
@@ -52,6 +59,7 @@ FIELDS = {
     "commits": [
         {
             "committed_at": "2013-02-01T00:00:01.000+00:00",
+            "input_versions": {"raw/flights": 4},
             "predicate": "`day` >= DATE'2013-01-01'",
             "version": 7,
         }
@@ -71,6 +79,7 @@ FIELDS = {
             "partition": "2013-01-01",
             "rows": 842,
             "rows_before": 840,
+            "stated_in": 7,
             "status": "published",
             "version": 7,
         },
@@ -83,6 +92,7 @@ FIELDS = {
             "partition": "2013-01-02",
             "rows": 0,
             "rows_before": None,
+            "stated_in": None,
             "status": "withheld",
             "version": None,
         },
@@ -116,13 +126,22 @@ def test_certificate_of_an_earlier_release_is_the_same() -> None:
 def test_certificate_from_before_the_later_fields_is_still_readable() -> None:
     later = ("batch", "compared_partitions", "delete_missing", "row_filter")
     fields = {name: value for name, value in FIELDS.items() if name not in later}
+    fields["commits"] = [_leave_out(commit, "input_versions") for commit in FIELDS["commits"]]
+    fields["partitions"] = [_leave_out(row, "stated_in") for row in FIELDS["partitions"]]
     found = Certificate.from_json(json.dumps(fields, sort_keys=True))
     assert (found.batch, found.compared_partitions) == ("", 0)
     assert (found.delete_missing, found.row_filter) == (False, "")
-    assert found.partitions == CERTIFICATE.partitions
+    assert found.partitions == [replace(row, stated_in=None) for row in CERTIFICATE.partitions]
+    assert [commit.input_versions for commit in found.commits] == [{}]
+
+
+def _leave_out(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    return {other: value for other, value in fields.items() if other != name}
 
 
 def test_nothing_can_be_told_of_a_table_that_is_gone(warehouse: Warehouse) -> None:
-    lines = verify_certificate(read_log(warehouse, FLIGHTS), CERTIFICATE, WEEK[:1])
+    rows = [replace(row, stated_in=None) for row in CERTIFICATE.partitions]
+    older = replace(CERTIFICATE, partitions=rows)
+    lines = verify_certificate(read_log(warehouse, FLIGHTS), older, WEEK[:1])
     assert [line.holds for line in lines] == [None, None, None]
     assert all(line.found for line in lines)

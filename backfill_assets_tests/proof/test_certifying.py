@@ -1,6 +1,8 @@
 """Each run leaves a certificate for each table, and it can be verified."""
 
 import datetime as dt
+import logging
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,9 @@ from backfill_assets.errors import LandingError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.proof.certificates import Certificate, find_certificates, locate_certificate
+from backfill_assets.proof.lines import VerifiedLine
 from backfill_assets.proof.pages import render_certificate, render_verification
-from backfill_assets.proof.verification import VerifiedLine, verify_certificate
+from backfill_assets.proof.verification import verify_certificate
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.runs import Run
 from backfill_assets.tables.flights import RAW_FLIGHTS
@@ -152,3 +155,44 @@ def test_a_run_that_breaks_off_leaves_one_of_what_it_had_done(
     assert [part.partition for part in one.partitions] == [FIRST, BAD]
     assert one.published == [FIRST, BAD]
     assert len(one.commits) == 2
+
+
+def take_the_place(pipeline: Pipeline) -> Path:
+    """Puts a file where the folder of certificates belongs."""
+    place = Path(pipeline.warehouse.root) / "certificates"
+    shutil.rmtree(place)
+    place.write_text("in the way")
+    return place
+
+
+def read_errors(pipeline: Pipeline, run: FinishedRun) -> list[str]:
+    """What the run logged as an error, without Dagster's own events."""
+    entries = pipeline.instance.all_logs(run.id)
+    return [
+        entry.user_message
+        for entry in entries
+        if entry.level == logging.ERROR and not entry.is_dagster_event
+    ]
+
+
+def test_one_that_cannot_be_written_fails_nothing_that_is_published(pipeline: Pipeline) -> None:
+    place = take_the_place(pipeline)
+    pipeline.zone.change(FIRST, lambda flight: {**flight, "arr_delay": 7})
+    run = pipeline.run(RAW, first=FIRST, last=LAST)
+    assert run.success, run.message
+    (error,) = read_errors(pipeline, run)
+    assert error.startswith(f"the certificate of raw/flights can't be written at {place}/{run.id}/")
+    assert "\n" not in error
+    back = pipeline.run_job(
+        *("rollback_partitions", "restore_partitions"),
+        **{"table": RAW, "first": FIRST, "last": FIRST, "before_run": run.id},
+    )
+    assert back.success, back.message
+    assert "hold again what they held" in back.message
+
+
+def test_one_that_cannot_be_written_does_not_hide_why_the_step_failed(pipeline: Pipeline) -> None:
+    take_the_place(pipeline)
+    run = run_with_a_bad_day(pipeline)
+    assert run.message.startswith("raw/flights: withheld 1 of 3 partitions")
+    assert read_errors(pipeline, run)[0].startswith("the certificate of raw/flights can't be ")

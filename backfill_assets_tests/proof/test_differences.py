@@ -212,7 +212,8 @@ def test_commands_print_json_and_end_with_1_on_a_mismatch(
     ("arguments", "message"),
     [
         (("diff", "staging/flight", "--before", "1"), "no table staging/flight: there are raw/"),
-        (("diff", "staging/flights", "--before", "x"), "no run x has published any of these"),
+        (("diff", "staging/flights", "--before", "x"), "'x' names no run or backfill: give the"),
+        (("diff", "staging/flights", "--before", "no-such-run"), "no run no-such-run has publ"),
         (("diff", "staging/flights", "--before", "0", "--after", "99"), "no versions 0 and 99"),
         (("reconcile", "--golden", "a.csv"), "compared with one table: name it with --select"),
         (("reconcile", "--keys", "a"), "--keys says how to compare with --golden"),

@@ -1,0 +1,379 @@
+"""Settings, arguments and files that can't be used: one line that says so, and nothing written.
+
+In this process, on a warehouse that older code made; `test_hostile_processes.py` has some of them
+as a person meets them.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from backfill_assets.cli import main
+from backfill_assets_tests.commands import PROJECT
+from backfill_assets_tests.older_warehouses import extract
+
+DAYS = ("--from", "2013-01-01", "--to", "2013-01-02")
+HISTORY, WATERMARK = ("history", "raw/flights"), ("watermark",)
+STATUS, DIFF = ("status", *DAYS), ("diff", "raw/flights", *DAYS, "--before")
+GOLDEN = ("reconcile", *DAYS, "--select", "raw/flights", "--golden")
+LONG = f"/{'x' * 300}"
+RUN = "d47c987e-f241-4709-a313-48a4b5b1694e"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the command runs: a landing zone, a warehouse, and a Dagster home apart from them."""
+
+    root: Path
+
+    @property
+    def log(self) -> Path:
+        """Of raw/flights."""
+        return self.root / "warehouse" / "raw" / "flights" / "_delta_log"
+
+    def list_files(self) -> dict[str, bytes]:
+        """All that is there, but for Dagster's own."""
+        kept = ("warehouse", "landing", "work")
+        paths = [path for name in kept for path in sorted((self.root / name).rglob("*"))]
+        return {str(path): path.read_bytes() if path.is_file() else b"" for path in paths}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is asked for, with which settings, and what the answer begins with.
+
+    Attributes:
+        arguments: of the command.
+        line: how the line goes on after `error: `.
+        settings: environment variables without `BACKFILL_`.
+        spoil: what happens to the files before.
+    """
+
+    arguments: tuple[str, ...]
+    line: str
+    settings: dict[str, str] = field(default_factory=dict)
+    spoil: Callable[[Place], object] = lambda place: None
+
+
+def unusable(line: str, **settings: str) -> Case:
+    """Of a setting: the commands say so before they do anything."""
+    return Case(HISTORY, f"unusable environment: {line}", settings)
+
+
+def cut_off(path: Path, *, left: int) -> None:
+    path.write_bytes(path.read_bytes()[:left])
+
+
+def point_nowhere(place: Place) -> None:
+    (place.log / "_last_checkpoint").write_text('{"version":1,"size":3}')
+
+
+def break_checkpoint(place: Place) -> None:
+    (place.log / f"{1:020}.checkpoint.parquet").write_text("PAR1")
+
+
+def replace_by_file(path: Path) -> None:
+    path.rename(path.with_name("gone"))
+    path.write_text("")
+
+
+def break_watermarks(place: Place) -> None:
+    for file in (place.root / "warehouse" / "watermarks").glob("*.parquet"):
+        cut_off(file, left=10)
+
+
+def break_certificates(place: Place) -> None:
+    for file in (place.root / "warehouse" / "certificates").rglob("*.json"):
+        cut_off(file, left=100)
+
+
+LOG = "the log of {root}/warehouse/raw/flights can't be read: "
+NO_ID = "names no run or backfill: give the whole id, or 8 characters or more of its beginning"
+CASES = {
+    # Where the tables are.
+    "warehouse of an unknown scheme": Case(
+        HISTORY, "nosuch://x: not all of Spark, Arrow and delta-rs kn", {"WAREHOUSE": "nosuch://x"}
+    ),
+    "watermarks of an unknown scheme": Case(
+        WATERMARK, "nosuch://x: not all of Spark, Arrow", {"WAREHOUSE": "nosuch://x"}
+    ),
+    "certificates of an unknown scheme": Case(
+        ("certificate", RUN), "s3n://x: not all of Spark, Arrow", {"WAREHOUSE": "s3n://x"}
+    ),
+    "warehouse of the web": Case(
+        STATUS, "https://x/y: not all of Spark, Arrow", {"WAREHOUSE": "https://x/y"}
+    ),
+    "warehouse below no folder": Case(
+        HISTORY,
+        "nothing can be below /dev/null/x, as /dev/null is no",
+        {"WAREHOUSE": "/dev/null/x"},
+    ),
+    "missing below no folder": Case(
+        ("missing", *DAYS), "nothing can be below /dev/null/x, as", {"WAREHOUSE": "/dev/null/x"}
+    ),
+    "watermarks below no folder": Case(
+        WATERMARK, "nothing can be below /dev/null/x, as", {"WAREHOUSE": "/dev/null/x"}
+    ),
+    "certificates below no folder": Case(
+        ("certificate", RUN), "nothing can be below /dev/null/x", {"WAREHOUSE": "/dev/null/x"}
+    ),
+    "warehouse with too long a name": Case(
+        HISTORY,
+        f"/{'x' * 300} is no path (File name too long): set",
+        {"WAREHOUSE": f"/{'x' * 300}"},
+    ),
+    "empty warehouse": unusable("BACKFILL_WAREHOUSE: must not be empty", WAREHOUSE=""),
+    "empty landing": unusable("BACKFILL_LANDING: must not be empty", LANDING=""),
+    "a home that no shell has expanded": unusable(
+        "BACKFILL_WAREHOUSE: only a shell knows what ~ is", WAREHOUSE="~/lake"
+    ),
+    "a file on a host": unusable(
+        "BACKFILL_LANDING: a path has no host: write file:///", LANDING="file://host/lake"
+    ),
+    "landing below no folder": Case(
+        ("sample", "weather"), "nothing can be below /dev/null/x, as", {"LANDING": "/dev/null/x"}
+    ),
+    "landing of an unknown scheme": Case(
+        ("sample", "flights"), "nosuch://x: not all of", {"LANDING": "nosuch://x"}
+    ),
+    # Other settings.
+    "Spark settings that are no JSON": unusable(
+        "BACKFILL_SPARK_CONF: must be a JSON object of texts, such as", SPARK_CONF="{spark.ui"
+    ),
+    "Spark settings that are a list": unusable(
+        "BACKFILL_SPARK_CONF: Input should be a valid dictionary", SPARK_CONF="[1]"
+    ),
+    "a Spark setting that is no text": unusable(
+        "BACKFILL_SPARK_CONF: spark.ui.enabled: Input should be a valid string",
+        SPARK_CONF='{"spark.ui.enabled": true}',
+    ),
+    "a number in words": unusable(
+        "BACKFILL_CHUNK_BYTES: Input should be a valid integer", CHUNK_BYTES="1GB"
+    ),
+    "a number below zero": unusable(
+        "BACKFILL_CHECK_EVENTS: Input should be greater than or equal to 0", CHECK_EVENTS="-1"
+    ),
+    "chunks of nothing": unusable(
+        "BACKFILL_CHUNK_PARTITIONS: Input should be greater than or", CHUNK_PARTITIONS="0"
+    ),
+    "days beyond any interval": unusable(
+        "BACKFILL_RETENTION_DAYS: Input should be less than or", RETENTION_DAYS="9" * 15
+    ),
+    "withheld for ever": unusable(
+        "BACKFILL_WITHHELD_DAYS: Input should be less than or", WITHHELD_DAYS="9" * 11
+    ),
+    "a begin that is no day": unusable(
+        "BACKFILL_BEGIN: Input should be a valid date", BEGIN="2013-13-01"
+    ),
+    "a begin before all calendars": unusable(
+        "BACKFILL_BEGIN: Input should be greater than or equal to 1900", BEGIN="0001-01-01"
+    ),
+    "an end after all": unusable(
+        "BACKFILL_END: Input should be less than or equal to 2200", END="9999-12-31"
+    ),
+    "reversed bounds": unusable(
+        "BACKFILL_BEGIN and BACKFILL_END: begin 2014-01-01 must be before end 2013-01-01",
+        BEGIN="2014-01-01",
+        END="2013-01-01",
+    ),
+    "millions of buckets": unusable(
+        "BACKFILL_ORDER_KEY_STEP and BACKFILL_ORDER_KEY_SPACE: ", ORDER_KEY_STEP="1"
+    ),
+    "two at once": unusable(
+        "BACKFILL_BEGIN: Input should be a valid date", BEGIN="x", CHUNK_BYTES="x"
+    ),
+    # Runs.
+    "a certificate of nothing": Case(("certificate", ""), f"'' {NO_ID}"),
+    "a certificate of every run": Case(("certificate", "", "--verify"), f"'' {NO_ID}"),
+    "too short a run": Case(("certificate", RUN[:7]), f"'{RUN[:7]}' {NO_ID}"),
+    "a pattern": Case(("certificate", "*"), f"'*' {NO_ID}"),
+    "a path": Case(("certificate", "../../../etc"), "no certificate of ../../../etc below "),
+    "another run that begins alike": Case(
+        ("certificate", f"{RUN}0"), f"no certificate of {RUN}0 below "
+    ),
+    "a difference to nothing": Case((*DIFF, ""), f"'' {NO_ID}"),
+    "a difference to too short a run": Case((*DIFF, RUN[:4]), f"'{RUN[:4]}' {NO_ID}"),
+    "a version that is none yet": Case(
+        (*DIFF, "99"), "raw/flights: no versions 99 and 2 to compare: give two of 0 to 2"
+    ),
+    "a digit that is no number": Case((*DIFF, "²"), f"'²' {NO_ID}"),
+    "a later version below zero": Case(
+        (*DIFF, "0", "--after", "-1"), "raw/flights: no versions 0 and -1 to compare"
+    ),
+    "a rollback of nothing": Case(
+        ("rollback", "raw/flights", *DAYS, "--before", ""), f"'' {NO_ID}"
+    ),
+    # Partitions and tables.
+    "a reversed range": Case(
+        ("status", "--from", "2013-01-02", "--to", "2013-01-01", "--select", "raw/flights"),
+        "no partitions 2013-01-02...2013-01-01: give two keys of ",
+    ),
+    "an empty range": Case(
+        ("missing", "--from", "", "--to", "", "--select", "raw/flights"), "no partitions ...: give"
+    ),
+    "no table": Case((*STATUS, "--select", "raw/flights,raw/flihts"), "no table raw/flihts: there"),
+    "an empty selection": Case((*STATUS, "--select", ","), "an option is empty: give it a value"),
+    "a history from nowhere": Case(
+        (*HISTORY, "--from", "yesterday"), "yesterday is no partition of raw/flights, by days"
+    ),
+    "a history of an hour of days": Case(
+        (*HISTORY, "--from", "2013-01-01-00:00"), "2013-01-01-00:00 is no partition of raw/flights"
+    ),
+    "a reversed history": Case(
+        (*HISTORY, "--from", "2013-01-02", "--to", "2013-01-01"),
+        "2013-01-02...2013-01-01 is reversed: a range is FIRST...LAST",
+    ),
+    "no golden": Case((*GOLDEN, "/no/such"), "golden /no/such can't be read (there is nothing)"),
+    "empty keys": Case((*GOLDEN, "/no/such", "--keys", ""), "an option is empty: give it a value"),
+    "orders of no scale": Case(("sample", "orders", "--scale", "nan"), "the scale is above 0 and"),
+    # What lies there.
+    "a commit that is cut off": Case(
+        HISTORY,
+        f"{LOG}{1:020}.json is cut off or overwritten",
+        spoil=lambda place: cut_off(place.log / f"{1:020}.json", left=300),
+    ),
+    "an empty commit": Case(
+        HISTORY,
+        f"{LOG}{2:020}.json is empty",
+        spoil=lambda place: cut_off(place.log / f"{2:020}.json", left=0),
+    ),
+    "a commit that is no JSON": Case(
+        (*DIFF, "1"),
+        f"{LOG}{2:020}.json is cut off or overwritten",
+        spoil=lambda place: (place.log / f"{2:020}.json").write_bytes(b"\xff\xfe\x00"),
+    ),
+    "a commit that is gone": Case(
+        HISTORY,
+        f"{LOG}{1:020}.json is gone: restore it from a copy",
+        spoil=lambda place: (place.log / f"{1:020}.json").unlink(),
+    ),
+    "a hint at no checkpoint": Case(
+        HISTORY, f"{LOG}_last_checkpoint names a checkpoint that is gone: del", spoil=point_nowhere
+    ),
+    "a broken checkpoint": Case(
+        ("certificate", RUN, "--verify"),
+        f"{LOG}{1:020}.checkpoint.parquet is cut off or overwritten",
+        spoil=break_checkpoint,
+    ),
+    "a log that is a file": Case(
+        HISTORY,
+        "the log of {root}/warehouse/raw/flights can't be looked for",
+        spoil=lambda place: replace_by_file(place.log),
+    ),
+    "a table that is a file": Case(
+        STATUS,
+        "the log of {root}/warehouse/raw/flights can't be looked for",
+        spoil=lambda place: replace_by_file(place.log.parent),
+    ),
+    "broken watermarks": Case(
+        WATERMARK, "the watermarks at {root}/warehouse/watermarks can't", spoil=break_watermarks
+    ),
+    "a broken log of watermarks": Case(
+        WATERMARK,
+        "the log of {root}/warehouse/watermarks can't be read: ",
+        spoil=lambda place: cut_off(
+            place.root / "warehouse" / "watermarks" / "_delta_log" / f"{0:020}.json", left=99
+        ),
+    ),
+    "certificates that are cut off": Case(
+        ("certificate", RUN),
+        "the certificate {root}/warehouse/certificates/",
+        spoil=break_certificates,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse that older code made; for linking and copying."""
+    return extract(tmp_path_factory.mktemp("made")).root
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A copy, which the environment names."""
+    for name in ("warehouse", "landing"):
+        shutil.copytree(made / name, tmp_path / name)
+    for name in [name for name in os.environ if name.startswith(("BACKFILL_", "SPARK_REMOTE"))]:
+        monkeypatch.delenv(name)
+    for name in ("home", "work"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "home" / "dagster.yaml").write_text((PROJECT / "dagster.yaml").read_text())
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
+    monkeypatch.setenv("BACKFILL_LANDING", str(tmp_path / "landing"))
+    return Place(tmp_path)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The console script in this process; its exit code."""
+    monkeypatch.setattr(sys, "argv", ["backfill-assets", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_what_is_spoilt_here_is_fine_before(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (HISTORY, WATERMARK, STATUS, ("certificate", RUN, "--verify"), (*DIFF, "1")):
+        assert run(monkeypatch, *command) == 0, command
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_one_line_and_nothing_is_written(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    case = CASES[name]
+    for setting, value in case.settings.items():
+        monkeypatch.setenv(f"BACKFILL_{setting}", value)
+    case.spoil(place)
+    before = place.list_files()
+    code = run(monkeypatch, *case.arguments)
+    answer = capsys.readouterr()
+    assert code == 1
+    assert answer.out == ""
+    assert answer.err.startswith(f"error: {case.line.replace('{root}', str(place.root))}")
+    assert answer.err.count("\n") == 1
+    assert "Error:" not in answer.err, "an error of a library, and no cure"
+    assert place.list_files() == before
+
+
+def test_a_certificate_that_is_cut_off_leaves_the_others_verified(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Verifying is an answer: what can't be read is a line of it."""
+    certificates = place.root / "warehouse" / "certificates"
+    cut_off(next(certificates.rglob("raw.flights.json")), left=100)
+    run_id = next(certificates.rglob("raw.flights.json")).parent.name
+    assert run(monkeypatch, "certificate", run_id, "--verify", "--json") == 1
+    lines = json.loads(capsys.readouterr().out)
+    (broken,) = (line for line in lines if line["holds"] is False)
+    assert "is cut off or was edited" in broken["found"]
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_error_that_nobody_foresaw_has_a_trace_only_if_asked(
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    debug: bool,
+) -> None:
+    (place.root / "home" / "dagster.yaml").write_text("storage: [")
+    assert run(monkeypatch, *(["--debug"] if debug else []), *STATUS) == 1
+    answer = capsys.readouterr()
+    last = answer.err.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert last.endswith("`backfill-assets --debug …` shows where it comes from")
+    assert ("Traceback" in answer.err) is debug
+    assert (answer.err.count("\n") == 1) is not debug
