@@ -1,6 +1,5 @@
 """Each run leaves a certificate for each table, and it can be verified."""
 
-import datetime as dt
 import logging
 import shutil
 from pathlib import Path
@@ -15,7 +14,6 @@ from backfill_assets.proof.lines import VerifiedLine
 from backfill_assets.proof.pages import render_certificate, render_verification
 from backfill_assets.proof.verification import verify_certificate
 from backfill_assets.publishing.publisher import Publisher
-from backfill_assets.publishing.runs import Run
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.pipeline.running import (
     RAW,
@@ -86,10 +84,8 @@ def test_all_certificates_of_a_backfill_are_found_by_its_id(pipeline: Pipeline) 
         (runs[1].id, STAGING),
     ]
     assert find_certificates(pipeline.warehouse, runs[1].id) == found[1:]
-    run = Run(
-        run_id=runs[0].id, backfill_id="abcdefgh", started_at=dt.datetime(2013, 2, 1, tzinfo=dt.UTC)
-    )
-    place = locate_certificate(read_log(pipeline.warehouse, RAW_FLIGHTS), run)
+    log = read_log(pipeline.warehouse, RAW_FLIGHTS)
+    place = locate_certificate(log, runs[0].id, "abcdefgh")
     assert Certificate.from_json(Path(f"{place}.json").read_text()) == found[0]
 
 
