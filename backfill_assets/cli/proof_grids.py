@@ -41,14 +41,15 @@ def print_history(changes: "Sequence[Change]") -> None:
 
     Those of other programs are without what only this project's records say.
     """
-    grid = Grid("version", "committed", "how", "partitions", "rows", "run")
+    grid = Grid("version", "committed", "how", "partitions", "rows", "run", "of backfill")
     for change in changes:
         partitions = f"{change.first}...{change.last} ({change.partitions})"
         grid.add_row(
             *(str(change.version), change.committed_at, change.write_mode or change.operation),
             *((partitions, f"{change.rows:,}", change.run_id) if change.run_id else ("", "", "")),
+            change.backfill_id or "",
         )
-    print_grid(grid, width=160)
+    print_grid(grid, width=200)
 
 
 def print_diff(diff: "TableDiff") -> None:

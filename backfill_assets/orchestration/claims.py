@@ -11,7 +11,6 @@ from threading import Event, Thread
 from typing import Any
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
-from sqlalchemy.exc import SQLAlchemyError
 
 from backfill_assets.orchestration.dagster_internals import InstanceRef, RunRecord
 from backfill_assets.orchestration.processes import identify_own_process, is_alive
@@ -76,7 +75,7 @@ def keep_claim(instance: DagsterInstance, run_id: str) -> Iterator[None]:
 
     def repeat() -> None:
         while not done.wait(_HEARTBEAT_SECONDS):
-            with suppress(SQLAlchemyError):  # a storage that is busy gets the next one
+            with suppress(Exception):  # whatever a busy storage raises: it gets the next one
                 instance.add_run_tags(run_id, claim)
 
     heartbeat = Thread(target=repeat, name=f"claim of run {run_id}", daemon=True)

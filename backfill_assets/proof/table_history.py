@@ -17,6 +17,7 @@ class Change:
         write_mode: how the rows came about; the following are None and 0 where the commit isn't a
             publish of this project.
         run_id: the run.
+        backfill_id: the backfill that it is part of or continues; None if none.
         first: first partition key, of the range asked for if there is one.
         last: last one.
         partitions: how many were replaced.
@@ -29,6 +30,7 @@ class Change:
     operation: str
     write_mode: str | None = None
     run_id: str | None = None
+    backfill_id: str | None = None
     first: str | None = None
     last: str | None = None
     partitions: int = 0
@@ -65,6 +67,7 @@ def _describe(commit: Commit, first: str | None, last: str | None) -> Change | N
         operation=commit.operation,
         write_mode=record.write_mode,
         run_id=record.run_id,
+        backfill_id=record.backfill_id or None,
         first=keys[0],
         last=keys[-1],
         partitions=len(keys),

@@ -149,9 +149,27 @@ def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
         answer = dagster.query(LAUNCH, {"params": backfill})["launchPartitionBackfill"]
         assert answer["__typename"] == "LaunchBackfillSuccess", answer
         wait_for(lambda: find_not_published(project) == NOT_PUBLISHED, seconds=520)
+        assert_certified_as_one_chain(project, answer["backfillId"])
     finally:
         dagster.stop()
     assert_nothing_withheld_can_be_read(project)
+
+
+def assert_certified_as_one_chain(project: Project, backfill: str) -> None:
+    """Also the runs that the sensor requested, which Dagster doesn't count as the backfill's."""
+    listed = project.run("backfill-assets", "certificate", backfill, "--json")
+    assert listed.returncode == 0, listed.stderr
+    certificates = json.loads(listed.stdout)
+    assert len({one["run_id"] for one in certificates}) > 1
+    published = {
+        (one["asset_key"], row["partition"])
+        for one in certificates
+        for row in one["partitions"]
+        if row["status"] == "published"
+    }
+    assert published == {(key, day) for key in NOT_PUBLISHED for day in DAYS} - {
+        (key, day) for key, days in NOT_PUBLISHED.items() for day in days
+    }
 
 
 def test_the_command_line_ends_with_the_commands_that_go_on(landing: Path, tmp_path: Path) -> None:
