@@ -128,6 +128,17 @@ CASES = {
         f"/{'x' * 300} is no path (File name too long): set",
         {"WAREHOUSE": f"/{'x' * 300}"},
     ),
+    "an escape in the path": Case(
+        HISTORY,
+        "/tmp/50%25: delta-rs or Spark's SQL reads '%25' as som",
+        {"WAREHOUSE": "/tmp/50%25"},
+    ),
+    "a backtick in the path": Case(
+        WATERMARK, "/tmp/a`b: delta-rs or Spark's SQL reads '`' as some", {"WAREHOUSE": "/tmp/a`b"}
+    ),
+    "a backslash in the path": Case(
+        STATUS, "/tmp/a\\b: delta-rs or Spark's SQL reads", {"WAREHOUSE": "/tmp/a\\b"}
+    ),
     "empty warehouse": unusable("BACKFILL_WAREHOUSE: must not be empty", WAREHOUSE=""),
     "empty landing": unusable("BACKFILL_LANDING: must not be empty", LANDING=""),
     "a home that no shell has expanded": unusable(
