@@ -85,6 +85,20 @@ def test_a_full_disk_is_named_before_anything_starts(
     assert [path.name for path in small_disk.iterdir()] == ["filler"]
 
 
+def test_a_read_only_warehouse_is_read_and_not_written(
+    tmp_path: Path, landing: Path, small_disk: Path
+) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    settings = (NO_SPARK, ("BACKFILL_WAREHOUSE", str(small_disk / "warehouse")))
+    project = Project(tmp_path, landing, settings)
+    assert project.run("backfill-assets", "watermark", "--json").stdout == "[]\n"
+    run = project.materialize(RAW, partitions=f"{FIRST}...{FIRST}")
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1].startswith(
+        f"error: nothing can be written to {small_disk} (Read-only file system): make room, let"
+    )
+
+
 def test_a_disk_that_fills_up_meanwhile_is_named_too(
     tmp_path: Path, landing: Path, small_disk: Path
 ) -> None:
