@@ -11,6 +11,9 @@ from backfill_assets.orchestration.dagster_internals import ReconstructableRepos
 _QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
 
 
+_LINE_LENGTH = 300
+
+
 def run_job(instance: DagsterInstance, job: str, op: str, config: dict[str, Any]) -> Any:
     """Runs a job of one op.
 
@@ -39,5 +42,6 @@ def _find_message(instance: DagsterInstance, run_id: str) -> str:
             return failure.user_failure_data.description
         if failure.error:
             cause = failure.error.cause or failure.error
-            return f"{cause.message.strip()} (run {run_id} in the UI has the stack trace)"
+            line = " ".join(cause.message.split())[:_LINE_LENGTH]
+            return f"{line} (run {run_id} in the UI has the stack trace)"
     return f"run {run_id} failed before its step: the UI has its log"

@@ -1,5 +1,6 @@
 """Arrow's file systems by URI: local disks and object stores alike, without a JVM."""
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from backfill_assets.uris import arrow_uri, is_local, local_path
 
 _SCHEMES = ("s3a", "s3", "gs", "gcs", "abfss", "abfs", "hdfs", "viewfs")
 """Of the stores that Arrow and delta-rs both know."""
+
+_LANDING = "BACKFILL_LANDING"
+_PATTERN = re.compile(r"[\[\]{}*?\\]")  # escaped, it is itself; but Hadoop then trips over colons
 
 _ROOM = 64 * 1024
 """Bytes that must find room before a step begins; a full disk has a few left."""
@@ -44,6 +48,21 @@ def check_root(root: str, setting: str) -> None:
     if not nearest.is_dir():
         raise SettingsError(
             f"nothing can be below {root}, as {nearest} is no folder: {_name_cure(setting)}"
+        )
+
+
+def check_landing_root(root: str) -> None:
+    """Refuses a root of the landing zone that can't be read.
+
+    Raises:
+        SettingsError: naming the setting.
+    """
+    check_root(root, _LANDING)
+    path = str(local_path(root)) if is_local(root) else root.partition("://")[2]
+    if ":" in path and _PATTERN.search(path):
+        raise SettingsError(
+            f"{root}: Spark can't read a path that has a colon and one of [ ] {{ }} * ? \\: set "
+            f"{_LANDING} to a place without them"
         )
 
 

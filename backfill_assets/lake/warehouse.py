@@ -1,16 +1,20 @@
 """Where the tables are, and how they are opened for reading the log."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deltalake import DeltaTable
 
+from backfill_assets.errors import SettingsError
 from backfill_assets.lake.delta_logs import has_log, open_log
 from backfill_assets.lake.filesystems import check_root, check_writable
 from backfill_assets.tables.declarations import Table
 from backfill_assets.uris import absolute_uri, join_uri
 
 _SETTING = "BACKFILL_WAREHOUSE"
+# delta-rs unescapes a path once too often, and takes a backslash for a slash.
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[\\`\x00-\x1f]")
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,12 @@ class Warehouse:
         Raises:
             SettingsError: naming the setting.
         """
+        strange = _MISREAD.search(self.root)
+        if strange:
+            raise SettingsError(
+                f"{self.root}: delta-rs or Spark's SQL reads {strange[0]!r} as something else, and "
+                f"would look into another folder: set {_SETTING} to a place without it"
+            )
         check_root(self.root, _SETTING)
 
     def check_writable(self) -> None:

@@ -95,5 +95,5 @@ def _say_last(message: str) -> None:
 def _is_called_by_a_person(arguments: list[str]) -> bool:
     """Tells `dagster asset materialize` from the processes that Dagster starts itself."""
     program = Path(arguments[0])
-    is_dagster = program.stem == "dagster" or program.match("dagster/__main__.py")
+    is_dagster = program.stem in ("dagster", "dg") or program.match("dagster/__main__.py")
     return is_dagster and arguments[1:2] != ["api"]

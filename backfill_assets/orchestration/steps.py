@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
 
 from backfill_assets.errors import PartitionRangeError
-from backfill_assets.lake.filesystems import check_root
+from backfill_assets.lake.filesystems import check_landing_root
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog, read_log
@@ -84,7 +84,7 @@ class Step:
         warehouse = self.lakehouse.warehouse()
         warehouse.check_writable()
         if self.recipe.landing is not None:
-            check_root(self.lakehouse.landing_root, "BACKFILL_LANDING")
+            check_landing_root(self.lakehouse.landing_root)
         target = read_log(warehouse, self.recipe.table)
         inputs = {table.key: read_log(warehouse, table) for table in self.recipe.inputs}
         try:

@@ -1,0 +1,105 @@
+"""Commits vouch for their certificate also where a run made several, or took one back."""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from backfill_assets.lake import writer
+from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.writer import create_table
+from backfill_assets.proof.certifying import certify
+from backfill_assets.proof.lines import VerifiedLine
+from backfill_assets.proof.verified_runs import verify_run
+from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.write_modes.options import OVERWRITE, WriteOptions
+from backfill_assets.tables.declarations import Table
+from backfill_assets_tests.conftest import build_days
+from backfill_assets_tests.lake.readings import READINGS, build_rows, overwrite_readings
+from backfill_assets_tests.pipeline.publishing import COPIES, Interrupted, Lake
+from backfill_assets_tests.publishing.test_verifying import publish_unreadable
+
+DAYS = build_days("2013-01-01", 3)
+APPEND = WriteOptions(write_mode="append_once", batch="of today")
+
+
+@pytest.fixture
+def lake(spark: SparkSession, warehouse: Warehouse) -> Lake:
+    """With READINGS of three days."""
+    create_table(spark, warehouse, READINGS)
+    overwrite_readings(spark, warehouse, DAYS, build_rows(DAYS, "old"))
+    return Lake(spark, warehouse)
+
+
+def verify(
+    warehouse: Warehouse,
+    table: Table,
+    results: Sequence[PartitionResult],
+    *,
+    run_id: str,
+    options: WriteOptions = OVERWRITE,
+) -> list[VerifiedLine]:
+    """Certifies what `Lake.publish` did, and verifies it."""
+    log = read_log(warehouse, table)
+    run = Run(run_id=run_id, started_at=dt.datetime(2013, 2, 1, tzinfo=dt.UTC), options=options)
+    certify(log, results, run, code_version=COPIES.code_version)
+    return [line for lines in verify_run([log], run_id).values() for line in lines]
+
+
+def list_doubts(lines: Sequence[VerifiedLine]) -> list[str]:
+    assert lines
+    return [f"{line.statement}: {line.found}" for line in lines if line.holds is not True]
+
+
+def publish_meanwhile(lake: Lake) -> list[PartitionResult]:
+    """A slow run of three days; a fast one publishes the second meanwhile."""
+    fast = Interrupted(COPIES, lambda: lake.publish(COPIES, [DAYS[1]], run_id="fast"))
+    return lake.publish(replace(COPIES, compute=fast), DAYS, run_id="slow")
+
+
+def test_each_round_of_a_race_has_its_statement(lake: Lake) -> None:
+    lines = verify(lake.warehouse, COPIES.table, publish_meanwhile(lake), run_id="slow")
+    assert list_doubts(lines) == []
+    assert len([line for line in lines if "vouches" in line.statement]) == 2
+
+
+def test_what_a_race_made_a_run_publish_again_is_stated_once(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on storage without locks: what another run changed is seen only after the commit."""
+    refuse = writer._refuse_changed
+    overlooked: list[str] = []
+
+    def overlook_once(commits, record) -> None:
+        if record.run_id == "slow" and commits and not overlooked:
+            overlooked.append(record.run_id)
+        else:
+            refuse(commits, record)
+
+    monkeypatch.setattr(writer, "_refuse_changed", overlook_once)
+    lines = verify(lake.warehouse, COPIES.table, publish_meanwhile(lake), run_id="slow")
+    (doubt,) = list_doubts(lines)
+    assert "this run published them again as version" in doubt
+    assert not any(line.holds is False for line in lines)
+
+
+def test_a_batch_that_was_there_already_is_as_the_log_has_it(lake: Lake) -> None:
+    lake.publish(COPIES, DAYS[:2], run_id="first", options=APPEND)
+    for run_id, days in (("more", DAYS), ("again", DAYS)):
+        results = lake.publish(COPIES, days, run_id=run_id, options=APPEND)
+        lines = verify(lake.warehouse, COPIES.table, results, run_id=run_id, options=APPEND)
+        assert list_doubts(lines) == []
+
+
+def test_a_partition_that_was_taken_back_is_withheld_by_the_log_too(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    results = publish_unreadable(Lake(spark, warehouse), tmp_path / "source.csv")
+    assert [result.version is None for result in results] == [False, True]
+    lines = verify(warehouse, READINGS, results, run_id="second")
+    assert list_doubts(lines) == []
