@@ -23,16 +23,12 @@ def open_filesystem(uri: str) -> tuple[fs.FileSystem, str]:
     """Opens the file system, and finds the path of `uri` on it.
 
     Raises:
-        SettingsError: if nothing is known of its scheme, or it isn't spelled as one.
         OSError: if the store can't be reached.
+        ValueError: if nothing is known of its scheme.
     """
     if is_local(uri):
         return fs.LocalFileSystem(), str(local_path(uri))
-    _check_scheme(uri, "BACKFILL_WAREHOUSE and BACKFILL_LANDING")
-    try:
-        return fs.FileSystem.from_uri(arrow_uri(uri))
-    except ValueError as error:
-        raise SettingsError(f"{uri} is no place on a store: {error}") from error
+    return fs.FileSystem.from_uri(arrow_uri(uri))
 
 
 def check_root(root: str, setting: str) -> None:
