@@ -62,7 +62,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 def test_what_is_spoilt_here_is_fine_before(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for command in (HISTORY, WATERMARK, STATUS, ("certificate", RUN, "--verify"), (*DIFF, "1")):
+    recover, certificate = ("recover",), ("certificate", RUN, "--verify")
+    for command in (recover, HISTORY, WATERMARK, STATUS, certificate, (*DIFF, "1")):
         assert run(monkeypatch, *command) == 0, command
     assert capsys.readouterr().err == ""
 

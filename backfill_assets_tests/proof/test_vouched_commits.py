@@ -75,11 +75,11 @@ def test_what_a_race_made_a_run_publish_again_is_stated_once(
     refuse = writer._refuse_changed
     overlooked: list[str] = []
 
-    def overlook_once(commits, record) -> None:
-        if record.run_id == "slow" and commits and not overlooked:
-            overlooked.append(record.run_id)
+    def overlook_once(commits, keys, run_id) -> None:
+        if run_id == "slow" and commits and not overlooked:
+            overlooked.append(run_id)
         else:
-            refuse(commits, record)
+            refuse(commits, keys, run_id)
 
     monkeypatch.setattr(writer, "_refuse_changed", overlook_once)
     lines = verify(lake.warehouse, COPIES.table, publish_meanwhile(lake), run_id="slow")
