@@ -114,7 +114,7 @@ def test_each_partition_has_its_state(reading: Project) -> None:
 
 
 def test_what_is_missing_is_listed_as_ranges(reading: Project) -> None:
-    assert ask(reading, "missing", *FLIGHTS).splitlines() == [
+    assert ask(reading, "missing", *FLIGHTS, code=1).splitlines() == [
         f"{STAGING}\t{DAY_3}...{DAY_3}",
         f"{FEATURES}\t{DAY_3}...{DAY_4}",
     ]
@@ -202,7 +202,7 @@ def test_a_new_run_goes_on_from_there_and_is_taken_back(older: Project) -> None:
     assert [flights[3, number]["air_time"] for number in (101, 104)] == [138, 138]
     run_id = find_last_run(older, STAGING)
     assert count_lines_that_hold(older, run_id) == ["6 of 6"] * 3
-    assert ask(older, "missing", *FLIGHTS) == f"{FEATURES}\t{DAY_4}...{DAY_4}\n"
+    assert ask(older, "missing", *FLIGHTS, code=1) == f"{FEATURES}\t{DAY_4}...{DAY_4}\n"
     marks = {mark["table"]: mark["next_key"] for mark in ask_json(older, "watermark")}
     assert marks == {RAW: "2013-01-05", STAGING: DAY_4}
 
