@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
+from backfill_assets.errors import LandingNotFoundError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
@@ -59,6 +60,9 @@ def find_increments(
         recipe: of the table.
         watermark: of the table; None if nothing has been processed.
         landing_root: root of the landing zone.
+
+    Raises:
+        LandingNotFoundError: if the landing zone isn't there, and the table is.
     """
     asset_key = find_asset_key(recipe.table)
     partitions_def = get_partitions_def(graph, asset_key)
@@ -68,7 +72,13 @@ def find_increments(
     if not keys:
         return []
     if recipe.landing is not None:
-        return _find_landed(recipe, landing_root, keys)
+        try:
+            return _find_landed(recipe, landing_root, keys)
+        except LandingNotFoundError:
+            # A pipeline that nobody feeds here; one with a table has lost its source.
+            if warehouse.exists(recipe.table):
+                raise
+            return []
     if not all(warehouse.exists(table) for table in recipe.inputs):
         return []
     blocked = find_readiness(instance, graph, asset_key, keys).blocked

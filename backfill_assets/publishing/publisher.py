@@ -15,8 +15,8 @@ from backfill_assets.lake.writer import (
     create_table,
     overwrite_partitions,
 )
-from backfill_assets.publishing.audit import Audit, audit_window
-from backfill_assets.publishing.inputs import PinnedInputs, find_never_landed, pin_inputs
+from backfill_assets.publishing.audit import Audit, audit_window, describe_faults
+from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs, withhold_never_landed
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.publishing.runs import Run
@@ -110,11 +110,8 @@ class Publisher:
         self, partitions: tuple[Partition, ...], pinned: PinnedInputs
     ) -> tuple[list[PartitionResult], set[str]]:
         """Runs one round; returns results and the keys that another run changed meanwhile."""
-        never_landed = find_never_landed(pinned)
-        results = [
-            withhold(key, "landing_files_exist", "nothing has ever landed")
-            for key in sorted(never_landed)
-        ]
+        results = withhold_never_landed(pinned)
+        never_landed = {result.key for result in results}
         landed = [partition for partition in partitions if partition.key not in never_landed]
         mode = find_write_mode(self.run.options)
         results += mode.find_repeated(landed, pinned, self.run.options)
@@ -139,8 +136,8 @@ class Publisher:
                 for key, measures in audit.measures.items()
             ]
             results += [
-                withhold(partition.key, "files_are_readable", f"{name} can't be read")
-                for partition, name in audit.broken_files
+                withhold(key, "files_are_readable", faults)
+                for key, faults in describe_faults(audit.broken_files).items()
             ]
             withheld = [result for result in found if result.verdict.withheld]
             if not mode.restores:
