@@ -4,6 +4,7 @@ import gzip
 import zlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from urllib.parse import unquote
 
 from pyarrow import fs
@@ -139,7 +140,7 @@ class JsonListing:
         """The listed partitions, ascending."""
         return tuple(self.contents)
 
-    @property
+    @cached_property
     def files(self) -> tuple[tuple[Partition, LandingFile], ...]:
         """The files to read, in the order of their names, with their partitions."""
         found = (

@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
 
 from backfill_assets.errors import LandingError
@@ -18,13 +16,12 @@ from backfill_assets.lake.landing import (
     is_data_file,
     is_hidden,
     list_folder,
-    open_landing_zone,
     refuse_changes,
     relative_name,
     require_folder,
 )
+from backfill_assets.lake.parquet_contents import find_copies, is_broken, measure_own_bytes
 from backfill_assets.lake.parquet_footers import ParquetFile, RowGroup, read_footer
-from backfill_assets.lake.same_files import find_same_files
 from backfill_assets.lake.slices import Partition
 from backfill_assets.rules.landed import Landed
 from backfill_assets.tables.declarations import Column
@@ -213,16 +210,16 @@ class ParquetListing:
         Raises:
             LandingError: if one of these can't be read.
         """
-        copies = self._find_copies()
-        unfinished = self.unfinished
+        copies = find_copies(self.overlapping, self.folders.root)
+        unfinished, missing = self.unfinished, set(self.missing)
         return {
             partition.key: Landed(
-                lack=self._find_lack(partition),
+                lack=self._find_lack(partition, is_missing=partition in missing),
                 cure="land it again; or accept partition_is_complete with a reason",
                 not_read=self.not_read,
                 repeated=tuple(copy for landed, copy in copies if landed.overlaps(partition)),
                 unfinished=unfinished.get(partition.key, ""),
-                bytes=self._measure_own_bytes(partition),
+                bytes=measure_own_bytes(self.files, partition),
             )
             for partition in self.partitions
         }
@@ -246,7 +243,7 @@ class ParquetListing:
 
     def find_broken(self, error: str) -> list[tuple[Partition, str]]:
         """Finds the partitions that a file which can't be read may hold keys of."""
-        broken = [landed for landed in self.overlapping if _is_broken(landed.file)]
+        broken = [landed for landed in self.overlapping if is_broken(landed.file)]
         if not broken:
             broken = [landed for landed in self.overlapping if landed.file.uri in unquote(error)]
         return [
@@ -256,36 +253,13 @@ class ParquetListing:
             if landed.overlaps(partition)
         ]
 
-    def _find_copies(self) -> list[tuple[ParquetFile, str]]:
-        """Finds the files that hold the same bytes as another of their kind, and says so."""
-        whole = {landed.file: landed for landed in self.overlapping if not landed.fault}
-        root = self.folders.root
-        return [
-            (
-                whole[file],
-                f"{relative_name(file.uri, root)} holds the same as "
-                f"{relative_name(earlier.uri, root)}",
-            )
-            for name, _ in self.folders.keys
-            for file, earlier in find_same_files(
-                file for file, landed in whole.items() if landed.name == name
-            )
-        ]
-
-    def _find_lack(self, partition: Partition) -> str:
-        if any(landed.overlaps(partition) for landed in self.files):
-            return "the files whose keys are around it hold none of it"
-        if partition in self.missing:
+    def _find_lack(self, partition: Partition, *, is_missing: bool) -> str:
+        if is_missing:
             reached = "nothing" if self.largest_key is None else f"key {self.largest_key}"
             return f"{self.dataset} has landed up to {reached}"
+        if any(landed.overlaps(partition) for landed in self.overlapping):
+            return "the files whose keys are around it hold none of it"
         return "no file holds a key of it"
-
-    def _measure_own_bytes(self, partition: Partition) -> dict[str, int]:
-        """Sums the bytes of the row groups, if they hold nothing else: a share says too little."""
-        groups = [group for group in self._row_groups if group.overlaps(partition)]
-        if not groups or not all(group.lies_in(partition) for group in groups):
-            return {}
-        return {_SUFFIXES[0]: sum(group.bytes for group in groups)}
 
     @cached_property
     def overlapping(self) -> tuple[ParquetFile, ...]:
@@ -299,14 +273,3 @@ class ParquetListing:
     @property
     def _row_groups(self) -> Iterator[RowGroup]:
         return (group for landed in self.files for group in landed.row_groups)
-
-
-def _is_broken(file: LandingFile) -> bool:
-    filesystem, path = open_landing_zone(file.uri)
-    try:
-        with filesystem.open_input_file(path) as source:
-            for _ in pq.ParquetFile(source).iter_batches():
-                pass
-    except (OSError, pa.ArrowException):
-        return True
-    return False
