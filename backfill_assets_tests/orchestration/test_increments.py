@@ -1,5 +1,6 @@
 """Incremental runs take a table on from its watermark; backfills leave that alone, unless told."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -122,9 +123,28 @@ def test_the_sensor_takes_each_table_on_as_far_as_its_input_has_come(watched: Pi
     assert read(watched)[STAGING] == "2013-01-05"
 
 
-def test_a_table_whose_input_is_unreadable_keeps_no_other_waiting(watched: Pipeline) -> None:
+def test_a_pipeline_that_nobody_feeds_is_no_error_and_one_that_lost_its_source_is(
+    watched: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Neither weather nor orders have landed, nor flights as yet.
+    assert ask_sensor(watched) == []
+    assert caplog.messages == []
+    watched.zone.land(list_days(1, 1))
+    run_all(watched, ask_sensor(watched))
+    shutil.move(watched.zone.root / "flights", watched.root / "away")
+    assert [one.key for one in ask_sensor(watched)] == [STAGING]
+    (said,) = [message for message in caplog.messages if message.startswith(RAW)]
+    assert said.endswith(
+        "landing/flights isn't there: mount it or set BACKFILL_LANDING; nothing was written"
+    )
+
+
+def test_a_table_whose_input_is_unreadable_keeps_no_other_waiting(
+    watched: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
     watched.zone.land(list_days(1, 2))
     broken = watched.zone.root / "orders" / "orders" / "a.parquet"
     broken.parent.mkdir(parents=True)
     broken.write_bytes(b"no Parquet")
     assert [one.key for one in ask_sensor(watched)] == [RAW]
+    assert f"{broken.relative_to(watched.zone.root)} can't be read as Parquet" in caplog.text
