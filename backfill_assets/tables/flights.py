@@ -60,7 +60,7 @@ ROWS_TO_MEDIAN = (0.6, 1.75)
 1.53 of it."""
 
 FEWEST_ROWS_TO_MEDIAN = 0.045
-"""The last landing day has only the stragglers of the year: 0.048 of the busiest Wednesday."""
+"""The last landing day has only the stragglers of the year: 0.047 of the busiest Wednesday."""
 
 RAW_FLIGHTS = Table(
     layer="raw",
