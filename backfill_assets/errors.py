@@ -25,6 +25,10 @@ class LandingError(BackfillError):
     """The landing zone lacks what the partitions need, or changed while it was read."""
 
 
+class LandingNotFoundError(LandingError):
+    """The landing zone, or a data set in it, isn't there at all."""
+
+
 class TableError(BackfillError):
     """A Delta table is missing, or isn't what its declaration says."""
 

@@ -2,11 +2,16 @@
 
 from pyspark.sql import DataFrame
 
-from backfill_assets.grains.buckets import require_buckets
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.table_assets import Upstream, table_asset
 from backfill_assets.tables.landings import ParquetLanding
-from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
+from backfill_assets.tables.orders import (
+    CUSTOMER_ORDERS,
+    LANDED_LINE_FIELDS,
+    LANDED_ORDER_FIELDS,
+    RAW_ORDERS,
+    STAGING_ORDERS,
+)
 from backfill_assets.transforms.customer_orders import build_customer_orders
 from backfill_assets.transforms.raw_orders import build_raw_orders
 from backfill_assets.transforms.staging_orders import build_staging_orders
@@ -15,6 +20,7 @@ _LANDING = ParquetLanding(
     "orders",
     keys=(("orders", "o_orderkey"), ("lineitem", "l_orderkey")),
     space_setting="BACKFILL_ORDER_KEY_SPACE",
+    fields=(("orders", LANDED_ORDER_FIELDS), ("lineitem", LANDED_LINE_FIELDS)),
 )
 
 
@@ -22,12 +28,10 @@ _LANDING = ParquetLanding(
 def raw_orders(window: InputWindow) -> DataFrame:
     """One row per landed record, an order or one of its lines; a partition is a bucket of keys.
 
-    Everything that landed, typed; nothing is dropped, joined or deduplicated.
+    Everything that landed, typed; nothing is dropped, joined or deduplicated. A record without a
+    key is rejected.
     """
-    buckets = require_buckets(window.table.grain, window.table.key)
-    return build_raw_orders(
-        window.read_parquet("orders"), window.read_parquet("lineitem"), step=buckets.step
-    )
+    return build_raw_orders(window.read_parquet("orders"), window.read_parquet("lineitem"))
 
 
 @table_asset(STAGING_ORDERS, inputs=[Upstream(RAW_ORDERS)])

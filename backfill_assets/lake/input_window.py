@@ -1,7 +1,6 @@
 """What a step may read: its inputs, pinned when the step began, cut to what its partitions need."""
 
 import datetime as dt
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,10 +13,16 @@ from backfill_assets.lake.evolution import extend_table
 from backfill_assets.lake.json_landing import JsonListing
 from backfill_assets.lake.landing import Listing
 from backfill_assets.lake.parquet_landing import ParquetListing
+from backfill_assets.lake.parquet_records import count_records, read_records
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.placement import add_folder, build_number
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate, widen_slices
+from backfill_assets.lake.source_files import (
+    build_source_file,
+    escape_pattern,
+    find_path_below_dataset,
+)
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.tables.declarations import Table
 
@@ -90,14 +95,15 @@ class InputWindow:
         """
         if not isinstance(self.listing, JsonListing):
             raise LandingError(f"{self.table.key} declares no JSON landing to read from")
+        self._refuse_faults(self.listing)
         by, grain = self.table.partition_by, self.table.grain
         if not self.listing.files:
             schema = f"value string, `{by}` {grain.column_types[0]}, source_file string"
             return add_folder(self.spark.createDataFrame([], schema), self.table)
         levels = grain.landing_format.count("/") + 1
-        below_dataset = F.substring_index("_metadata.file_path", "/", -levels - 1)
-        source_file = F.concat_ws("/", F.lit(self.listing.dataset), _decode(below_dataset))
-        lines = self.spark.read.text([_escape(file.uri) for _, file in self.listing.files])
+        below_dataset = find_path_below_dataset(levels)
+        source_file = build_source_file(self.listing.dataset, levels)
+        lines = self.spark.read.text([escape_pattern(file.uri) for _, file in self.listing.files])
         rows = (
             lines.where(F.col("value").rlike(r"\S"))
             .select("value", source_file.alias("source_file"), below_dataset.alias("_path"))
@@ -107,30 +113,22 @@ class InputWindow:
         return add_folder(rows, self.table)
 
     def read_parquet(self, name: str) -> DataFrame:
-        """Reads the landed records of one kind whose key lies in the window.
+        """Reads the landed records of one kind that belong to the window.
+
+        One without a key belongs to the partition of the smallest key of its file.
 
         Returns:
-            All columns as they landed, and `source_file` STRING.
+            The declared fields; the table's partition column; `source_file` STRING.
         """
         if not isinstance(self.listing, ParquetListing):
             raise LandingError(f"{self.table.key} declares no Parquet landing to read from")
-        # Where no file holds a key of the window, any file still tells the columns.
-        every = [landed.file.uri for landed in self.listing.files if landed.name == name]
-        if not every:
-            raise LandingError(
-                f"nothing has landed in {self.listing.dataset}/{name}: land it, then run again"
-            )
-        uris = self.listing.find_uris(name) or every[:1]
-        key = dict(self.listing.folders.keys)[name]
-        below_dataset = F.substring_index("_metadata.file_path", "/", -2)
-        return (
-            self.spark.read.parquet(*(_escape(uri) for uri in uris))
-            .where(build_predicate(key, self.slices))
-            .withColumn(
-                "source_file",
-                F.concat_ws("/", F.lit(self.listing.dataset), _decode(below_dataset)),
-            )
-        )
+        self._refuse_faults(self.listing)
+        return read_records(self.spark, self.listing, name, self.table, self.partitions)
+
+    def _refuse_faults(self, listing: Listing) -> None:
+        """Refuses to read less than there is; who publishes leaves these partitions out."""
+        for fault in listing.faults:
+            raise LandingError(f"{fault.name} {fault.fault}")
 
     def list_partitions(self) -> DataFrame:
         """Lists the first value of each partition in the partition column, one row each."""
@@ -141,16 +139,12 @@ class InputWindow:
         )
 
     def count_landing(self) -> dict[str, int]:
-        """Counts the records that landed, by partition key, apart from whatever parses them."""
+        """Counts the records that landed, by partition key, apart from whatever parses them.
+
+        Of Parquet it is what the files' footers say that they hold.
+        """
         if isinstance(self.listing, ParquetListing):
-            counts = [
-                self.count_by(self.read_parquet(name), key)
-                for name, key in self.listing.folders.keys
-            ]
-            return {
-                partition.key: sum(count[partition.key] for count in counts)
-                for partition in self.partitions
-            }
+            return count_records(self.spark, self.listing, self.partitions)
         return self.count_by(self.read_landing(), self.table.partition_by)
 
     def count_by(self, rows: DataFrame, column: str) -> dict[str, int]:
@@ -205,17 +199,3 @@ def _cut_folder(path: str, grain: Grain) -> dict[str, Column]:
         cut[name] = F.substring(path, offset + len(name) + 1, len(digits)).cast("int")
         offset += len(level) + 1
     return cut
-
-
-def _escape(uri: str) -> str:
-    """Escapes what Spark would take for a pattern in a path.
-
-    A file that is named like a pattern must still be itself.
-    """
-    return re.sub(r"([\[\]{}*?\\])", r"\\\1", uri)
-
-
-def _decode(path: Column) -> Column:
-    """Undoes the percent-encoding of `_metadata`; a plus sign is itself there."""
-    decoded = F.url_decode(F.regexp_replace(path, r"\+", "%2B"))
-    return F.when(path.contains("%"), decoded).otherwise(path)  # seldom, and dear

@@ -3,25 +3,51 @@
 import gzip
 import zlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
+from functools import cached_property
 from urllib.parse import unquote
 
 from pyarrow import fs
 
 from backfill_assets.grains.grain import Grain
 from backfill_assets.lake.landing import (
+    FileFault,
     LandingFile,
     compute_fingerprint,
     is_data_file,
+    is_hidden,
+    list_folder,
     open_landing_zone,
     refuse_changes,
     relative_name,
+    require_folder,
 )
+from backfill_assets.lake.same_files import find_same_files
 from backfill_assets.lake.slices import Partition
+from backfill_assets.rules.landed import Landed
+from backfill_assets.tables.landings import EMPTY_MARKER
 from backfill_assets.uris import join_uri
 
 _SUFFIXES = (".json", ".json.gz")
+
+
+@dataclass
+class FolderContents:
+    """What a partition's folder holds; `files` are those to read.
+
+    Attributes:
+        is_there: as a folder.
+        is_file: whether a file is in its place.
+        marker: the file that says that nothing is to come.
+        files: the data.
+        not_read: names of what else isn't hidden, and why it isn't read.
+    """
+
+    is_there: bool = False
+    is_file: bool = False
+    marker: LandingFile | None = None
+    files: list[LandingFile] = field(default_factory=list)
+    not_read: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -32,11 +58,13 @@ class JsonFolders:
         root: of the landing zone.
         dataset: a folder below it.
         grain: of the table that is computed from them; tells each partition's folder.
+        empty_marker: name of the file that says that a partition is meant to have no records.
     """
 
     root: str
     dataset: str
     grain: Grain
+    empty_marker: str = EMPTY_MARKER
 
     @property
     def uri(self) -> str:
@@ -47,38 +75,60 @@ class JsonFolders:
         """Lists the files that landed in the folders of `partitions`.
 
         One listing call a month, whatever their number: calls are what object stores are slow at.
+
+        Raises:
+            LandingNotFoundError: if the dataset isn't there.
+            LandingError: if it can't be listed.
         """
-        filesystem, base = open_landing_zone(self.uri)
+        require_folder(self.root, self.dataset)
         wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
         by_folder = {
             self.grain.find_landing_folder(partition.slice.start): partition for partition in wanted
         }
-        months = sorted({"/".join(folder.split("/")[:2]) for folder in by_folder})
-        listed = (
-            filesystem.get_file_info(
-                fs.FileSelector(f"{base}/{month}", recursive=True, allow_not_found=True)
-            )
-            for month in months
-        )
-        found: list[tuple[Partition, LandingFile]] = []
-        for info in chain.from_iterable(listed):
-            path = info.path[len(base) + 1 :]
-            folder = path.rpartition("/")[0]
-            if folder in by_folder and is_data_file(info, _SUFFIXES):
-                uri = join_uri(self.uri, path)
-                file = LandingFile(uri, size=info.size, modified_ns=info.mtime_ns or 0)
-                found.append((by_folder[folder], file))
-        found.sort(key=lambda landed: landed[1])
-        return JsonListing(self, tuple(wanted), tuple(found))
+        levels = self.grain.landing_format.count("/") + 1
+        contents = {partition: FolderContents() for partition in wanted}
+        base = len(open_landing_zone(self.uri)[1]) + 1
+        for month in sorted({"/".join(folder.split("/")[:2]) for folder in by_folder}):
+            for info in list_folder(join_uri(self.uri, month), recursive=True):
+                path = info.path[base:].split("/", levels)
+                partition = by_folder.get("/".join(path[:levels]))
+                if partition is not None:
+                    self._add(contents[partition], path[levels:], info, info.path[base:])
+        for found in contents.values():
+            found.files.sort()
+        return JsonListing(self, contents)
+
+    def _add(
+        self, contents: FolderContents, below: list[str], info: fs.FileInfo, path: str
+    ) -> None:
+        """Sorts in what was listed; `below` is its path below the partition's folder, if any."""
+        if not below:
+            contents.is_there = info.type == fs.FileType.Directory
+            contents.is_file = not contents.is_there
+            return
+        contents.is_there = True  # object stores may list no folder of its own
+        name = below[0].partition("/")[0]
+        file = LandingFile(join_uri(self.uri, path), info.size or 0, info.mtime_ns or 0)
+        if name == self.empty_marker and info.type == fs.FileType.File:
+            contents.marker = file
+        elif is_hidden(name):
+            return
+        elif name != below[0] or info.type == fs.FileType.Directory:
+            contents.not_read[name] = "a folder"
+        elif not is_data_file(info, _SUFFIXES):
+            contents.not_read[name] = f"not {' or '.join(_SUFFIXES)}"
+        elif not file.size and not name.endswith(".gz"):
+            contents.not_read[name] = "0 bytes"
+        else:
+            contents.files.append(file)
 
 
 @dataclass(frozen=True)
 class JsonListing:
-    """A `Listing` of JSON lines; `files` are in the order of their names, with their partitions."""
+    """A `Listing` of JSON lines, by partition, ascending."""
 
     folders: JsonFolders
-    partitions: tuple[Partition, ...]
-    files: tuple[tuple[Partition, LandingFile], ...]
+    contents: Mapping[Partition, FolderContents]
 
     @property
     def dataset(self) -> str:
@@ -86,10 +136,37 @@ class JsonListing:
         return self.folders.dataset
 
     @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """The listed partitions, ascending."""
+        return tuple(self.contents)
+
+    @cached_property
+    def files(self) -> tuple[tuple[Partition, LandingFile], ...]:
+        """The files to read, in the order of their names, with their partitions."""
+        found = (
+            (partition, file)
+            for partition, contents in self.contents.items()
+            for file in contents.files
+        )
+        return tuple(sorted(found, key=lambda landed: landed[1]))
+
+    @property
     def missing(self) -> tuple[Partition, ...]:
-        """Listed partitions of which no file is there."""
-        present = {partition for partition, _ in self.files}
-        return tuple(partition for partition in self.partitions if partition not in present)
+        """Listed partitions of which no file is there, nor the marker of an empty one."""
+        return tuple(
+            partition
+            for partition, contents in self.contents.items()
+            if not contents.files and contents.marker is None
+        )
+
+    @property
+    def faults(self) -> list[FileFault]:
+        """The compressed files of no bytes: an upload that died, and no empty gzip."""
+        return [
+            FileFault(partition, self._name(file), "has 0 bytes, which is no gzip")
+            for partition, file in self.files
+            if not file.size
+        ]
 
     @property
     def unfinished(self) -> Mapping[str, str]:
@@ -99,22 +176,32 @@ class JsonListing:
     def restrict(self, partitions: Collection[Partition]) -> "JsonListing":
         """Returns the part of the listing that is about `partitions`."""
         kept = set(partitions)
-        return JsonListing(
-            self.folders,
-            tuple(partition for partition in self.partitions if partition in kept),
-            tuple(landed for landed in self.files if landed[0] in kept),
-        )
+        contents = {one: found for one, found in self.contents.items() if one in kept}
+        return JsonListing(self.folders, contents)
 
     def fingerprint(self) -> str:
         """Hashes the files' names, sizes and modification times: the version of this input."""
-        return compute_fingerprint((file for _, file in self.files), self.folders.root)
+        markers = [one.marker for one in self.contents.values() if one.marker is not None]
+        files = (file for _, file in self.files)
+        return compute_fingerprint([*files, *markers], self.folders.root)
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Sums the bytes of the files, compressed as they are, by partition key."""
-        sizes: dict[str, int] = {}
-        for partition, file in self.files:
-            sizes[partition.key] = sizes.get(partition.key, 0) + file.size
-        return sizes
+        return {
+            partition.key: sum(file.size for file in contents.files)
+            for partition, contents in self.contents.items()
+            if contents.files
+        }
+
+    def describe_landed(self) -> dict[str, Landed]:
+        """Describes what is there, by partition key; compares files of equal size.
+
+        Raises:
+            LandingError: if one of these can't be read.
+        """
+        return {
+            partition.key: self._describe(contents) for partition, contents in self.contents.items()
+        }
 
     def check_unchanged(self) -> None:
         """Lists again and compares, for after the files have been read.
@@ -123,16 +210,67 @@ class JsonListing:
             LandingError: if a file appeared, vanished or was rewritten meanwhile.
         """
         now = self.folders.list_files(self.partitions)
-        refuse_changes({partition.key for partition, _ in set(self.files) ^ set(now.files)})
+        refuse_changes(
+            {
+                partition.key
+                for partition, contents in self.contents.items()
+                if (contents.files, contents.marker)
+                != (now.contents[partition].files, now.contents[partition].marker)
+            }
+        )
 
     def find_broken(self, error: str) -> list[tuple[Partition, str]]:
         """Finds the partitions with a file that doesn't decompress (or that `error` names)."""
-        broken = [landed for landed in self.files if _is_broken(landed[1])]
+        files = self.files
+        broken = [landed for landed in files if _is_broken(landed[1])]
         if not broken:
-            broken = [landed for landed in self.files if landed[1].uri in unquote(error)]
-        return [
-            (partition, relative_name(file.uri, self.folders.root)) for partition, file in broken
-        ]
+            broken = [landed for landed in files if landed[1].uri in unquote(error)]
+        return [(partition, self._name(file)) for partition, file in broken]
+
+    def _describe(self, contents: FolderContents) -> Landed:
+        not_read = {**contents.not_read}
+        if contents.marker is not None and contents.files:
+            not_read[self.folders.empty_marker] = "a marker beside files"
+        sizes: dict[str, int] = {}
+        for file in contents.files:
+            suffix = _find_suffix(file)
+            sizes[suffix] = sizes.get(suffix, 0) + file.size
+        return Landed(
+            evidence=self._find_evidence(contents),
+            lack=self._find_lack(contents),
+            cure=f"land it again; or put a file {self.folders.empty_marker} into its folder, or "
+            "accept partition_is_complete with a reason",
+            not_read=tuple(f"{name} ({why})" for name, why in sorted(not_read.items())),
+            repeated=tuple(
+                f"{self._name(file)} holds the same as {self._name(earlier)}"
+                for file, earlier in find_same_files(contents.files)
+            ),
+            bytes=sizes,
+        )
+
+    def _find_evidence(self, contents: FolderContents) -> str:
+        if contents.marker is not None:
+            return f"its folder holds {self.folders.empty_marker}"
+        if contents.is_there and not contents.files and not contents.not_read:
+            return "its folder is there and empty"
+        return ""
+
+    def _find_lack(self, contents: FolderContents) -> str:
+        if contents.files:
+            names = ", ".join(self._name(file) for file in contents.files[:10])
+            return f"its files hold no record ({names})"
+        if contents.not_read:
+            return "nothing in its folder is read"
+        if contents.is_there:
+            return "its folder is there and empty"
+        return "a file is in its folder's place" if contents.is_file else "its folder isn't there"
+
+    def _name(self, file: LandingFile) -> str:
+        return relative_name(file.uri, self.folders.root)
+
+
+def _find_suffix(file: LandingFile) -> str:
+    return next(suffix for suffix in _SUFFIXES if file.uri.endswith(suffix))
 
 
 def _is_broken(file: LandingFile) -> bool:
@@ -145,4 +283,4 @@ def _is_broken(file: LandingFile) -> bool:
                 pass
     except (OSError, EOFError, zlib.error):
         return True
-    return False
+    return not file.size

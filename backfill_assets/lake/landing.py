@@ -3,13 +3,15 @@
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pyarrow import fs
 
-from backfill_assets.errors import LandingError
+from backfill_assets.errors import LandingError, LandingNotFoundError
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.slices import Partition
+from backfill_assets.rules.landed import Landed
+from backfill_assets.uris import join_uri
 
 
 @dataclass(frozen=True, order=True)
@@ -19,6 +21,20 @@ class LandingFile:
     uri: str
     size: int
     modified_ns: int
+
+
+class FileFault(NamedTuple):
+    """A file that can't be read, of a partition that it holds, or may hold, records of.
+
+    Attributes:
+        partition: the partition.
+        name: of the file, below the landing root.
+        fault: why it can't be read, after its name.
+    """
+
+    partition: Partition
+    name: str
+    fault: str = "can't be read"
 
 
 class Listing(Protocol):
@@ -32,6 +48,11 @@ class Listing(Protocol):
     @property
     def missing(self) -> Sequence[Partition]:
         """Listed partitions of which nothing is there."""
+        ...
+
+    @property
+    def faults(self) -> Sequence[FileFault]:
+        """What is known to be unreadable before any record is read."""
         ...
 
     @property
@@ -49,6 +70,14 @@ class Listing(Protocol):
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Measures bytes to read by partition key, as near as is known without reading them."""
+        ...
+
+    def describe_landed(self) -> Mapping[str, Landed]:
+        """Describes what is there, by the key of each listed partition.
+
+        Raises:
+            LandingError: if a file can't be read that has to be compared with another.
+        """
         ...
 
     def check_unchanged(self) -> None:
@@ -108,7 +137,53 @@ def open_landing_zone(uri: str) -> tuple[fs.FileSystem, str]:
         raise LandingError(f"can't open the landing zone {uri}: {error}") from error
 
 
+def list_folder(uri: str, *, recursive: bool) -> list[fs.FileInfo]:
+    """Lists a folder, with all below it if `recursive`; one that isn't there is empty.
+
+    Raises:
+        LandingError: if it can't be listed.
+    """
+    filesystem, path = open_landing_zone(uri)
+    selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
+    try:
+        return filesystem.get_file_info(selector)
+    except OSError as error:
+        raise LandingError(f"can't list {uri}: {error}; nothing was written") from error
+
+
+def require_folder(root: str, dataset: str) -> None:
+    """Refuses a data set that isn't there.
+
+    An empty listing of it would look like a source that took everything back.
+
+    Raises:
+        LandingNotFoundError: if the root or the folder of the data set isn't there, or is a file.
+        LandingError: if that can't be told.
+    """
+    folder = join_uri(root, dataset)
+    if _find_type(folder) == fs.FileType.Directory:
+        return
+    missing = root if _find_type(root) != fs.FileType.Directory else folder
+    raise LandingNotFoundError(
+        f"the landing folder {missing} isn't there: mount it or set BACKFILL_LANDING; "
+        "nothing was written"
+    )
+
+
+def _find_type(uri: str) -> fs.FileType:
+    filesystem, path = open_landing_zone(uri)
+    try:
+        return filesystem.get_file_info(path).type
+    except OSError as error:
+        raise LandingError(f"can't list {uri}: {error}; nothing was written") from error
+
+
+def is_hidden(name: str) -> bool:
+    """Tells whether a name is hidden from whoever reads data, as Spark and Hadoop have it."""
+    return name.startswith((".", "_"))
+
+
 def is_data_file(info: fs.FileInfo, suffixes: tuple[str, ...]) -> bool:
     """Tells whether it is data: hidden files, folders and other suffixes are not."""
-    hidden = info.base_name.startswith((".", "_"))
-    return info.type == fs.FileType.File and not hidden and info.base_name.endswith(suffixes)
+    visible = info.type == fs.FileType.File and not is_hidden(info.base_name)
+    return visible and info.base_name.endswith(suffixes)

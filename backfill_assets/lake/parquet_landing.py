@@ -5,22 +5,26 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
 
 from backfill_assets.errors import LandingError
 from backfill_assets.grains.buckets import Buckets
 from backfill_assets.lake.landing import (
+    FileFault,
     LandingFile,
     compute_fingerprint,
     is_data_file,
-    open_landing_zone,
+    is_hidden,
+    list_folder,
     refuse_changes,
     relative_name,
+    require_folder,
 )
+from backfill_assets.lake.parquet_contents import find_copies, is_broken, measure_own_bytes
 from backfill_assets.lake.parquet_footers import ParquetFile, RowGroup, read_footer
 from backfill_assets.lake.slices import Partition
+from backfill_assets.rules.landed import Landed
+from backfill_assets.tables.declarations import Column
 from backfill_assets.uris import join_uri
 
 _SUFFIXES = (".parquet",)
@@ -36,6 +40,7 @@ class ParquetFolders:
         keys: name of each kind of file, and its key column.
         grain: of the table that is computed from them.
         space_setting: the environment variable that sets the key space.
+        fields: by name of a kind, the columns that its files have; without any, none are checked.
     """
 
     root: str
@@ -43,39 +48,56 @@ class ParquetFolders:
     keys: tuple[tuple[str, str], ...]
     grain: Buckets
     space_setting: str
+    fields: tuple[tuple[str, tuple[Column, ...]], ...] = ()
 
     def list_files(self, partitions: Iterable[Partition]) -> "ParquetListing":
         """Lists all files, and reads their footers.
 
         Raises:
-            LandingError: if a footer can't be read or lacks what it takes, or if a key lies outside
-                of the key space: no partition would ever hold it.
+            LandingNotFoundError: if the dataset isn't there.
+            LandingError: if it can't be listed, a footer doesn't say which keys there are, or if a
+                key lies outside of the key space: no partition would ever hold it.
         """
+        require_folder(self.root, self.dataset)
+        listed = {name: self._list(name) for name, _ in self.keys}
         files = [
-            read_footer(name, key, file, where=relative_name(file.uri, self.root))
+            read_footer(
+                name,
+                key,
+                file,
+                where=relative_name(file.uri, self.root),
+                fields=self.find_fields(name),
+            )
             for name, key in self.keys
-            for file in self.list_names(name)
+            for file in listed[name][0]
         ]
         for landed in files:
             self._refuse_outside(landed)
         wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
-        return ParquetListing(self, tuple(wanted), tuple(files))
+        not_read = tuple(other for _, others in listed.values() for other in others)
+        return ParquetListing(self, tuple(wanted), tuple(files), not_read)
 
     def list_names(self, name: str) -> list[LandingFile]:
         """Lists the files of one kind, by name."""
-        filesystem, base = open_landing_zone(join_uri(self.root, self.dataset, name))
-        found = filesystem.get_file_info(
-            fs.FileSelector(base, recursive=False, allow_not_found=True)
-        )
-        return sorted(
-            LandingFile(
-                join_uri(self.root, self.dataset, name, info.path[len(base) + 1 :]),
-                size=info.size,
-                modified_ns=info.mtime_ns or 0,
-            )
-            for info in found
-            if is_data_file(info, _SUFFIXES)
-        )
+        return self._list(name)[0]
+
+    def find_fields(self, name: str) -> tuple[Column, ...]:
+        """Finds the declared columns of one kind of file; none if it has no declaration."""
+        return dict(self.fields).get(name, ())
+
+    def _list(self, name: str) -> tuple[list[LandingFile], list[str]]:
+        """Lists the files of one kind, and what else is there, with the reason not to read it."""
+        uri = join_uri(self.root, self.dataset, name)
+        files: list[LandingFile] = []
+        not_read: list[str] = []
+        for info in list_folder(uri, recursive=False):
+            file = LandingFile(join_uri(uri, info.base_name), info.size or 0, info.mtime_ns or 0)
+            if is_data_file(info, _SUFFIXES):
+                files.append(file)
+            elif not is_hidden(info.base_name):
+                why = f"not {_SUFFIXES[0]}" if info.type == fs.FileType.File else "a folder"
+                not_read.append(f"{relative_name(file.uri, self.root)} ({why})")
+        return sorted(files), sorted(not_read)
 
     def _refuse_outside(self, landed: ParquetFile) -> None:
         where = relative_name(landed.file.uri, self.root)
@@ -95,11 +117,15 @@ class ParquetFolders:
 
 @dataclass(frozen=True)
 class ParquetListing:
-    """A `Listing` of Parquet files; `files` are all that are there, in the order of their names."""
+    """A `Listing` of Parquet files; `files` are all that are there, in the order of their names.
+
+    What `not_read` names may hold keys of any partition.
+    """
 
     folders: ParquetFolders
     partitions: tuple[Partition, ...]
     files: tuple[ParquetFile, ...]
+    not_read: tuple[str, ...] = ()
 
     @property
     def dataset(self) -> str:
@@ -115,6 +141,17 @@ class ParquetListing:
             for partition in self.partitions
             if largest is None or partition.slice.start > largest  # type: ignore[operator]
         )
+
+    @property
+    def faults(self) -> list[FileFault]:
+        """Files that aren't as they are declared, and what partitions they may hold keys of."""
+        return [
+            FileFault(partition, relative_name(landed.file.uri, self.folders.root), landed.fault)
+            for landed in self.files
+            if landed.fault
+            for partition in self.partitions
+            if landed.overlaps(partition)
+        ]
 
     @property
     def unfinished(self) -> Mapping[str, str]:
@@ -133,9 +170,13 @@ class ParquetListing:
         """Of all files; None if there are none."""
         return max((group.largest for group in self._row_groups), default=None)
 
-    def find_uris(self, name: str) -> list[str]:
+    def find_files(self, name: str) -> list[ParquetFile]:
         """Finds the files of one kind that may hold keys of the partitions."""
-        return [landed.file.uri for landed in self._overlapping if landed.name == name]
+        return [landed for landed in self.overlapping if landed.name == name]
+
+    def find_uris(self, name: str) -> list[str]:
+        """Finds where these are."""
+        return [landed.file.uri for landed in self.find_files(name)]
 
     def restrict(self, partitions: Collection[Partition]) -> "ParquetListing":
         """Returns the part of the listing that is about `partitions`."""
@@ -145,7 +186,7 @@ class ParquetListing:
 
     def fingerprint(self) -> str:
         """Computes the fingerprint of the files that may hold keys of the partitions."""
-        return compute_fingerprint((landed.file for landed in self._overlapping), self.folders.root)
+        return compute_fingerprint((landed.file for landed in self.overlapping), self.folders.root)
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Sums the bytes of the files by partition key.
@@ -160,6 +201,28 @@ class ParquetListing:
                 if group.overlaps(partition):
                     sizes[partition.key] += share
         return sizes
+
+    def describe_landed(self) -> dict[str, Landed]:
+        """Describes what is there, by partition key; compares files of equal size.
+
+        A file says nothing of a bucket that it has no key of, so nothing is evidence.
+
+        Raises:
+            LandingError: if one of these can't be read.
+        """
+        copies = find_copies(self.overlapping, self.folders.root)
+        unfinished, missing = self.unfinished, set(self.missing)
+        return {
+            partition.key: Landed(
+                lack=self._find_lack(partition, is_missing=partition in missing),
+                cure="land it again; or accept partition_is_complete with a reason",
+                not_read=self.not_read,
+                repeated=tuple(copy for landed, copy in copies if landed.overlaps(partition)),
+                unfinished=unfinished.get(partition.key, ""),
+                bytes=measure_own_bytes(self.files, partition),
+            )
+            for partition in self.partitions
+        }
 
     def check_unchanged(self) -> None:
         """Lists again and compares, for after the files have been read.
@@ -180,9 +243,9 @@ class ParquetListing:
 
     def find_broken(self, error: str) -> list[tuple[Partition, str]]:
         """Finds the partitions that a file which can't be read may hold keys of."""
-        broken = [landed for landed in self._overlapping if _is_broken(landed.file)]
+        broken = [landed for landed in self.overlapping if is_broken(landed.file)]
         if not broken:
-            broken = [landed for landed in self._overlapping if landed.file.uri in unquote(error)]
+            broken = [landed for landed in self.overlapping if landed.file.uri in unquote(error)]
         return [
             (partition, relative_name(landed.file.uri, self.folders.root))
             for landed in broken
@@ -190,8 +253,17 @@ class ParquetListing:
             if landed.overlaps(partition)
         ]
 
+    def _find_lack(self, partition: Partition, *, is_missing: bool) -> str:
+        if is_missing:
+            reached = "nothing" if self.largest_key is None else f"key {self.largest_key}"
+            return f"{self.dataset} has landed up to {reached}"
+        if any(landed.overlaps(partition) for landed in self.overlapping):
+            return "the files whose keys are around it hold none of it"
+        return "no file holds a key of it"
+
     @cached_property
-    def _overlapping(self) -> tuple[ParquetFile, ...]:
+    def overlapping(self) -> tuple[ParquetFile, ...]:
+        """The files that may hold keys of the partitions."""
         return tuple(
             landed
             for landed in self.files
@@ -201,14 +273,3 @@ class ParquetListing:
     @property
     def _row_groups(self) -> Iterator[RowGroup]:
         return (group for landed in self.files for group in landed.row_groups)
-
-
-def _is_broken(file: LandingFile) -> bool:
-    filesystem, path = open_landing_zone(file.uri)
-    try:
-        with filesystem.open_input_file(path) as source:
-            for _ in pq.ParquetFile(source).iter_batches():
-                pass
-    except (OSError, pa.ArrowException):
-        return True
-    return False

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
+from backfill_assets.errors import LandingError, LandingNotFoundError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
@@ -59,6 +60,10 @@ def find_increments(
         recipe: of the table.
         watermark: of the table; None if nothing has been processed.
         landing_root: root of the landing zone.
+
+    Raises:
+        LandingNotFoundError: if the landing zone isn't there, and the table is.
+        LandingError: if nothing landed but a file that can't be read.
     """
     asset_key = find_asset_key(recipe.table)
     partitions_def = get_partitions_def(graph, asset_key)
@@ -68,7 +73,13 @@ def find_increments(
     if not keys:
         return []
     if recipe.landing is not None:
-        return _find_landed(recipe, landing_root, keys)
+        try:
+            return _find_landed(recipe, landing_root, keys)
+        except LandingNotFoundError:
+            # A pipeline that nobody feeds here; one with a table has lost its source.
+            if warehouse.exists(recipe.table):
+                raise
+            return []
     if not all(warehouse.exists(table) for table in recipe.inputs):
         return []
     blocked = find_readiness(instance, graph, asset_key, keys).blocked
@@ -84,6 +95,8 @@ def _find_landed(recipe: Recipe, landing_root: str, keys: Sequence[str]) -> list
     missing = set(listing.missing)
     landed = [partition for partition in partitions if partition not in missing]
     if not landed:
+        for fault in listing.faults:
+            raise LandingError(f"{fault.name} {fault.fault}")
         return []
     due = listing.restrict(
         [partition for partition in partitions if partition.key <= landed[-1].key]

@@ -1,6 +1,6 @@
 """Computes the partitions of a window once, measures them in one pass, and judges each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from backfill_assets.lake.commits import Publish
 from backfill_assets.lake.evolution import build_field_columns, find_new_fields
 from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.landing import FileFault
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.writer import add_columns
 from backfill_assets.publishing.recipes import Recipe
@@ -19,9 +19,11 @@ from backfill_assets.publishing.write_modes.mode import mark_filtered_out
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.quality.judging import judge_partitions
 from backfill_assets.quality.measures import keep_rows, measure_partitions
+from backfill_assets.rules.landed import Landed, list_some
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.rules.verdicts import Verdict
+from backfill_assets.tables.declarations import build_ddl
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,14 @@ class Audit:
         frame: the persisted rows, with audit columns.
         measures: by partition key, ascending.
         verdicts: likewise.
-        broken_files: files that can't be decompressed, by name, with their partition.
+        broken_files: files that can't be read, with each partition that they may hold records of.
     """
 
     window: InputWindow
     frame: DataFrame
     measures: Mapping[str, PartitionMeasures]
     verdicts: Mapping[str, Verdict]
-    broken_files: tuple[tuple[Partition, str], ...] = ()
+    broken_files: tuple[FileFault, ...] = ()
 
     @property
     def rows(self) -> DataFrame:
@@ -62,19 +64,26 @@ def audit_window(
         run: says how what is computed gets together with what is published.
         published: the last publish of each partition, by key: what the window's are compared with.
     """
+    broken_files = tuple(window.listing.faults) if window.listing else ()
+    window = _leave_out(window, broken_files)
     frame = _persist(recipe, window, run.options)
-    broken_files: tuple[tuple[Partition, str], ...] = ()
     try:
         try:
             measures = measure_partitions(frame, recipe.table, window.partitions)
+            source_records = _count_source(recipe, window)
         except SPARK_ERRORS as error:
-            window, broken_files = _split_off_broken_files(window, str(error))
-            if not broken_files:
+            found = _find_broken_files(window, str(error))
+            if not found:
                 raise
+            broken_files += found
+            window = _leave_out(window, found)
             frame.unpersist()
             frame = _persist(recipe, window, run.options)
             measures = measure_partitions(frame, recipe.table, window.partitions)
-        verdicts = _judge(recipe, window, measures, run, published)
+            source_records = _count_source(recipe, window)
+        landed = window.listing.describe_landed() if window.listing else {}
+        measures = _add_landed_bytes(measures, landed)
+        verdicts = _judge(recipe, window, measures, source_records, landed, run, published)
         new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
         if new_fields:
             add_columns(window.spark, window.target, build_field_columns(new_fields))
@@ -83,9 +92,18 @@ def audit_window(
             frame = _persist(recipe, window, run.options)
             # The verdicts stand: all that changed is that the new fields are kept.
             measures = measure_partitions(frame, recipe.table, window.partitions)
+            measures = _add_landed_bytes(measures, landed)
         yield Audit(window, frame, measures, verdicts, broken_files)
     finally:
         frame.unpersist()
+
+
+def describe_faults(broken_files: Iterable[FileFault]) -> dict[str, str]:
+    """Describes the files that can't be read, by the key of each partition that has any."""
+    faults: dict[str, list[str]] = {}
+    for broken in broken_files:
+        faults.setdefault(broken.partition.key, []).append(f"{broken.name} {broken.fault}")
+    return {key: list_some(described) for key, described in faults.items()}
 
 
 def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:
@@ -103,26 +121,48 @@ def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> 
 
 
 def _persist(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:
+    if not window.partitions:
+        # All that was asked for is in files that can't be read.
+        nothing = build_ddl(window.stored_table.columns, constraints=False)
+        return window.spark.createDataFrame([], nothing)
     # Persisted, so that what is published is what was measured.
     return compute_rows(recipe, window, options).persist()
 
 
-def _split_off_broken_files(
-    window: InputWindow, error: str
-) -> tuple[InputWindow, tuple[tuple[Partition, str], ...]]:
-    """Returns the window without the partitions of broken files, and those files by name."""
+def _find_broken_files(window: InputWindow, error: str) -> tuple[FileFault, ...]:
     if window.listing is None:
-        return window, ()
-    broken = tuple(window.listing.find_broken(error))
-    lost = {partition for partition, _ in broken}
+        return ()
+    return tuple(FileFault(*broken) for broken in window.listing.find_broken(error))
+
+
+def _leave_out(window: InputWindow, broken_files: Iterable[FileFault]) -> InputWindow:
+    """Returns the window without the partitions of broken files."""
+    lost = {broken.partition for broken in broken_files}
+    if not lost or window.listing is None:
+        return window
     left = tuple(partition for partition in window.partitions if partition not in lost)
-    return replace(window, partitions=left, listing=window.listing.restrict(left)), broken
+    return replace(window, partitions=left, listing=window.listing.restrict(left))
+
+
+def _count_source(recipe: Recipe, window: InputWindow) -> Mapping[str, int]:
+    return recipe.count_source(window) if recipe.count_source and window.partitions else {}
+
+
+def _add_landed_bytes(
+    measures: Mapping[str, PartitionMeasures], landed: Mapping[str, Landed]
+) -> dict[str, PartitionMeasures]:
+    return {
+        key: replace(measured, landed_bytes=landed[key].bytes) if key in landed else measured
+        for key, measured in measures.items()
+    }
 
 
 def _judge(
     recipe: Recipe,
     window: InputWindow,
     measures: Mapping[str, PartitionMeasures],
+    source_records: Mapping[str, int],
+    landed: Mapping[str, Landed],
     run: Run,
     published: Mapping[str, Publish],
 ) -> dict[str, Verdict]:
@@ -136,10 +176,11 @@ def _judge(
     return judge_partitions(
         recipe.table,
         measures,
-        source_records=recipe.count_source(window) if recipe.count_source else {},
+        source_records=source_records,
         published=profiles,
         source_fields=recipe.source_fields,
         evolved_fields=window.extra_fields,
+        landed=landed,
         acceptances=run.acceptances,
     )
 

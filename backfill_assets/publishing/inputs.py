@@ -11,6 +11,7 @@ from backfill_assets.lake.partitions import find_folder
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.tables.landings import JsonLanding, ParquetLanding
 
 
@@ -80,17 +81,17 @@ def list_landing(
     """Lists the files that partitions are computed from; None for a table that reads none.
 
     Raises:
+        LandingNotFoundError: if it isn't there.
         LandingError: if the landing zone can't be listed.
     """
     grain = recipe.table.grain
     match recipe.landing:
-        case JsonLanding(dataset=dataset):
-            return JsonFolders(landing_root, dataset, grain).list_files(partitions)
-        case ParquetLanding(dataset=dataset, keys=keys, space_setting=setting):
+        case JsonLanding(dataset=dataset, empty_marker=marker):
+            return JsonFolders(landing_root, dataset, grain, marker).list_files(partitions)
+        case ParquetLanding(dataset=dataset, keys=keys, space_setting=setting, fields=fields):
             buckets = require_buckets(grain, recipe.table.key)
-            return ParquetFolders(landing_root, dataset, keys, buckets, setting).list_files(
-                partitions
-            )
+            folders = ParquetFolders(landing_root, dataset, keys, buckets, setting, fields)
+            return folders.list_files(partitions)
         case None:
             return None
 
@@ -99,12 +100,32 @@ def find_never_landed(pinned: PinnedInputs) -> set[str]:
     """Finds the keys of partitions without files, now or ever.
 
     Their files have not come, or the path is wrong. A partition that was consumed before and has no
-    files now is another thing: its data was taken back.
+    files now is another thing: its data was taken back, or lost. Of one that a file with a fault
+    may hold records of nobody knows.
     """
     if pinned.listing is None or not pinned.listing.missing:
         return set()
     consumed = {*pinned.target.count_rows(), *pinned.target.publishes}
-    return {partition.key for partition in pinned.listing.missing} - consumed
+    missing = {partition.key for partition in pinned.listing.missing}
+    return missing - consumed - {fault.partition.key for fault in pinned.listing.faults}
+
+
+def withhold_never_landed(pinned: PinnedInputs) -> list[PartitionResult]:
+    """Withholds the partitions without files, now or ever, ascending; says what is there instead.
+
+    That their folder is empty is no evidence: it may have been made ahead.
+    """
+    never = find_never_landed(pinned)
+    if pinned.listing is None or not never:
+        return []
+    missing = [partition for partition in pinned.listing.missing if partition.key in never]
+    landed = pinned.listing.restrict(missing).describe_landed()
+    return [
+        withhold(
+            key, "landing_files_exist", f"nothing has ever landed; {landed[key].why_never_landed}"
+        )
+        for key in sorted(never)
+    ]
 
 
 def split_chunks(

@@ -16,8 +16,8 @@ from backfill_assets.lake.writer import (
     hold_partitions,
     overwrite_partitions,
 )
-from backfill_assets.publishing.audit import Audit, audit_window
-from backfill_assets.publishing.inputs import PinnedInputs, find_never_landed, pin_inputs
+from backfill_assets.publishing.audit import Audit, audit_window, describe_faults
+from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs, withhold_never_landed
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.recorded_audits import describe_audits
 from backfill_assets.publishing.results import PartitionResult, withhold
@@ -117,11 +117,8 @@ class Publisher:
         self, partitions: tuple[Partition, ...], pinned: PinnedInputs
     ) -> tuple[list[PartitionResult], set[str]]:
         """Runs one round; returns results and the keys that another run changed meanwhile."""
-        never_landed = find_never_landed(pinned)
-        results = [
-            withhold(key, "landing_files_exist", "nothing has ever landed")
-            for key in sorted(never_landed)
-        ]
+        results = withhold_never_landed(pinned)
+        never_landed = {result.key for result in results}
         landed = [partition for partition in partitions if partition.key not in never_landed]
         mode = find_write_mode(self.run.options)
         results += mode.find_repeated(landed, pinned, self.run.options)
@@ -152,8 +149,8 @@ class Publisher:
                 for key, measures in audit.measures.items()
             ]
             found += [
-                withhold(partition.key, "files_are_readable", f"{name} can't be read")
-                for partition, name in audit.broken_files
+                withhold(key, "files_are_readable", faults)
+                for key, faults in describe_faults(audit.broken_files).items()
             ]
             judged, version, changed = self._write_judged(audit, window, found, results, pinned)
             withheld = [result for result in judged if result.verdict.withheld]
@@ -206,7 +203,7 @@ class Publisher:
     def _keep_aside(self, audit: Audit, window: InputWindow, judged: list[PartitionResult]) -> None:
         keys = {result.key for result in judged}
         left = tuple(partition for partition in window.partitions if partition.key in keys)
-        broken = [found for found in audit.broken_files if found[0].key in keys]
+        broken = [fault for fault in audit.broken_files if fault.partition.key in keys]
         withheld = [
             result for result in judged if result.verdict.withheld and result.key in audit.measures
         ]

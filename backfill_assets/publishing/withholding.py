@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.lake.input_window import InputWindow
+from backfill_assets.lake.landing import FileFault
 from backfill_assets.lake.partitions import build_table_predicate, find_folder
 from backfill_assets.lake.placement import add_folder, build_number
 from backfill_assets.lake.side_table_writer import (
@@ -20,7 +21,6 @@ from backfill_assets.lake.side_tables import (
     build_quarantine_table,
     build_withheld_table,
 )
-from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.writer import create_table
 from backfill_assets.publishing.results import PartitionResult, describe_failures
@@ -85,7 +85,7 @@ def keep_rejected_records(
     frame: DataFrame,
     window: InputWindow,
     results: Sequence[PartitionResult],
-    broken_files: Sequence[tuple[Partition, str]],
+    broken_files: Sequence[FileFault],
     run: Run,
 ) -> None:
     """Replaces the quarantined records of the window's partitions by those of this run.
@@ -96,7 +96,7 @@ def keep_rejected_records(
     warehouse, today = window.target.warehouse, run.started_at.date()
     before = read_log(warehouse, side_table).count_folder_rows()
     rejecting = {result.key for result in results if result.measures.rejects}
-    rejecting |= {partition.key for partition, _ in broken_files}
+    rejecting |= {broken.partition.key for broken in broken_files}
     touched = [
         partition
         for partition in window.partitions
@@ -106,14 +106,14 @@ def keep_rejected_records(
         return
     partition_by = window.table.partition_by
     unreadable = window.spark.createDataFrame(
-        [(partition.slice.start, name) for partition, name in broken_files],
-        f"`{partition_by}` {_type_of_partition(window)}, source_file string",
+        [(broken.partition.slice.start, broken.name, broken.fault) for broken in broken_files],
+        f"`{partition_by}` {_type_of_partition(window)}, source_file string, fault string",
     ).select(
         partition_by,
         F.lit(today).alias(REJECTED_ON),
         F.lit(run.run_id).alias("run_id"),
         "source_file",
-        F.lit("the file can't be read").alias("reason"),
+        F.concat(F.lit("the file "), "fault").alias("reason"),
         F.lit(None).cast("string").alias("line"),
     )
     records = unreadable

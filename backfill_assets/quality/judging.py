@@ -3,12 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from backfill_assets.lake.evolution import find_new_fields
 from backfill_assets.rules.baseline import Baseline
+from backfill_assets.rules.landed import Landed
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.rules.rule import Rule, Subject
 from backfill_assets.rules.verdicts import Acceptance, Check, Finding, Verdict
 from backfill_assets.tables.declarations import Table
+
+_NOTHING_LANDED: Mapping[str, Landed] = {}
 
 
 def judge_partitions(
@@ -19,6 +23,7 @@ def judge_partitions(
     published: Mapping[str, PartitionProfile],
     source_fields: Sequence[str] = (),
     evolved_fields: Sequence[str] = (),
+    landed: Mapping[str, Landed] = _NOTHING_LANDED,
     acceptances: Sequence[Acceptance] = (),
 ) -> dict[str, Verdict]:
     """Judges the partitions in the order of `measures` (ascending keys), each against its baseline.
@@ -37,6 +42,7 @@ def judge_partitions(
         published: profiles of what is published, by key.
         source_fields: fields that the source's records should have; empty where none are parsed.
         evolved_fields: columns that the table has beyond its declaration; none has to be there.
+        landed: what is known of the files, by key; empty for a table that reads none.
         acceptances: of this run.
 
     Returns:
@@ -45,9 +51,11 @@ def judge_partitions(
     """
     grain, rules = table.grain, table.all_rules
     baseline = Baseline(published, lambda key: grain.find_peer_group(grain.find_start(key)))
+    evolved = list(evolved_fields)
     verdicts: dict[str, Verdict] = {}
     for key, measured in measures.items():
         previous = baseline.take(key)
+        new_fields = find_new_fields(table, evolved, measured.fields_seen or ())
         subject = Subject(
             key=key,
             measured=measured,
@@ -56,12 +64,16 @@ def judge_partitions(
             peers=grain.peers,
             source_records=source_records.get(key),
             source_fields=source_fields,
-            evolved_fields=evolved_fields,
+            evolved_fields=evolved,
+            new_fields=new_fields,
+            landed=landed.get(key),
         )
         verdict = _judge(subject, rules, acceptances)
         current = previous if verdict.withheld else measured.profile()
         if current is not None:
             baseline.put(key, current)
+        if not verdict.withheld:
+            evolved += new_fields
         verdicts[key] = verdict
     return verdicts
 

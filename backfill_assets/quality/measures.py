@@ -86,8 +86,9 @@ def measure_partitions(
     duplicates, fields_seen = _count_key_duplicates(frame, table), _find_fields_seen(frame)
     measures = {key: PartitionMeasures() for key in keys.values()}
     for number, row in found.items():
+        counted: dict[str, Any] = {name: row[name] or 0 for name in counts}
         measures[keys[number]] = PartitionMeasures(
-            **{name: row[name] or 0 for name in counts},
+            **counted,
             checksum=format_checksum(row[1], row[2]),
             key_duplicates=duplicates.get(number, 0),
             figures={figure: _read_figure(row[" ".join(figure)]) for figure in figures},

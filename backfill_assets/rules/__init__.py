@@ -3,7 +3,7 @@
 Partitions must meet the rules to be published. Each rule belongs to one check, which answers one
 question:
 
-- `partition_is_complete`: RowCount, Reconciled; and of every table, Emptied
+- `partition_is_complete`: RowCount, Reconciled; and of every table, Emptied, Shrink, LandedFiles
 - `partition_is_valid`: Rejects, Nulls, Values; and of every table, RequiredColumns, UniqueKeys,
   DeclaredFields
 - `partition_is_stable`: Drift

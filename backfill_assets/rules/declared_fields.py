@@ -1,5 +1,6 @@
 """Judges whether the source's records have the fields that are declared."""
 
+from backfill_assets.rules.landed import list_some
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
@@ -8,8 +9,13 @@ class DeclaredFields(Rule, check=Check.VALID):
     """Demands that no declared field has disappeared: `fields_are_declared`.
 
     It is about records that were parsed. A field that isn't declared is only a warning: the table
-    grows a column for it.
+    grows a column for it, up to a bound: `new_fields_are_few`.
+
+    Attributes:
+        max_new: most columns that the table may have beyond its declaration.
     """
+
+    max_new: int = 50
 
     def judge(self, subject: Subject) -> Findings:
         """Judges the fields of all good records together."""
@@ -22,6 +28,13 @@ class DeclaredFields(Rule, check=Check.VALID):
         if missing:
             bound = f"disappeared: {', '.join(missing)}"
         if unknown:
-            bound += f"; not declared: {', '.join(unknown)}"
+            bound += f"; not declared: {list_some(unknown)}"
         outcome = Outcome.of(failed=bool(missing or unknown), blocking=bool(missing))
         yield Finding("fields_are_declared", len(missing), bound, outcome)
+        evolved = len(subject.evolved_fields) + len(subject.new_fields)
+        if subject.new_fields and evolved > self.max_new:
+            bound = (
+                f"at most {self.max_new} columns beyond the declaration: declare the fields, or "
+                "raise max_new_fields of the table"
+            )
+            yield Finding("new_fields_are_few", evolved, bound, Outcome.FAILED)

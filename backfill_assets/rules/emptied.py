@@ -1,5 +1,7 @@
 """Judges a partition whose source has no records any more."""
 
+from typing import Literal
+
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
@@ -8,13 +10,20 @@ class Emptied(Rule, check=Check.COMPLETE, kw_only=True):
     """Reports an emptied partition, in place of the rules that it is exempt from: `row_count`.
 
     Attributes:
-        blocking: whether it is withheld; else it is published empty.
+        empty: whether it is published empty, or withheld; `evidenced` publishes it where something
+            says that it is meant. Of a partition that is computed from tables, that is the publish
+            of these; of one that landed, what `Landed.evidence` has.
     """
 
-    blocking: bool
+    empty: Literal["publish", "evidenced", "withhold"]
 
     def judge(self, subject: Subject) -> Findings:
         """Judges only partitions without any record."""
-        if subject.emptied:
-            outcome = Outcome.of(failed=True, blocking=self.blocking)
-            yield Finding("row_count", 0, "its source has no records", outcome)
+        if not subject.emptied:
+            return
+        landed, bound = subject.landed, "its source has no records"
+        if landed is not None:
+            bound += f": {landed.why_empty}"
+        evidenced = landed is None or bool(landed.evidence)
+        blocking = self.empty == "withhold" or (self.empty == "evidenced" and not evidenced)
+        yield Finding("row_count", 0, bound, Outcome.of(failed=True, blocking=blocking))

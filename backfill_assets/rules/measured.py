@@ -26,6 +26,7 @@ class PartitionMeasures:
         figures: what the rules asked for (`Rule.build_aggregates`): numbers, and arrays as tuples;
             0 for null. Empty for a partition without rows.
         fields_seen: fields that any good source record had; None where none was parsed.
+        landed_bytes: of the files that it was computed from, by suffix; empty where unknown.
     """
 
     rows: int = 0
@@ -38,6 +39,7 @@ class PartitionMeasures:
     key_duplicates: int = 0
     figures: Mapping[Figure, Any] = field(default_factory=dict)
     fields_seen: frozenset[str] | None = None
+    landed_bytes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def computed(self) -> int:
@@ -46,7 +48,13 @@ class PartitionMeasures:
 
     def profile(self) -> PartitionProfile:
         """Extracts what later partitions are compared with."""
-        return PartitionProfile(self.rows, self._find_by_kind(NULLS), self._find_by_kind(BINS))
+        nulls, histograms = self._find_by_kind(NULLS), self._find_by_kind(BINS)
+        return PartitionProfile(self.rows, nulls, histograms, self.kept_bytes)
+
+    @property
+    def kept_bytes(self) -> Mapping[str, int]:
+        """Bytes of files that all rows are of; none where rows of other files stay beside them."""
+        return {} if self.kept else self.landed_bytes
 
     def _find_by_kind(self, wanted: str) -> dict[str, Any]:
         return {name: value for (kind, name), value in self.figures.items() if kind == wanted}

@@ -13,13 +13,17 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
         at_most: upper bound; None for none.
         ratio: bounds of rows / median rows of its peers in the baseline; the grain says which
             partitions are peers. None to not compare.
-        ratio_blocks: whether the ratio withholds; the absolute bounds always do.
+        ratio_blocks: whether the ratio withholds; the absolute bounds always do. It only warns of
+            a partition of which more is yet to land.
+        withhold_below: ratio below which it withholds although it only warns otherwise; None for
+            none.
     """
 
     at_least: int = 1
     at_most: int | None = None
     ratio: tuple[float, float] | None = None
     ratio_blocks: bool = True
+    withhold_below: float | None = None
 
     def judge(self, subject: Subject) -> Findings:
         """Judges the rows to publish; nothing of an emptied partition."""
@@ -44,9 +48,14 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
         if peers.partitions == 0:
             typical, whose = everyone, f"all {everyone.partitions}, as none is of {subject.peers}"
         ratio, (low, high) = subject.measured.rows / typical.median, bounds
+        far_below = self.withhold_below is not None and ratio < self.withhold_below
+        unfinished = subject.landed is not None and bool(subject.landed.unfinished)
         return Finding(
             "row_count_ratio",
             ratio,
             f"{low} to {high} times {format_figure(typical.median)}, the median of {whose}",
-            Outcome.of(failed=not low <= ratio <= high, blocking=self.ratio_blocks),
+            Outcome.of(
+                failed=far_below or not low <= ratio <= high,
+                blocking=(self.ratio_blocks or far_below) and not unfinished,
+            ),
         )

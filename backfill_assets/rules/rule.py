@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, dataclass_transform
 
 from backfill_assets.rules.baseline import Baseline
+from backfill_assets.rules.landed import Landed
 from backfill_assets.rules.measured import Figure, PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.rules.verdicts import Check, Finding
@@ -47,6 +48,8 @@ class Subject:
         source_records: records of the layer above; None if unknown.
         source_fields: fields that these should have; empty where none are parsed.
         evolved_fields: columns that the table has beyond its declaration.
+        new_fields: columns that it would get if the partition were published.
+        landed: what is known of its files; None where it is computed from tables.
     """
 
     key: str
@@ -57,6 +60,8 @@ class Subject:
     source_records: int | None
     source_fields: Collection[str]
     evolved_fields: Collection[str]
+    new_fields: Collection[str] = ()
+    landed: Landed | None = None
 
     @property
     def emptied(self) -> bool:

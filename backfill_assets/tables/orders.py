@@ -7,6 +7,7 @@ from backfill_assets.grains.buckets import Buckets
 from backfill_assets.rules.drift import Drift
 from backfill_assets.rules.nulls import Nulls
 from backfill_assets.rules.reconciled import Reconciled
+from backfill_assets.rules.rejects import Rejects
 from backfill_assets.rules.row_count import RowCount
 from backfill_assets.rules.values import Values
 from backfill_assets.tables.declarations import Column, Table, required
@@ -43,6 +44,32 @@ _LINE_FIELDS = (
     Column("receipt_date", "DATE", "Day on which it arrived; null for an order"),
 )
 
+LANDED_ORDER_FIELDS = (
+    required("o_orderkey", "BIGINT", "The order"),
+    Column("o_custkey", "BIGINT", "Customer"),
+    Column("o_orderstatus", "STRING", "F filled, O open, P in part"),
+    Column("o_totalprice", "DECIMAL(15,2)", "Price with discounts and taxes"),
+    Column("o_orderdate", "DATE", "Day of the order"),
+    Column("o_orderpriority", "STRING", "From 1-URGENT to 5-LOW"),
+)
+"""The columns of a landed file of orders that `raw/orders` is made of."""
+
+LANDED_LINE_FIELDS = (
+    required("l_orderkey", "BIGINT", "The order"),
+    Column("l_linenumber", "INT", "Position in the order, from 1"),
+    Column("l_partkey", "BIGINT", "Part"),
+    Column("l_suppkey", "BIGINT", "Supplier"),
+    Column("l_quantity", "DECIMAL(15,2)", "Units"),
+    Column("l_extendedprice", "DECIMAL(15,2)", "Price before discount and tax"),
+    Column("l_discount", "DECIMAL(15,2)", "Share, 0 to 1"),
+    Column("l_tax", "DECIMAL(15,2)", "Share, 0 to 1"),
+    Column("l_returnflag", "STRING", "R returned, A accepted, N neither"),
+    Column("l_shipdate", "DATE", "Day of shipment"),
+    Column("l_commitdate", "DATE", "Day by which it was promised"),
+    Column("l_receiptdate", "DATE", "Day on which it arrived"),
+)
+"""The columns of a landed file of lines, likewise."""
+
 RAW_ORDERS = Table(
     layer="raw",
     name="orders",
@@ -57,9 +84,10 @@ RAW_ORDERS = Table(
         required("source_file", "STRING", "Landing file, below the landing root"),
     ),
     rules=(
-        # The newest bucket is still being filled.
-        RowCount(ratio=(0.5, 2.0), ratio_blocks=False),
+        # Of the newest bucket, which is still being filled, this only warns.
+        RowCount(ratio=(0.5, 2.0)),
         Reconciled(),
+        Rejects(at_most=0.01),
         Values("discount_percent", 0, 100),
         Values("tax_percent", 0, 100),
         Values("line_number", 1, 7),

@@ -18,15 +18,24 @@ _END = "_line_ends_here"
 _NUMBER = r"^-?\d+(\.\d*)?([eE][+-]?\d+)?$"
 
 
-def parse_json_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
+def parse_json_lines(
+    lines: DataFrame,
+    fields: Sequence[Column],
+    *,
+    declared: int | None = None,
+    max_new_fields: int | None = None,
+) -> DataFrame:
     """Turns each line into one row.
 
-    A value that isn't of its declared type, a missing required field, and a line that isn't exactly
-    one JSON object each give a reason; the row stays, so that whoever calls can count it.
+    A value that isn't of its declared type, a missing required field, a field that is there twice,
+    too many that aren't declared, and a line that isn't exactly one JSON object in UTF-8 each give
+    a reason; the row stays, so that whoever calls can count it.
 
     Args:
         lines: `value` STRING, the line, not blank; other columns are kept.
         fields: what a line may hold.
+        declared: how many of `fields` are declared, the first ones; None for all.
+        max_new_fields: most fields of a line beyond these; None for any number.
 
     Returns:
         The other columns of `lines`, `fields`, and the audit columns `_reject_reason`,
@@ -49,18 +58,45 @@ def parse_json_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
     others = [name for name in lines.columns if name != "value"]
     # A select of their own, so that each text is cast once, for its value and for its reason.
     typed = parsed.select(
-        "value", "_fields", *others, *(_typed(field).alias(field.name) for field in fields)
+        "value",
+        "_fields",
+        F.json_object_keys("value").alias("_keys"),
+        *others,
+        *(_typed(field).alias(field.name) for field in fields),
     )
-    reason = F.when(F.col("_fields").isNull(), "the line is not one JSON object").otherwise(
-        F.coalesce(*(_reject_reason(field) for field in fields))
+    names = [field.name for field in fields[:declared]]
+    reason = (
+        F.when(~F.is_valid_utf8("value"), "the line is not UTF-8")
+        .when(F.col("_fields").isNull(), "the line is not one JSON object")
+        .when(F.size(F.array_distinct("_keys")) < F.size("_keys"), "a field is there twice")
+        .otherwise(
+            F.coalesce(
+                _find_too_many("_keys", names, max_new_fields),
+                *(_reject_reason(field) for field in fields),
+            )
+        )
     )
     return typed.select(
         "value",
         *others,
         *(field.name for field in fields),
         reason.alias(REJECT_REASON),
-        F.concat_ws(FIELD_SEPARATOR, F.json_object_keys("value")).alias(FIELDS_SEEN),
+        F.concat_ws(FIELD_SEPARATOR, "_keys").alias(FIELDS_SEEN),
     ).withColumnRenamed("value", REJECTED_LINE)
+
+
+def _find_too_many(keys: str, declared: Sequence[str], most: int | None) -> SparkColumn:
+    if most is None:
+        return F.lit(None).cast("string")
+    # Names are compared only where there are more than could be too many.
+    new = F.size(F.array_except(keys, F.array(*map(F.lit, declared))))
+    return F.when(
+        F.size(keys) > most,
+        F.when(
+            new > most,
+            F.concat(F.lit(f"more than {most} fields that no schema declares: "), new),
+        ),
+    )
 
 
 def _text(field: Column) -> SparkColumn:

@@ -36,11 +36,14 @@ def build_landed_rows(
         `_rejected_line` and `_fields_seen`.
     """
     extra = [Column(name, "STRING", "A field that no schema declares") for name in extra_fields]
-    rows = parse_json_lines(lines, (*fields, *extra)).withColumns(dict(derived or {}))
+    rows = parse_json_lines(
+        lines, (*fields, *extra), declared=len(fields), max_new_fields=table.max_new_fields
+    ).withColumns(dict(derived or {}))
     if fault is not None:
         rows = rows.withColumn(REJECT_REASON, F.coalesce(REJECT_REASON, fault))
     # The line of a good row goes once all reasons to reject it are known: it is bulky.
     is_rejected = F.col(REJECT_REASON).isNotNull()
-    rows = rows.withColumn(REJECTED_LINE, F.when(is_rejected, F.col(REJECTED_LINE)))
+    line = F.make_valid_utf8(REJECTED_LINE)
+    rows = rows.withColumn(REJECTED_LINE, F.when(is_rejected, line))
     audit_columns = (REJECT_REASON, REJECTED_LINE, FIELDS_SEEN)
     return rows.select(*table.column_names, *extra_fields, *audit_columns)

@@ -3,23 +3,24 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from backfill_assets.tables.audit_columns import REJECT_REASON, REJECTED_LINE
 from backfill_assets.tables.orders import LINE, ORDER, RAW_ORDERS
 
 
-def build_raw_orders(orders: DataFrame, lines: DataFrame, *, step: int) -> DataFrame:
+def build_raw_orders(orders: DataFrame, lines: DataFrame) -> DataFrame:
     """Builds one row for each landed record; nothing is joined, dropped or deduplicated.
 
     Args:
-        orders: columns of TPC-H's ORDERS, and `source_file` STRING.
-        lines: columns of TPC-H's LINEITEM, and `source_file` STRING.
-        step: order keys in a bucket.
+        orders: columns of TPC-H's ORDERS, `order_bucket` BIGINT and `source_file` STRING.
+        lines: columns of TPC-H's LINEITEM, `order_bucket` and `source_file` likewise.
 
     Returns:
-        The columns of `RAW_ORDERS`. Amounts of money are cents and shares are percent: integers, so
-        that no order of adding them up changes a sum.
+        The columns of `RAW_ORDERS`, and the audit columns `_reject_reason` and `_rejected_line`: a
+        record without a key is rejected, and its line is the record as JSON. Amounts of money are
+        cents and shares are percent: integers, so that no order of adding them up changes a sum.
     """
     of_orders = orders.select(
-        _bucket("o_orderkey", step),
+        "order_bucket",
         F.col("o_orderkey").alias("order_key"),
         F.lit(ORDER).alias("record"),
         F.col("o_custkey").alias("customer_key"),
@@ -28,9 +29,10 @@ def build_raw_orders(orders: DataFrame, lines: DataFrame, *, step: int) -> DataF
         F.col("o_orderdate").alias("order_date"),
         F.col("o_orderpriority").alias("order_priority"),
         "source_file",
+        *_reject_without_key(orders, "o_orderkey"),
     )
     of_lines = lines.select(
-        _bucket("l_orderkey", step),
+        "order_bucket",
         F.col("l_orderkey").alias("order_key"),
         F.lit(LINE).alias("record"),
         F.col("l_linenumber").alias("line_number"),
@@ -45,13 +47,19 @@ def build_raw_orders(orders: DataFrame, lines: DataFrame, *, step: int) -> DataF
         F.col("l_commitdate").alias("commit_date"),
         F.col("l_receiptdate").alias("receipt_date"),
         "source_file",
+        *_reject_without_key(lines, "l_orderkey"),
     )
     records = of_orders.unionByName(of_lines, allowMissingColumns=True)
-    return records.select(*RAW_ORDERS.column_names)
+    return records.select(*RAW_ORDERS.column_names, REJECT_REASON, REJECTED_LINE)
 
 
-def _bucket(key: str, step: int) -> Column:
-    return (F.col(key) - F.pmod(F.col(key), F.lit(step))).alias("order_bucket")
+def _reject_without_key(records: DataFrame, key: str) -> tuple[Column, Column]:
+    is_without = F.col(key).isNull()
+    record = F.to_json(F.struct(*records.columns), {"ignoreNullFields": "false"})
+    return (
+        F.when(is_without, f"`{key}` is null").alias(REJECT_REASON),
+        F.when(is_without, record).alias(REJECTED_LINE),
+    )
 
 
 def _hundredths(amount: str) -> Column:

@@ -59,7 +59,8 @@ def published(
             folder = f"{dataset}/year=2013/month=01/day={day:02}"
             shutil.copytree(sample / folder, root / "landing" / folder)
     hour = find_file(root, NO_REPORT)
-    hour.write_bytes(gzip.compress(b"", mtime=0))
+    hour.unlink()
+    (hour.parent / "_EMPTY").touch()
     with open_pipeline(root) as pipeline:
         for key, first, last in (
             (HOURS, f"{FIRST_DAY}-00:00", f"{LAST_DAY}-23:00"),

@@ -56,6 +56,7 @@ def version(spark: SparkSession, warehouse: Warehouse) -> int:
 
 @pytest.fixture
 def landing(tmp_path: Path) -> JsonFolders:
+    (tmp_path / "landing" / "events").mkdir(parents=True)
     return JsonFolders(str(tmp_path / "landing"), "events", DAYS)
 
 

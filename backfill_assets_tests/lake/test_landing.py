@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.errors import LandingError
+from backfill_assets.errors import LandingError, LandingNotFoundError
 from backfill_assets.grains.days import DAYS as DAILY
 from backfill_assets.lake.json_landing import JsonFolders, JsonListing
 from backfill_assets.lake.slices import Partition
@@ -81,9 +81,30 @@ def test_partitions_without_files_are_named(tmp_path: Path) -> None:
     assert list_events(tmp_path).missing == tuple(build([DAYS[0], DAYS[2]]))
 
 
-def test_landing_zone_that_does_not_exist_is_empty(tmp_path: Path) -> None:
-    listing = list_events(tmp_path / "nowhere")
-    assert (listing.files, listing.missing) == ((), tuple(build(DAYS)))
+@pytest.mark.parametrize("missing", ["", "events"], ids=["root", "dataset"])
+@pytest.mark.parametrize("in_place", [None, b"a file"], ids=["gone", "a file"])
+def test_landing_zone_that_is_not_there_is_refused(
+    tmp_path: Path, missing: str, in_place: bytes | None
+) -> None:
+    root = tmp_path / "zone"
+    path = root / missing
+    path.parent.mkdir(exist_ok=True)
+    if in_place:
+        path.write_bytes(in_place)
+    with pytest.raises(LandingNotFoundError) as caught:
+        list_events(root)
+    assert str(caught.value) == (
+        f"the landing folder {path} isn't there: mount it or set BACKFILL_LANDING; "
+        "nothing was written"
+    )
+
+
+def test_what_cannot_be_listed_is_refused(tmp_path: Path) -> None:
+    month = tmp_path / "events" / "year=2013" / "month=01"
+    month.parent.mkdir(parents=True)
+    month.write_bytes(b"a file")
+    with pytest.raises(LandingError, match=r"can't list .*month=01: .*; nothing was written"):
+        list_events(tmp_path)
 
 
 def test_unknown_file_system_is_refused() -> None:

@@ -1,5 +1,6 @@
 """Incremental runs take a table on from its watermark; backfills leave that alone, unless told."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,12 +8,16 @@ import pytest
 from dagster import RunRequest, build_sensor_context
 
 from backfill_assets.definitions import defs
+from backfill_assets.errors import LandingError, LandingNotFoundError
 from backfill_assets.lake.watermarks import read_watermarks
+from backfill_assets.orchestration.increments import Increment, find_increments
+from backfill_assets.pipelines import list_recipes
 from backfill_assets.sensors import (
     RANGE_END_TAG,
     RANGE_START_TAG,
     process_new_partitions,
 )
+from backfill_assets.tables.orders import RAW_ORDERS
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline, list_days
 
 INCREMENTAL = {"backfill_assets/incremental": "true"}
@@ -122,9 +127,39 @@ def test_the_sensor_takes_each_table_on_as_far_as_its_input_has_come(watched: Pi
     assert read(watched)[STAGING] == "2013-01-05"
 
 
+def find_raw(pipeline: Pipeline, key: str = RAW) -> list[Increment]:
+    return find_increments(
+        pipeline.instance,
+        defs.get_repository_def().asset_graph,
+        pipeline.warehouse,
+        list_recipes()[key],
+        None,
+        landing_root=str(pipeline.zone.root),
+    )
+
+
+def test_a_pipeline_that_nobody_feeds_is_no_error_and_one_that_lost_its_source_is(
+    watched: Pipeline,
+) -> None:
+    with build_sensor_context(
+        instance=watched.instance, repository_def=defs.get_repository_def()
+    ) as context:
+        skipped = process_new_partitions.evaluate_tick(context).skip_message
+    # Neither flights nor weather nor orders have landed.
+    assert skipped == "no input has come since the watermarks"
+    watched.zone.land(list_days(1, 1))
+    assert len(find_raw(watched)) == 1
+    run_all(watched, ask_sensor(watched))
+    shutil.move(watched.zone.root / "flights", watched.root / "away")
+    with pytest.raises(LandingNotFoundError, match=r"landing/flights isn't there: mount it or set"):
+        find_raw(watched)
+
+
 def test_a_table_whose_input_is_unreadable_keeps_no_other_waiting(watched: Pipeline) -> None:
     watched.zone.land(list_days(1, 2))
     broken = watched.zone.root / "orders" / "orders" / "a.parquet"
     broken.parent.mkdir(parents=True)
     broken.write_bytes(b"no Parquet")
     assert [one.key for one in ask_sensor(watched)] == [RAW]
+    with pytest.raises(LandingError, match=r"orders/orders/a.parquet can't be read as Parquet"):
+        find_raw(watched, RAW_ORDERS.key)

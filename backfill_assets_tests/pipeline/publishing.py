@@ -17,6 +17,7 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.options import OVERWRITE, WriteOptions
+from backfill_assets.rules.verdicts import Acceptance
 from backfill_assets.tables.flights import FLIGHT_FIELDS, RAW_FLIGHTS
 from backfill_assets.tables.landings import JsonLanding
 from backfill_assets.transforms.raw_flights import build_raw_flights
@@ -93,13 +94,19 @@ class Lake:
         pinned: PinnedInputs | None = None,
         today: dt.date = dt.date(2013, 2, 1),
         options: WriteOptions = OVERWRITE,
+        acceptances: Sequence[Acceptance] = (),
     ) -> list[PartitionResult]:
         """Publishes partitions, from the inputs as they are now unless others are given."""
         started_at = dt.datetime.combine(today, dt.time(), dt.UTC)
         publisher = Publisher(
             spark=self.spark,
             recipe=recipe,
-            run=Run(run_id=run_id, started_at=started_at, options=options),
+            run=Run(
+                run_id=run_id,
+                started_at=started_at,
+                options=options,
+                acceptances=tuple(acceptances),
+            ),
             landing_root=self.landing_root,
             withheld_days=30,
         )

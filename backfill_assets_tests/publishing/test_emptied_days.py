@@ -1,4 +1,4 @@
-"""Days whose landing files were taken back, against days that never had any."""
+"""Days whose files were taken back and the folder left, against days that never had any."""
 
 from dataclasses import replace
 
@@ -37,7 +37,13 @@ def test_an_emptied_day_is_published_empty_with_a_warning_and_a_day_to_come_is_w
         for evaluation in pipeline.read_evaluations(run)
         if evaluation.partition == EMPTIED and not evaluation.passed
     ]
-    assert warnings == [("partition_is_complete", "WARN", "its source has no records (warned)")]
+    assert warnings == [
+        (
+            "partition_is_complete",
+            "WARN",
+            "its source has no records: its folder is there and empty (warned)",
+        )
+    ]
 
 
 def test_an_emptied_day_is_withheld_where_its_table_says_so(

@@ -25,6 +25,7 @@ from backfill_assets.publishing.write_modes.merge import Merge
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.publishing.write_modes.restore import Rollback
 from backfill_assets.rules.reconciled import Reconciled
+from backfill_assets.rules.shrink import Shrink
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
@@ -44,7 +45,8 @@ FIRST, SECOND = (day.key for day in DAYS)
 MERGE = WriteOptions(write_mode=Merge.name)
 MIRROR = WriteOptions(write_mode=Merge.name, delete_missing=True)
 APPEND = WriteOptions(write_mode=AppendOnce.name)
-RECONCILED = replace(COPIES, table=replace(COPIES.table, rules=(Reconciled(),)))
+# To delete two of three rows is meant here.
+RECONCILED = replace(COPIES, table=replace(COPIES.table, rules=(Reconciled(), Shrink(at_most=1.0))))
 
 
 @pytest.fixture(scope="module")

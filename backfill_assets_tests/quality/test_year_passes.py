@@ -4,6 +4,7 @@ A year of flights has holidays, a blizzard and a few rows of 2014; rules that wi
 would be switched off before long.
 """
 
+import datetime as dt
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -135,6 +136,33 @@ def test_only_the_stragglers_of_the_last_landing_day_are_few():
     assert {key: round(finding.value or 0, 2) for key, finding in warned.items()} == {
         "2014-01-01": 0.05
     }
+
+
+def test_stragglers_pass_also_beside_the_busiest_day_alone():
+    measures, profiles = measure_year(RAW_FLIGHTS), profile_year(RAW_FLIGHTS)
+    wednesdays = [key for key in profiles if dt.date.fromisoformat(key).weekday() == 2]
+    busiest = max(wednesdays, key=lambda key: profiles[key].rows)
+    others = {busiest, "2013-01-01", "2013-01-03", "2013-01-04"}
+    published = {key: profiles[key] for key in others}
+    (verdict,) = judge(RAW_FLIGHTS, {"2014-01-01": measures["2014-01-01"]}, published).values()
+    (ratio,) = find_all({"last": verdict}, "row_count_ratio").values()
+    assert (round(ratio.value or 0, 3), ratio.outcome) == (0.047, Outcome.WARNED)
+
+
+@pytest.mark.parametrize(
+    ("rerun", "rows", "rule"), [(False, 30, "row_count_ratio"), (True, 300, "shrink")]
+)
+@pytest.mark.parametrize("key", ODD_DAYS.values(), ids=ODD_DAYS)
+def test_a_landing_day_that_lost_most_of_its_rows_is_withheld(key, rerun, rows, rule):
+    flights = read_flights()
+    landed = flights.loc[flights["landing_date"] == key].head(rows)
+    published = {
+        other: profile
+        for other, profile in profile_year(RAW_FLIGHTS).items()
+        if rerun or other != key
+    }
+    verdicts = judge(RAW_FLIGHTS, {key: measure(landed, RAW_FLIGHTS)}, published)
+    assert rule in [finding.rule for finding in verdicts[key].failed(Check.COMPLETE)]
 
 
 # The figures that the comments in `tables.flights` name, and how often each warns.

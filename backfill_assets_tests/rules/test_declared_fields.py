@@ -2,6 +2,7 @@
 
 import pytest
 
+from backfill_assets.quality.judging import judge_partitions
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 from backfill_assets_tests.rules.judged_days import build_table, judge
@@ -36,3 +37,41 @@ def test_fields_of_the_source_are_declared(seen, value, bound, outcome):
 )
 def test_fields_are_not_judged_where_no_row_was_parsed(measures):
     assert judge(build_table(), measures, source_fields=("a",)).findings[Check.VALID] == ()
+
+
+@pytest.mark.parametrize(("new", "outcome"), [(2, None), (3, FAILED)])
+def test_a_table_takes_on_so_many_fields_and_no_more(new, outcome):
+    fields = {"id", *(f"new_{n}" for n in range(new))}
+    verdict = judge(
+        build_table(max_new_fields=3),
+        PartitionMeasures(rows=1, fields_seen=frozenset(fields)),
+        source_fields=("id",),
+        evolved_fields=("evolved",),
+    )
+    found = [one for one in verdict.findings[Check.VALID] if one.rule == "new_fields_are_few"]
+    assert [(one.value, one.outcome) for one in found] == ([(4, outcome)] if outcome else [])
+    assert verdict.withheld == (outcome is FAILED)
+
+
+def test_fields_that_an_earlier_partition_of_the_range_brought_are_counted():
+    days = {
+        "2013-01-01": frozenset({"id", "x", "y"}),
+        "2013-01-02": frozenset({"id", "y", "z"}),
+        "2013-01-03": frozenset({"id", "z", "not-a-column"}),
+    }
+    measures = {key: PartitionMeasures(rows=1, fields_seen=seen) for key, seen in days.items()}
+    table = build_table(max_new_fields=2)
+    verdicts = judge_partitions(
+        table, measures, source_records={}, published={}, source_fields=("id",)
+    )
+    assert [key for key, verdict in verdicts.items() if verdict.withheld] == [
+        "2013-01-02",
+        "2013-01-03",
+    ]
+
+
+def test_of_very_many_unknown_fields_the_first_are_named():
+    seen = frozenset({"id", *(f"new_{n:03}" for n in range(40))})
+    measures = PartitionMeasures(rows=1, fields_seen=seen)
+    (finding,) = judge(build_table(), measures, source_fields=("id",)).findings[Check.VALID]
+    assert finding.bound.endswith("new_008, new_009 and 30 more")

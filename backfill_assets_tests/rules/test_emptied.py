@@ -3,6 +3,7 @@
 import pytest
 
 from backfill_assets.rules.drift import Drift
+from backfill_assets.rules.landed import Landed
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.nulls import Nulls
 from backfill_assets.rules.reconciled import Reconciled
@@ -56,3 +57,44 @@ def test_a_partition_of_rejects_only_is_not_emptied(source_records):
     assert find(verdict, Check.VALID, "rejects").value == 1
     assert find(verdict, Check.VALID, "nulls(n)") == Finding("nulls(n)", None, "no rows", PASSED)
     assert find(verdict, Check.STABLE, "drift(d)").outcome is PASSED
+
+
+@pytest.mark.parametrize(
+    ("empty", "landed", "bound", "outcome"),
+    [
+        ("evidenced", None, "its source has no records", WARNED),
+        ("evidenced", Landed(evidence="it is so"), "its source has no records: it is so", WARNED),
+        ("evidenced", Landed(lack="gone", cure="land it"), ": gone: land it", FAILED),
+        ("evidenced", Landed(lack="gone", cure="x", not_read=("a", "b")), ": gone (a, b)", FAILED),
+        ("publish", Landed(lack="gone", cure="land it"), ": gone: land it", WARNED),
+        ("withhold", Landed(evidence="it is so"), ": it is so", FAILED),
+    ],
+)
+def test_emptiness_takes_evidence(empty, landed, bound, outcome):
+    verdict = judge(
+        build_table(empty=empty),
+        PartitionMeasures(),
+        source_records={DAY: 0},
+        landed={} if landed is None else {DAY: landed},
+    )
+    finding = find(verdict, Check.COMPLETE, "row_count")
+    assert finding.outcome is outcome
+    assert bound in finding.bound
+    assert verdict.withheld == (outcome is FAILED)
+
+
+def test_evidence_is_what_tables_ask_for_unless_they_say_otherwise():
+    assert build_table().empty == "evidenced"
+
+
+def test_what_is_not_read_or_there_twice_is_named_and_of_very_many_the_first():
+    names = tuple(f"{n:03}.jsonl" for n in range(1200))
+    landed = Landed(not_read=names, repeated=("b holds the same as a",))
+    verdict = judge(build_table(), PartitionMeasures(rows=1), landed={DAY: landed})
+    named = find(verdict, Check.COMPLETE, "files_are_known")
+    assert (named.value, named.outcome) == (1200, WARNED)
+    assert named.bound.startswith("not read: 000.jsonl, 001.jsonl, ")
+    assert named.bound.endswith("009.jsonl and 1,190 more")
+    differ = Finding("files_differ", 1, "landed twice: b holds the same as a", WARNED)
+    assert find(verdict, Check.COMPLETE, "files_differ") == differ
+    assert not verdict.withheld

@@ -5,11 +5,13 @@ import pytest
 from backfill_assets.grains.buckets import Buckets
 from backfill_assets.grains.hours import HOURS
 from backfill_assets.quality.judging import judge_partitions
+from backfill_assets.rules.landed import Landed
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.rules.row_count import RowCount
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 from backfill_assets_tests.rules.judged_days import (
+    DAY,
     NEIGHBOURS,
     PROFILE,
     build_table,
@@ -99,3 +101,16 @@ def test_without_peers_the_ratio_is_to_the_median_of_all_and_says_so():
     assert find(verdict, Check.COMPLETE, "row_count_ratio") == Finding(
         "row_count_ratio", 2.0, bound, PASSED
     )
+
+
+@pytest.mark.parametrize(("rows", "outcome"), [(44, FAILED), (45, WARNED), (599, WARNED)])
+def test_far_below_the_median_withholds_where_the_ratio_only_warns(rows, outcome):
+    rule = RowCount(ratio=(0.6, 1.75), ratio_blocks=False, withhold_below=0.045)
+    verdict = judge(build_table(rule), PartitionMeasures(rows=rows))
+    assert find(verdict, Check.COMPLETE, "row_count_ratio").outcome is outcome
+
+
+def test_of_a_partition_of_which_more_is_to_land_the_ratio_only_warns():
+    rule, landed = RowCount(ratio=(0.5, 2.0)), Landed(unfinished="landed up to 240000 of it")
+    verdict = judge(build_table(rule), PartitionMeasures(rows=10), landed={DAY: landed})
+    assert find(verdict, Check.COMPLETE, "row_count_ratio").outcome is WARNED

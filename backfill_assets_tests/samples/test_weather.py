@@ -17,7 +17,7 @@ from backfill_assets.errors import BackfillError
 from backfill_assets.samples.weather import WeatherSampleReport, land_weather
 
 SPOILED = "year=2013/month=07/day=01/hour=13/weather.json.gz"
-REMOVED = "year=2013/month=12/day=31/hour=23/weather.json.gz"
+REMOVED = "year=2013/month=12/day=31/hour=23/_EMPTY"
 LOCAL_TIME = ("year", "month", "day", "hour")
 MEASURED = ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure")
 FIELDS = ["origin", *LOCAL_TIME, *MEASURED, "visib", "time_hour"]
@@ -53,6 +53,7 @@ def records_by_file(landings: TwoLandings) -> dict[str, list[dict[str, Any]]]:
     return {
         name: [json.loads(line) for line in gzip.decompress(content).splitlines()]
         for name, (content, _) in landings.files_of_first.items()
+        if not name.endswith("_EMPTY")
     }
 
 
@@ -64,15 +65,16 @@ def read_files(folder: Path) -> Files:
     }
 
 
-def build_names() -> Iterator[str]:
+def build_folders() -> Iterator[str]:
     for day in (dt.date(2013, 1, 1) + dt.timedelta(days=n) for n in range(365)):
         for hour in range(24):
-            folder = f"year={day:%Y}/month={day:%m}/day={day:%d}/hour={hour:02d}"
-            yield f"{folder}/weather.json.gz"
+            yield f"year={day:%Y}/month={day:%m}/day={day:%d}/hour={hour:02d}"
 
 
 def test_every_hour_has_one_file_and_nothing_else_lies_about(landings: TwoLandings) -> None:
-    assert sorted(landings.files_of_first) == list(build_names())
+    files = sorted(landings.files_of_first)
+    assert [name.rpartition("/")[0] for name in files] == list(build_folders())
+    assert {name.rpartition("/")[2] for name in files} == {"weather.json.gz", "_EMPTY"}
     assert [path.name for path in landings.root.iterdir()] == ["weather"]
     assert landings.first == WeatherSampleReport(records=26_115, hours=8_760, files_written=8_760)
 
@@ -94,17 +96,25 @@ def test_all_records_land_in_the_utc_hour_they_tell(
     assert stations == {"EWR": 8_703, "JFK": 8_706, "LGA": 8_706}
 
 
-def test_hours_without_reports_are_gzip_files_of_nothing(
+def test_hours_without_reports_are_marked_as_empty(
     landings: TwoLandings, records_by_file: dict[str, list[dict[str, Any]]]
 ) -> None:
-    silent = [name for name, records in records_by_file.items() if not records]
+    assert all(records_by_file.values())
+    silent = [name for name in landings.files_of_first if name not in records_by_file]
     assert len(silent) == 46
     assert sum("/month=12/day=31/" in name for name in silent) == 24
     assert sum("/month=01/day=01/" in name for name in silent) == 6
     for name in silent:
-        content, _ = landings.files_of_first[name]
-        assert content.startswith(b"\x1f\x8b")
-        assert gzip.decompress(content) == b""
+        assert name.endswith("/_EMPTY")
+        assert landings.files_of_first[name][0] == b""
+
+
+def test_a_file_of_an_hour_without_reports_goes(tmp_path: Path) -> None:
+    older = (tmp_path / "weather" / REMOVED).with_name("weather.json.gz")
+    older.parent.mkdir(parents=True)
+    older.write_bytes(gzip.compress(b""))
+    land_weather(str(tmp_path))
+    assert [path.name for path in older.parent.iterdir()] == ["_EMPTY"]
 
 
 def test_second_landing_writes_only_what_differs(landings: TwoLandings) -> None:

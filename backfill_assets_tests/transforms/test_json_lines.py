@@ -1,5 +1,6 @@
 """Whatever a source may put on a line becomes a row or a reason, never a guess."""
 
+import json
 from typing import Any
 
 import pytest
@@ -158,3 +159,52 @@ def test_one_bad_line_leaves_its_neighbours_alone(spark: SparkSession) -> None:
         (None, NOT_ONE_OBJECT),
         (1, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b'{"id": 1, "name": "\xff"}', "the line is not UTF-8"),
+        (b'{"id": 1, "name": "\xed\xa0\x80"}', "the line is not UTF-8"),
+        (b'\xff\xfe{"id": 1, "name": "x"}', "the line is not UTF-8"),
+        ('{"id": 1, "name": "é"}'.encode(), None),
+    ],
+)
+def test_bytes_that_are_no_text_are_not_replaced_in_silence(
+    spark: SparkSession, value: bytes, reason: str | None
+) -> None:
+    lines = spark.createDataFrame([(bytearray(value),)], "value binary")
+    lines = lines.selectExpr("CAST(value AS string) AS value")
+    (row,) = parse_json_lines(lines, FIELDS).select(REJECT_REASON).collect()
+    assert row[REJECT_REASON] == reason
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"id": 1, "name": "x", "id": 2}', "a field is there twice"),
+        ('{"id": 1, "name": "x", "id": 1}', "a field is there twice"),
+        ('{"id": 1, "name": "x", "wind": 1, "wind": 2}', "a field is there twice"),
+        ('{"id": 1, "name": "x", "wind": {"at": 1, "id": 2}}', None),
+        ('{"id": 1, "name": "x", "ID": 2}', None),
+    ],
+)
+def test_a_field_that_is_there_twice_is_not_chosen_from(
+    spark: SparkSession, line: str, reason: str | None
+) -> None:
+    (row,) = parse_lines(spark, line)
+    assert row[REJECT_REASON] == reason
+
+
+@pytest.mark.parametrize(
+    ("new", "reason"), [(3, None), (4, "more than 3 fields that no schema declares: 4")]
+)
+def test_a_line_has_so_many_fields_beyond_the_declared_and_no_more(
+    spark: SparkSession, new: int, reason: str | None
+) -> None:
+    record = {"id": 1, "name": "x", **{f"new_{n}": n for n in range(new)}}
+    lines = spark.createDataFrame([(json.dumps(record),)], "value string")
+    evolved = (*FIELDS, Column("new_0", "STRING", "New"))
+    parsed = parse_json_lines(lines, evolved, declared=len(FIELDS), max_new_fields=3)
+    (row,) = parsed.collect()
+    assert row[REJECT_REASON] == reason

@@ -1,6 +1,7 @@
 """Landed orders and lines become one table, record by record and to the cent."""
 
 import datetime as dt
+import json
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
@@ -8,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets.tables.audit_columns import REJECT_REASON, REJECTED_LINE
 from backfill_assets.tables.orders import LINE, ORDER, RAW_ORDERS
 from backfill_assets.transforms.raw_orders import build_raw_orders
 
@@ -50,14 +52,20 @@ def build_raw(
     spark: SparkSession, orders: Sequence[tuple[Any, ...]], lines: Sequence[tuple[Any, ...]]
 ) -> DataFrame:
     return build_raw_orders(
-        spark.createDataFrame(orders, ORDER_COLUMNS),
-        spark.createDataFrame(lines, LINE_COLUMNS),
-        step=STEP,
+        place(spark.createDataFrame(orders, ORDER_COLUMNS), "o_orderkey"),
+        place(spark.createDataFrame(lines, LINE_COLUMNS), "l_orderkey"),
     )
+
+
+def place(records: DataFrame, key: str) -> DataFrame:
+    """Adds the bucket, as whoever reads the files does."""
+    bucket = f"CASE WHEN {key} IS NULL THEN 0 ELSE {key} div {STEP} * {STEP} END"
+    return records.selectExpr("*", f"{bucket} AS order_bucket")
 
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     declared = [(column.name, column.type.lower()) for column in RAW_ORDERS.columns]
+    declared += [(REJECT_REASON, "string"), (REJECTED_LINE, "string")]
     assert build_raw(spark, [landed_order()], [landed_line()]).dtypes == declared
 
 
@@ -66,7 +74,7 @@ def test_order_and_line_become_rows_with_nulls_for_what_the_other_has(spark: Spa
     order = landed_order(key, total="173665.47")
     line = landed_line(key, 2, price="21168.23")
     rows = {row.record: row.asDict() for row in build_raw(spark, [order], [line]).collect()}
-    nothing = dict.fromkeys(RAW_ORDERS.column_names)
+    nothing = dict.fromkeys((*RAW_ORDERS.column_names, REJECT_REASON, REJECTED_LINE))
     assert rows == {
         ORDER: nothing
         | {
@@ -122,25 +130,17 @@ def test_amounts_are_exact_to_the_hundredth(spark: SparkSession) -> None:
     } == {n: (value, n % 101, (n + 7) % 101) for n, value in cents.items()}
 
 
-def test_bucket_begins_with_its_first_key_and_ends_before_the_next(spark: SparkSession) -> None:
-    buckets = {
-        0: 0,
-        1: 0,
-        STEP - 1: 0,
-        STEP: STEP,
-        STEP + 1: STEP,
-        2 * STEP - 1: STEP,
-        2 * STEP: 2 * STEP,
-        # Past what an INT holds.
-        40_000 * STEP - 1: 39_999 * STEP,
-        40_000 * STEP: 40_000 * STEP,
-    }
-    raw = build_raw(
-        spark, [landed_order(key) for key in buckets], [landed_line(k) for k in buckets]
+def test_a_record_without_a_key_is_rejected_as_it_came(spark: SparkSession) -> None:
+    without = (None, *landed_line(5, 3)[1:])
+    rows = build_raw(spark, [landed_order(5)], [landed_line(5, 2), without]).collect()
+    (rejected,) = (row for row in rows if row[REJECT_REASON])
+    assert rejected[REJECT_REASON] == "`l_orderkey` is null"
+    assert (
+        json.loads(rejected[REJECTED_LINE]).items()
+        >= {"l_orderkey": None, "l_linenumber": 3}.items()
     )
-    assert sorted((row.order_key, row.record, row.order_bucket) for row in raw.collect()) == sorted(
-        (key, record, bucket) for key, bucket in buckets.items() for record in (LINE, ORDER)
-    )
+    assert (rejected.order_bucket, rejected.source_file) == (0, "orders/b")
+    assert [row[REJECTED_LINE] for row in rows if row is not rejected] == [None, None]
 
 
 def test_nothing_is_dropped_or_deduplicated(spark: SparkSession) -> None:

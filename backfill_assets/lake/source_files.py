@@ -1,0 +1,34 @@
+"""The names of landed files, as Spark takes them and as it gives them."""
+
+import re
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+
+def find_path_below_dataset(levels: int) -> Column:
+    """Builds the path, STRING, of a row's file below its data set; percent-encoded.
+
+    Args:
+        levels: how many folders it lies in there.
+    """
+    return F.substring_index("_metadata.file_path", "/", -levels - 1)
+
+
+def build_source_file(dataset: str, levels: int) -> Column:
+    """Builds the name, STRING, of a row's file below the landing root."""
+    return F.concat_ws("/", F.lit(dataset), _decode(find_path_below_dataset(levels)))
+
+
+def escape_pattern(uri: str) -> str:
+    """Escapes what Spark would take for a pattern in a path.
+
+    A file that is named like a pattern must still be itself.
+    """
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", uri)
+
+
+def _decode(path: Column) -> Column:
+    """Undoes the percent-encoding of `_metadata`; a plus sign is itself there."""
+    decoded = F.url_decode(F.regexp_replace(path, r"\+", "%2B"))
+    return F.when(path.contains("%"), decoded).otherwise(path)  # seldom, and dear
