@@ -1,5 +1,6 @@
 """What goes on by itself where the daemon runs."""
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -129,14 +130,15 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     settings, now = read_settings(), datetime.now(tz=UTC)
     instance = context.instance
     dead = fail_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
+    messages = [f"run {run_id} is marked failed: {why}" for run_id, why in dead.items()]
     warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
-    logs = [read_log(warehouse, table) for table in list_tables()]
-    messages = [
-        f"run {run_id} was dead and is marked failed: {why}" for run_id, why in dead.items()
-    ]
-    for log in logs:
-        if dead or is_unseen(instance, log):
+    seen: dict[str, int] = json.loads(context.cursor or "{}")
+    for log in (read_log(warehouse, table) for table in list_tables()):
+        key = log.table.key
+        if dead or (seen.get(key) != log.version and is_unseen(instance, log)):
             messages += describe_recovery(recover_table(instance, log, now=now))
+        seen[key] = log.version
+    context.update_cursor(json.dumps(seen))
     for message in messages:
         context.log.warning(message)
     return SkipReason("; ".join(messages) or "no run is dead, and no table is unknown here")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dagster import AssetCheckKey, AssetKey, DagsterInstance
+from dagster import AssetCheckKey, AssetKey, DagsterInstance, SkipReason, build_sensor_context
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.table_log import read_log
@@ -16,6 +16,7 @@ from backfill_assets.orchestration.dagster_internals import CheckStatus
 from backfill_assets.orchestration.partition_statuses import read_statuses
 from backfill_assets.orchestration.recovering import RecoveryReport, recover_tables
 from backfill_assets.orchestration.recovery import is_unseen
+from backfill_assets.sensors import recover_dead_runs
 from backfill_assets.settings import Settings
 from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets_tests.pipeline.landing_zone import double_distance
@@ -180,3 +181,33 @@ def test_a_step_in_an_empty_home_recovers_what_it_reads_before_it_goes(
         assert pipeline.find_days(STAGING, "FAILED") == [BROKEN, DRIFTED]
         assert pipeline.find_days(RAW, "FAILED") == [BROKEN]
         assert not is_unseen(pipeline.instance, read_log(pipeline.warehouse, RAW_FLIGHTS))
+
+
+def test_the_sensor_recovers_an_empty_home_once(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", str(story.root / "warehouse"))
+    with open_home(story, tmp_path, "empty") as pipeline:
+        context = build_sensor_context(pipeline.instance)
+        first = recover_dead_runs(context)
+        assert isinstance(first, SkipReason)
+        assert f"{RAW}: recorded {BROKEN} as withheld by run" in str(first.skip_message)
+        view = read_view(pipeline)
+        assert (view.statuses, view.figures) == (story.real.statuses, story.real.figures)
+        again = recover_dead_runs(build_sensor_context(pipeline.instance, cursor=context.cursor))
+        assert isinstance(again, SkipReason)
+        assert again.skip_message == "no run is dead, and no table is unknown here"
+
+
+def test_a_certificate_that_cannot_be_read_is_named_and_the_others_count(
+    story: Story, tmp_path: Path
+) -> None:
+    root = tmp_path / "copy"
+    shutil.copytree(story.root, root, ignore=shutil.ignore_patterns("dagster_home", "week_old"))
+    torn = max((root / "warehouse/certificates").glob("*/*/staging.flights.json"))
+    torn.write_bytes(torn.read_bytes()[:100])
+    with open_pipeline(root) as pipeline:
+        report = recover(pipeline)
+        (named,) = [message for message in report.messages if str(torn) in message]
+        assert "is cut off or was edited" in named
+        assert pipeline.find_days(RAW, "FAILED") == [BROKEN]
