@@ -238,8 +238,7 @@ class JsonListing:
         return Landed(
             evidence=self._find_evidence(contents),
             lack=self._find_lack(contents),
-            cure=f"land it again; or put a file {self.folders.empty_marker} into its folder, or "
-            "accept partition_is_complete with a reason",
+            cure=f"land it again, or put a file {self.folders.empty_marker} into its folder",
             not_read=tuple(f"{name} ({why})" for name, why in sorted(not_read.items())),
             repeated=tuple(
                 f"{self._name(file)} holds the same as {self._name(earlier)}"

@@ -215,7 +215,7 @@ class ParquetListing:
         return {
             partition.key: Landed(
                 lack=self._find_lack(partition, is_missing=partition in missing),
-                cure="land it again; or accept partition_is_complete with a reason",
+                cure="land it again",
                 not_read=self.not_read,
                 repeated=tuple(copy for landed, copy in copies if landed.overlaps(partition)),
                 unfinished=unfinished.get(partition.key, ""),

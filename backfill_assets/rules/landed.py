@@ -28,8 +28,9 @@ class Landed:
 
     @property
     def why_empty(self) -> str:
-        """Why there are no records: the evidence; else what is lacking, and the cure."""
-        return self.evidence or self.why_never_landed
+        """Why there are no records any more: the evidence; else what is lacking, and the cure."""
+        accept = "or accept partition_is_complete with a reason"
+        return self.evidence or f"{self.why_never_landed}, {accept}"
 
     @property
     def why_never_landed(self) -> str:

@@ -46,7 +46,8 @@ def layers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def test_a_day_without_landing_files_is_withheld_alone(layers: Layers) -> None:
     assert layers.raw.message.split("\n") == [
         "raw/flights: withheld 1 of 9 partitions (the other 8 are published):",
-        f"  {NEVER_LANDED}: partition_is_complete: landing_files_exist (nothing has ever landed)",
+        f"  {NEVER_LANDED}: partition_is_complete: landing_files_exist (nothing has ever landed; "
+        "its folder isn't there: land it again, or put a file _EMPTY into its folder)",
     ]
     assert layers.pipeline.find_days(RAW, "FAILED") == [NEVER_LANDED]
     assert layers.pipeline.find_days(RAW, "MATERIALIZED") == [*list_days(1, 3), *list_days(5, 9)]

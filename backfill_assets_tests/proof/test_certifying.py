@@ -134,7 +134,7 @@ def test_a_file_that_is_gone_is_a_broken_line_only_while_it_is_the_newest(
     assert untold.holds is None
 
 
-def test_a_run_that_breaks_off_leaves_one_of_what_it_had_done(
+def test_a_run_that_breaks_off_leaves_one_of_what_it_had_done_and_what_it_had_not(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish = Publisher.publish_chunk
@@ -148,8 +148,12 @@ def test_a_run_that_breaks_off_leaves_one_of_what_it_had_done(
     run = pipeline.run(RAW, first=FIRST, last=LAST, chunk_partitions=1)
     assert run.message == "the landing zone is gone"
     (one,) = find_certificates(pipeline.warehouse, run.id)
-    assert [part.partition for part in one.partitions] == [FIRST, BAD]
-    assert one.published == [FIRST, BAD]
+    assert [(row.partition, row.status) for row in one.partitions] == [
+        (FIRST, "published"),
+        (BAD, "published"),
+        (LAST, "failed"),
+    ]
+    assert "the landing zone is gone" in one.partitions[-1].failures
     assert len(one.commits) == 2
 
 

@@ -152,7 +152,7 @@ def _line_with(extra: str) -> Callable[[Day], str]:
     return lambda day: day.lines[0][:-1] + ", " + extra + "}"
 
 
-NO_RECORD, GONE = "its source has no records: ", "its folder isn't there: land it again; or put"
+NO_RECORD, GONE = "its source has no records: ", "its folder isn't there: land it again, or put"
 UNKNOWN_NAMES = (
     "flights.jsonl",
     "flights.JSON.GZ",
