@@ -27,6 +27,7 @@ from backfill_assets.orchestration.claims import fail_dead_runs
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.increments import Increment, find_increments, has_unfinished_run
 from backfill_assets.orchestration.recovery import is_unseen, recover_table
+from backfill_assets.orchestration.recovery_messages import describe_recovery
 from backfill_assets.orchestration.run_options import (
     CHAIN_TAG,
     INCREMENTAL_TAG,
@@ -34,7 +35,6 @@ from backfill_assets.orchestration.run_options import (
     build_asset_config,
     find_chain,
 )
-from backfill_assets.orchestration.step_messages import describe_recovery
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.settings import read_settings
 

@@ -152,8 +152,8 @@ def _read_statuses(select: str | None, first: str, last: str) -> "list[Partition
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.claims import find_dead_runs
     from backfill_assets.orchestration.partition_statuses import read_statuses
+    from backfill_assets.orchestration.recovery_messages import describe_recovery
     from backfill_assets.orchestration.selections import select_tables
-    from backfill_assets.orchestration.step_messages import describe_recovery
 
     settings = read_settings()
     warehouse = Warehouse(settings.warehouse)

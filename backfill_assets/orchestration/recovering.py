@@ -10,7 +10,7 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.claims import fail_dead_runs, find_dead_runs
 from backfill_assets.orchestration.recovery import apply_recovery, find_recovery
-from backfill_assets.orchestration.step_messages import describe_recovery
+from backfill_assets.orchestration.recovery_messages import describe_recovery
 from backfill_assets.settings import Settings
 
 

@@ -7,7 +7,6 @@ from dagster import AssetExecutionContext
 
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.ranges import build_command, shorten
-from backfill_assets.orchestration.recovery import Recovery
 from backfill_assets.orchestration.run_options import build_asset_config
 from backfill_assets.publishing.results import PartitionResult, describe_failures
 from backfill_assets.tables.declarations import Table
@@ -48,38 +47,6 @@ def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMes
         listed = ", ".join(shorten(emptied, _LISTED))
         warnings.append(f"{table.key}: {listed}: the source has no records; published empty")
     return ChunkMessages(message, tuple(warnings))
-
-
-def describe_recovery(recovery: Recovery, *, done: bool = True) -> list[str]:
-    """Describes what the instance was not told of; nothing if there is nothing of it.
-
-    Args:
-        recovery: what was found.
-        done: whether it has been recorded.
-    """
-    key, verb = recovery.log.table.key, "recorded" if done else "to be recorded:"
-    messages: list[str] = []
-    if recovery.is_new:
-        messages.append(
-            f"{key}: this Dagster home has never seen the table at {recovery.log.uri}, of which "
-            f"{len(recovery.log.publishes)} partitions are published"
-        )
-    if recovery.published:
-        found = [result.key for result in recovery.published]
-        messages.append(
-            f"{key}: {verb} {len(found)} partitions that a dead run, or one of another Dagster "
-            f"home, had published ({found[0]} … {found[-1]})"
-        )
-    if recovery.doubtful:
-        listed = shorten([f"{name}: {why}" for name, why in recovery.doubtful.items()], _LISTED)
-        messages.append(f"{key}: a dead run published what is to be run again: {'; '.join(listed)}")
-    messages += recovery.withheld.unreadable
-    for withheld in recovery.withheld.runs:
-        messages.append(
-            f"{key}: {verb} {', '.join(shorten(withheld.keys, _LISTED))} as withheld by run "
-            f"{withheld.certificate.run_id}"
-        )
-    return messages
 
 
 def describe_withheld(

@@ -22,7 +22,8 @@ from backfill_assets.orchestration.partition_definitions import find_partitions_
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.recovery import recover_table
-from backfill_assets.orchestration.step_messages import describe_chunk, describe_recovery
+from backfill_assets.orchestration.recovery_messages import describe_recovery
+from backfill_assets.orchestration.step_messages import describe_chunk
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
