@@ -23,10 +23,12 @@ from backfill_assets.orchestration.materializations import (
 )
 from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.recovered_runs import (
+    RECOVERED_TAG,
     enter_evaluation,
     enter_materialization,
     enter_plan,
     enter_run,
+    is_known,
 )
 from backfill_assets.orchestration.withheld_records import WithheldRecords, find_withheld_records
 from backfill_assets.proof.certificates import locate_certificate
@@ -113,7 +115,7 @@ def find_recovery(
 def is_unseen(instance: DagsterInstance, log: TableLog) -> bool:
     """Tells whether the newest publish is of a run that the instance never heard of."""
     newest = max(log.publishes.values(), key=lambda publish: publish.version, default=None)
-    if newest is None or instance.get_run_by_id(newest.record.run_id) is not None:
+    if newest is None or is_known(instance, newest.record.run_id):
         return False
     known = find_recorded_versions(instance, find_asset_key(log.table), [newest.key])
     return _is_lost(newest, known.get(newest.key))
@@ -196,11 +198,15 @@ def _enter_evaluations(
 
 
 def _find_runs(instance: DagsterInstance, log: TableLog) -> dict[str, DagsterRun]:
-    """Finds the runs that published partitions last, by id; those that the instance knows."""
+    """Finds the runs that published partitions last, by id; those that the instance saw itself.
+
+    Of one that was entered for another table, this table's events may still be lacking.
+    """
     run_ids = sorted({publish.record.run_id for publish in log.publishes.values()})
     if not run_ids:
         return {}
-    return {run.run_id: run for run in instance.get_runs(RunsFilter(run_ids=run_ids))}
+    runs = instance.get_runs(RunsFilter(run_ids=run_ids))
+    return {run.run_id: run for run in runs if RECOVERED_TAG not in run.tags}
 
 
 def _may_be_lost(publish: Publish, runs: Mapping[str, DagsterRun], dead: Collection[str]) -> bool:
