@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
 FIRST, LAST = "2013-01-01", "2013-01-06"
 RANGE = f"{FIRST}...{LAST}"
-KILLS = int(os.environ.get("DRILL_KILLS", "6"))
+KILLS = int(os.environ.get("DRILL_KILLS", "4"))
 SEED = int(os.environ.get("DRILL_SEED", "0"))
 
 
