@@ -27,7 +27,7 @@ from backfill_assets.orchestration.claims import fail_dead_runs
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.increments import Increment, find_increments, has_unfinished_run
 from backfill_assets.orchestration.recovery import is_unseen, recover_table
-from backfill_assets.orchestration.recovery_messages import describe_recovery
+from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.run_options import (
     CHAIN_TAG,
     INCREMENTAL_TAG,
@@ -130,7 +130,7 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     settings, now = read_settings(), datetime.now(tz=UTC)
     instance = context.instance
     dead = fail_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
-    messages = [f"run {run_id} is marked failed: {why}" for run_id, why in dead.items()]
+    messages = describe_dead_runs(dead)
     warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
     seen: dict[str, int] = json.loads(context.cursor or "{}")
     for log in (read_log(warehouse, table) for table in list_tables()):

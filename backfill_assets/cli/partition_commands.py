@@ -152,7 +152,10 @@ def _read_statuses(select: str | None, first: str, last: str) -> "list[Partition
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.claims import find_dead_runs
     from backfill_assets.orchestration.partition_statuses import read_statuses
-    from backfill_assets.orchestration.recovery_messages import describe_recovery
+    from backfill_assets.orchestration.recovery_messages import (
+        describe_dead_runs,
+        describe_recovery,
+    )
     from backfill_assets.orchestration.selections import select_tables
 
     settings = read_settings()
@@ -162,7 +165,7 @@ def _read_statuses(select: str | None, first: str, last: str) -> "list[Partition
         now = datetime.now(tz=UTC)
         dead = find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
         found = read_statuses(instance, warehouse, tables, first=first, last=last, dead=dead)
-    notes = [f"run {run_id} is dead: {why}" for run_id, why in dead.items()]
+    notes = describe_dead_runs(dead, done=False)
     for table in found:
         notes += describe_recovery(table.recovery, done=False)
     if notes:

@@ -174,10 +174,6 @@ class ParquetListing:
         """Finds the files of one kind that may hold keys of the partitions."""
         return [landed for landed in self.overlapping if landed.name == name]
 
-    def find_uris(self, name: str) -> list[str]:
-        """Finds where these are."""
-        return [landed.file.uri for landed in self.find_files(name)]
-
     def restrict(self, partitions: Collection[Partition]) -> "ParquetListing":
         """Returns the part of the listing that is about `partitions`."""
         kept = set(partitions)

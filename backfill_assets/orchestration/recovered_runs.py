@@ -4,6 +4,7 @@ Events are entered under the run's own id, and so is the run, if the instance ne
 shows a partition as failed where a failed run had planned to materialize it.
 """
 
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from dagster import (
@@ -23,7 +24,7 @@ from backfill_assets.orchestration.dagster_internals import (
     DagsterEvent,
     StepMaterializationData,
 )
-from backfill_assets.proof.certificates import Certificate, list_documents
+from backfill_assets.proof.certificates import Certificate, CertificateDocument, list_documents
 
 RECOVERED_TAG = "backfill_assets/recovered"
 """Tag of a run that the instance knows from tables and certificates alone."""
@@ -31,14 +32,19 @@ RECOVERED_TAG = "backfill_assets/recovered"
 _JOB = "__ASSET_JOB"
 
 
-def enter_run(instance: DagsterInstance, warehouse: Warehouse, run_id: str) -> None:
-    """Enters a run that the instance doesn't know, as its certificates say that it ended.
+def enter_runs(instance: DagsterInstance, warehouse: Warehouse, run_ids: Iterable[str]) -> None:
+    """Enters the runs that the instance doesn't know, each as its certificates say that it ended.
 
     It succeeded if there are any, and all of its partitions were published.
     """
-    if instance.has_run(run_id):
-        return
-    certificates = _read_certificates(warehouse, run_id)
+    unknown = [run_id for run_id in dict.fromkeys(run_ids) if not instance.has_run(run_id)]
+    documents = list_documents(warehouse) if unknown else []
+    for run_id in unknown:
+        of_run = (document for document in documents if document.subject[0] == run_id)
+        _enter_run(instance, run_id, _read_certificates(of_run))
+
+
+def _enter_run(instance: DagsterInstance, run_id: str, certificates: Sequence[Certificate]) -> None:
     succeeded = certificates and not any(
         row.is_held_back for certificate in certificates for row in certificate.partitions
     )
@@ -53,13 +59,11 @@ def enter_run(instance: DagsterInstance, warehouse: Warehouse, run_id: str) -> N
     )
 
 
-def _read_certificates(warehouse: Warehouse, run_id: str) -> list[Certificate]:
-    """Reads the certificates of a run, of as many tables as it worked on; readable ones."""
+def _read_certificates(documents: Iterable[CertificateDocument]) -> list[Certificate]:
     found: list[Certificate] = []
-    for document in list_documents(warehouse):
-        if document.subject[0] == run_id:
-            with suppress(CertificateError):  # which the recovery of its table tells
-                found.append(document.read())
+    for document in documents:
+        with suppress(CertificateError):  # which the recovery of its table tells
+            found.append(document.read())
     return found
 
 

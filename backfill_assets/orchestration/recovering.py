@@ -10,7 +10,7 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.claims import fail_dead_runs, find_dead_runs
 from backfill_assets.orchestration.recovery import apply_recovery, find_recovery
-from backfill_assets.orchestration.recovery_messages import describe_recovery
+from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.settings import Settings
 
 
@@ -50,8 +50,7 @@ def recover_tables(
     now = datetime.now(tz=UTC)
     find = find_dead_runs if dry_run else fail_dead_runs
     dead = find(instance, now=now, silent_seconds=settings.silent_seconds)
-    verb = "is dead" if dry_run else "was dead and is marked failed"
-    messages = [f"run {run_id} {verb}: {why}" for run_id, why in dead.items()]
+    messages = describe_dead_runs(dead, done=not dry_run)
     warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
     tables = [find_table(key.strip()) for key in select.split(",")] if select else list_tables()
     published, withheld, doubtful = list[str](), list[str](), list[str]()

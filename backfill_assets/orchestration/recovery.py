@@ -27,7 +27,7 @@ from backfill_assets.orchestration.recovered_runs import (
     enter_evaluation,
     enter_materialization,
     enter_plan,
-    enter_run,
+    enter_runs,
     is_known,
 )
 from backfill_assets.orchestration.withheld_records import WithheldRecords, find_withheld_records
@@ -130,11 +130,13 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
         now: UTC.
     """
     log, asset_key = recovery.log, find_asset_key(recovery.log.table)
-    warehouse = log.warehouse
+    published = (*(result.key for result in recovery.published), *recovery.doubtful)
+    runs = {key: log.publishes[key].record.run_id for key in published}
+    withholding = (withheld.certificate.run_id for withheld in recovery.withheld.runs)
+    enter_runs(instance, log.warehouse, (*runs.values(), *withholding))
     at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
     for result in recovery.published:
         record = log.publishes[result.key].record
-        enter_run(instance, warehouse, record.run_id)
         event = build_materialization(
             asset_key,
             result,
@@ -144,22 +146,18 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
             recovered_at=now,
         )
         enter_materialization(instance, record.run_id, event)
-    runs = {result.key: log.publishes[result.key].record.run_id for result in recovery.published}
     _enter_evaluations(instance, asset_key, recovery.published, runs)
     for key, run_id in at_work.items():
         # What was entered is newer than its plan, and would pass for its own success.
         enter_plan(instance, run_id, asset_key, key)
     for key in recovery.doubtful:
-        record = log.publishes[key].record
-        enter_run(instance, warehouse, record.run_id)
-        enter_plan(instance, record.run_id, asset_key, key)
+        enter_plan(instance, runs[key], asset_key, key)
     for withheld in recovery.withheld.runs:
-        certificate = withheld.certificate
-        enter_run(instance, warehouse, certificate.run_id)
+        run_id = withheld.certificate.run_id
         for key in withheld.keys:
-            enter_plan(instance, certificate.run_id, asset_key, key)
-        runs = dict.fromkeys(withheld.keys, certificate.run_id)
-        _enter_evaluations(instance, asset_key, withheld.results, runs)
+            enter_plan(instance, run_id, asset_key, key)
+        of_run = dict.fromkeys(withheld.keys, run_id)
+        _enter_evaluations(instance, asset_key, withheld.results, of_run)
 
 
 def recover_table(instance: DagsterInstance, log: TableLog, *, now: dt.datetime) -> Recovery:

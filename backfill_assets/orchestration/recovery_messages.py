@@ -1,9 +1,17 @@
 """What a recovery says to people: what a Dagster home was not told of. It loads without Spark."""
 
+from collections.abc import Mapping
+
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.recovery import Recovery
 
 _LISTED = 50
+
+
+def describe_dead_runs(dead: Mapping[str, str], *, done: bool = True) -> list[str]:
+    """Describes dead runs, by id and how that is known; `done`: whether they are marked failed."""
+    state = "was dead and is marked failed" if done else "is dead"
+    return [f"run {run_id} {state}: {why}" for run_id, why in dead.items()]
 
 
 def describe_recovery(recovery: Recovery, *, done: bool = True) -> list[str]:

@@ -22,7 +22,7 @@ from backfill_assets.orchestration.partition_definitions import find_partitions_
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.recovery import recover_table
-from backfill_assets.orchestration.recovery_messages import describe_recovery
+from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.step_messages import describe_chunk
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.publishing.inputs import (
@@ -173,11 +173,12 @@ class Step:
     def _recover(self, logs: Iterable[TableLog]) -> None:
         instance, now = self.context.instance, datetime.now(tz=UTC)
         silent_seconds = self.lakehouse.silent_seconds
-        for run_id, why in fail_dead_runs(instance, now=now, silent_seconds=silent_seconds).items():
-            self.context.log.warning(f"run {run_id} was dead and is marked failed: {why}")
+        dead = fail_dead_runs(instance, now=now, silent_seconds=silent_seconds)
+        warnings = describe_dead_runs(dead)
         for log in logs:
-            for warning in describe_recovery(recover_table(instance, log.reread(), now=now)):
-                self.context.log.warning(warning)
+            warnings += describe_recovery(recover_table(instance, log.reread(), now=now))
+        for warning in warnings:
+            self.context.log.warning(warning)
 
     def _wait_for_upstream(self, keys: Sequence[str], inputs: Mapping[str, TableLog]) -> Readiness:
         """Finds what may go, once no other run works on what it needs; or patience ends."""
