@@ -11,6 +11,7 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.claims import fail_dead_runs, find_dead_runs
 from backfill_assets.orchestration.recovery import apply_recovery, find_recovery
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
+from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.settings import Settings
 
 
@@ -56,6 +57,7 @@ def recover_tables(
     published, withheld, doubtful = list[str](), list[str](), list[str]()
     for table in tables:
         log = read_log(warehouse, table)
+        log = log if dry_run else keep_publishes(log)
         recovery = find_recovery(instance, log, dead=dead, with_certificates=True)
         if not dry_run:
             apply_recovery(instance, recovery, now=now)

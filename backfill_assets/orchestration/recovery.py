@@ -32,6 +32,7 @@ from backfill_assets.orchestration.recovered_runs import (
 )
 from backfill_assets.orchestration.withheld_records import WithheldRecords, find_withheld_records
 from backfill_assets.proof.certificates import locate_certificate
+from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.publishing.recorded_audits import read_result
 from backfill_assets.publishing.results import PartitionResult, judge_contents
 from backfill_assets.publishing.write_modes.options import TAKE_BACK
@@ -161,8 +162,11 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
 
 
 def recover_table(instance: DagsterInstance, log: TableLog, *, now: dt.datetime) -> Recovery:
-    """Finds what the instance has yet to be told of a table, and records it."""
-    recovery = find_recovery(instance, log)
+    """Finds what the instance has yet to be told of a table, and records it.
+
+    What a dead run committed is kept from the log's retention, too.
+    """
+    recovery = find_recovery(instance, keep_publishes(log))
     apply_recovery(instance, recovery, now=now)
     return recovery
 
