@@ -111,13 +111,16 @@ class TableLog:
     def lacks_commits(self) -> bool:
         """Whether the log has lost commits of which the index doesn't know yet."""
         newer = self.list_commits_after(self.index.version)
-        oldest = newer[-1].version if newer else self.version + 1
-        return oldest > self.index.version + 1
+        return len(newer) < self.version - self.index.version
 
     @cached_property
     def begins_with(self) -> int:
-        """The oldest version whose commit the log still has."""
-        return min(list_versions(self.uri), default=0) if self.exists else 0
+        """The oldest version since which the log still has all commits."""
+        begins_with = self.version + 1
+        for version in list_versions(self.uri) if self.exists else ():
+            if version == begins_with - 1:
+                begins_with = version
+        return begins_with
 
     @property
     def extra_fields(self) -> tuple[str, ...]:
@@ -221,7 +224,8 @@ class TableLog:
             found = self.list_commits_after(version)
             page = [commit for commit in found if commit.version <= above]
             yield from page
-            if len(page) < above - version:  # the rest is no longer there
+            if len(page) < above - version:  # of what is below, most is no longer there
+                yield from (one for one in self.list_commits_after(-1) if one.version <= version)
                 return
             above = version
 
