@@ -69,6 +69,14 @@ def list_versions(uri: str) -> list[int]:
     return sorted(versions, reverse=True)
 
 
+def is_newest(uri: str, version: int) -> bool:
+    """Tells whether the log has a commit and, as versions have no gaps, none after it."""
+    filesystem, base = open_filesystem(uri)
+    places = [_locate(base, one) for one in (version, version + 1)]
+    found = [info.type == fs.FileType.File for info in filesystem.get_file_info(places)]
+    return found == [True, False]
+
+
 def read_commit_file(uri: str, version: int) -> bytes | None:
     """Reads a commit's file as it is; None if the log no longer has it."""
     filesystem, base = open_filesystem(uri)

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from backfill_assets.errors import HistoryError, TableError
-from backfill_assets.lake.commit_files import list_versions, read_commit_infos
+from backfill_assets.lake.commit_files import is_newest, list_versions, read_commit_infos
 from backfill_assets.lake.commits import (
     RUNS_KEPT,
     Commit,
@@ -34,7 +34,7 @@ from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
 
-_PAGE = 64
+_PAGE = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,9 @@ class TableLog:
         return self.snapshot.metadata().configuration if self.snapshot is not None else {}
 
     def reread(self) -> "TableLog":
-        """Reads the log as it is now."""
+        """Reads the log as it is now; the same, where nothing was committed since."""
+        if self.exists and is_newest(self.uri, self.version):
+            return self
         return read_log(self.warehouse, self.table, earlier=self)
 
     def keep_publishes(self, *, certified: Iterable[Commit] = ()) -> "TableLog":

@@ -19,6 +19,7 @@ from backfill_assets.orchestration.recovery import is_unseen
 from backfill_assets.sensors import recover_dead_runs
 from backfill_assets.settings import Settings
 from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
+from backfill_assets_tests.pipeline.aging import clean_log
 from backfill_assets_tests.pipeline.landing_zone import double_distance
 from backfill_assets_tests.pipeline.running import (
     FEATURES,
@@ -137,6 +138,38 @@ def test_another_home_shows_after_recover_what_the_real_one_shows(
         again = recover(pipeline)
         assert again.messages == ()
         assert read_view(pipeline) == view, "recovered once"
+
+
+@pytest.mark.parametrize("index", ["kept", "lost"])
+def test_a_new_home_adopts_what_the_log_no_longer_tells(
+    story: Story, tmp_path: Path, index: str
+) -> None:
+    """Past the retention of the log: from the index of publishes, or else from certificates."""
+    root = tmp_path / "copy"
+    shutil.copytree(story.root, root, ignore=shutil.ignore_patterns("dagster_home", "week_old"))
+    with open_pipeline(root) as pipeline:
+        for table in TABLES.values():
+            clean_log(pipeline.warehouse, table, keep=1)
+        if index == "lost":
+            shutil.rmtree(root / "warehouse" / "publishes")
+            told = recover(pipeline, dry_run=True).messages
+            assert any(
+                "the log begins with version 2; what was published before" in one for one in told
+            )
+        recover(pipeline)
+        view = read_view(pipeline)
+        assert view.statuses == story.real.statuses
+        rows = {
+            key: figures["dagster/partition_row_count"] for key, figures in view.figures.items()
+        }
+        assert rows == {
+            key: figures["dagster/partition_row_count"]
+            for key, figures in story.real.figures.items()
+        }
+        if index == "kept":
+            assert view.figures == story.real.figures
+            assert view.failed_checks == story.real.failed_checks
+        assert recover(pipeline).messages == ()
 
 
 def test_the_real_home_has_nothing_to_recover(story: Story, tmp_path: Path) -> None:
