@@ -3,12 +3,10 @@
 What a commit says is in `lake.commits`; whoever needs rows reads them at a version of the log.
 """
 
-import datetime as dt
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import takewhile
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,13 +15,14 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from backfill_assets.errors import HistoryError, TableError
-from backfill_assets.lake.commit_files import is_newest, list_versions, read_commit_infos
+from backfill_assets.lake.commit_files import is_newest
+from backfill_assets.lake.commit_reader import CommitReader
 from backfill_assets.lake.commits import (
     RUNS_KEPT,
     Commit,
-    CommitRecord,
     Publish,
     find_latest_publishes,
+    group_publishes,
     keep_publishes,
 )
 from backfill_assets.lake.filesystems import open_filesystem
@@ -33,8 +32,6 @@ from backfill_assets.lake.run_ids import find_id
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
-
-_PAGE = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +110,10 @@ class TableLog:
         newer = self.list_commits_after(self.index.version)
         return len(newer) < self.version - self.index.version
 
-    @cached_property
+    @property
     def begins_with(self) -> int:
         """The oldest version since which the log still has all commits."""
-        begins_with = self.version + 1
-        for version in list_versions(self.uri) if self.exists else ():
-            if version == begins_with - 1:
-                begins_with = version
-        return begins_with
+        return self._commits.begins_with
 
     @property
     def extra_fields(self) -> tuple[str, ...]:
@@ -189,47 +182,31 @@ class TableLog:
             ) from error
         return then if earlier else replace(then, given_index=self._find_index_before(version))
 
-    def is_told(self, key: str, version: int) -> bool:
-        """Tells whether it is known what published a partition last as of a version, if anything.
+    def find_untold(self, keys: Collection[str], version: int) -> list[str]:
+        """Finds the partitions of which isn't known what published them last as of a version.
 
-        It isn't where the log no longer has that commit, and the index keeps later ones only.
+        The log no longer has that commit, and the index keeps later ones only.
         """
-        if key in self.as_of(version).publishes or self.begins_with == 0:
-            return True
-        runs = {
-            commit.record.run_id
-            for commit in self.index.commits
-            if commit.record and key in commit.record.rows
-        }
-        return self.known_since == 0 and len(runs) < RUNS_KEPT
+        told = self.as_of(version).publishes
+        untold = sorted(key for key in keys if key not in told) if self.begins_with else []
+        publishes = group_publishes(self.index.commits)
+        return [
+            key
+            for key in untold
+            if self.known_since
+            or len({publish.record.run_id for publish in publishes.get(key, ())}) >= RUNS_KEPT
+        ]
 
     def list_commits_after(self, version: int) -> list[Commit]:
         """Lists the commits of the versions above `version`, newest first.
 
         Those that the log no longer has are left out.
         """
-        read = self._read
-        if version < read.floor:
-            older = _read_commits(self.uri, after=version, up_to=read.floor)
-            read.floor, read.commits = version, (*read.commits, *older)
-        return [commit for commit in read.commits if commit.version > version]
-
-    def list_commits_since(self, moment: dt.datetime) -> list[Commit]:
-        """Lists the commits that were made since a moment (UTC), newest first."""
-        return list(takewhile(lambda commit: commit.committed_at >= moment, self.iterate_commits()))
+        return self._commits.list_after(version)
 
     def iterate_commits(self) -> Iterator[Commit]:
         """Goes through all that the log still has, newest first, and reads as far as is asked."""
-        above, version = self.version, self.version
-        while version >= 0:
-            version = max(above - _PAGE, -1)
-            found = self.list_commits_after(version)
-            page = [commit for commit in found if commit.version <= above]
-            yield from page
-            if len(page) < above - version:  # of what is below, most is no longer there
-                yield from (one for one in self.list_commits_after(-1) if one.version <= version)
-                return
-            above = version
+        return self._commits.iterate()
 
     def has_transaction(self, application_id: str) -> bool:
         """Tells whether a commit with this transaction identifier was ever made."""
@@ -257,8 +234,9 @@ class TableLog:
                 versions.setdefault(record.run_id, []).append(commit.version)
         run_id = find_id(run, versions)
         if run_id is None:
+            known = f" since version {self.begins_with}" if self.begins_with else ""
             raise HistoryError(
-                f"{self.table.key}: no run {run} has published any of these partitions; "
+                f"{self.table.key}: no run {run} has published any of these partitions{known}; "
                 f"`backfill-assets history {self.table.key}` lists those that have"
             )
         return run_id, min(versions[run_id]) - 1
@@ -313,12 +291,9 @@ class TableLog:
         ]
 
     @cached_property
-    def _read(self) -> "_ReadCommits":
-        if self.earlier is None or not self.earlier.exists:
-            return _ReadCommits(self.version)
-        known = self.earlier._read
-        newer = _read_commits(self.uri, after=self.earlier.version, up_to=self.version)
-        return _ReadCommits(known.floor, (*newer, *known.commits))
+    def _commits(self) -> CommitReader:
+        earlier = self.earlier._commits if self.earlier and self.earlier.exists else None
+        return CommitReader(self.uri, self.version, earlier)
 
     def _find_index_before(self, version: int) -> PublishIndex:
         """Finds what the index has of the commits that the log, up to a version, no longer has."""
@@ -358,27 +333,3 @@ def read_log(
     exists = version is not None or warehouse.exists(table)
     snapshot = warehouse.open(table, version=version) if exists else None
     return TableLog(warehouse, table, snapshot, earlier)
-
-
-@dataclass
-class _ReadCommits:
-    """The commits that were read of a log: all above version `floor`, newest first."""
-
-    floor: int
-    commits: tuple[Commit, ...] = ()
-
-
-def _read_commits(uri: str, *, after: int, up_to: int) -> tuple[Commit, ...]:
-    if after >= up_to:
-        return ()
-    found = read_commit_infos(uri, after=after, up_to=up_to)
-    return tuple(_build_commit(version, info) for version, info in found)
-
-
-def _build_commit(version: int, info: Mapping[str, Any]) -> Commit:
-    return Commit(
-        version=version,
-        committed_at=dt.datetime.fromtimestamp(info.get("timestamp", 0) / 1000, tz=dt.UTC),
-        operation=info.get("operation", ""),
-        record=CommitRecord.from_json(info.get("userMetadata")),
-    )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 
 from backfill_assets.lake.commits import Commit, CommitRecord, Publish, group_publishes
 from backfill_assets.lake.table_log import TableLog
@@ -46,9 +47,12 @@ def certify(
     ascending = sorted(results, key=lambda result: result.key)
     own = [
         (commit, commit.record)
-        for commit in reversed(log.list_commits_since(requested_at - _CLOCKS_DIFFER))
+        for commit in takewhile(
+            lambda commit: commit.committed_at >= requested_at - _CLOCKS_DIFFER,
+            log.iterate_commits(),
+        )
         if commit.record and commit.record.run_id == run.run_id
-    ]
+    ][::-1]
     commits = [_certify_commit(commit, record) for commit, record in own]
     publishes = group_publishes(log.known_commits)
     start = format_start(run)

@@ -108,7 +108,7 @@ def plan_rollback(
         )
     _refuse_out_of_reach(log, partitions, to_version, now)
     then = log.as_of(to_version).publishes
-    untold = sorted(key for key in keys if not log.is_told(key, to_version))
+    untold = log.find_untold(keys, to_version)
     if untold:
         raise RollbackError(
             f"{table.key}: the log begins with version {log.begins_with}, and what published "

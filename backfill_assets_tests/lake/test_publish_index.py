@@ -87,8 +87,7 @@ def test_what_no_index_kept_is_known_to_be_unknown(warehouse: Warehouse) -> None
     again = read_log(warehouse, READINGS)
     assert not again.lacks_commits
     assert (kept.known_since, again.known_since) == (2, 2), "it stays unknown"
-    assert not again.is_told(KEYS[1], 3)
-    assert again.is_told(KEYS[0], 3)
+    assert again.find_untold(KEYS[:2], 2) == [KEYS[1]]
 
 
 def test_commits_lost_in_the_middle_count_as_lost(warehouse: Warehouse) -> None:

@@ -1,0 +1,76 @@
+"""Reads the commits of a log newest first, as far down as they are asked for, and each once."""
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from backfill_assets.lake.commit_files import list_versions, read_commit_infos
+from backfill_assets.lake.commits import Commit, CommitRecord
+
+_PAGE = 32
+
+
+class CommitReader:
+    """The commits of one log up to a version.
+
+    Args:
+        uri: of the table.
+        version: the newest one; -1 of a table that doesn't exist.
+        earlier: what was read up to an earlier version.
+    """
+
+    def __init__(self, uri: str, version: int, earlier: "CommitReader | None" = None) -> None:
+        self._uri = uri
+        self._version = version
+        self._floor = version
+        self._commits: tuple[Commit, ...] = ()
+        if earlier is not None:
+            newer = self._read(after=earlier._version, up_to=version)
+            self._floor, self._commits = earlier._floor, (*newer, *earlier._commits)
+
+    @cached_property
+    def begins_with(self) -> int:
+        """The oldest version since which the log still has all commits."""
+        begins_with = self._version + 1
+        for version in list_versions(self._uri) if self._version >= 0 else ():
+            if version == begins_with - 1:
+                begins_with = version
+        return begins_with
+
+    def list_after(self, version: int) -> list[Commit]:
+        """Lists the commits of the versions above `version`, newest first.
+
+        Those that the log no longer has are left out.
+        """
+        if version < self._floor:
+            older = self._read(after=version, up_to=self._floor)
+            self._floor, self._commits = version, (*self._commits, *older)
+        return [commit for commit in self._commits if commit.version > version]
+
+    def iterate(self) -> Iterator[Commit]:
+        """Goes through all that the log still has, newest first, and reads as far as is asked."""
+        above, version = self._version, self._version
+        while version >= 0:
+            version = max(above - _PAGE, -1)
+            page = [commit for commit in self.list_after(version) if commit.version <= above]
+            yield from page
+            if len(page) < above - version:  # of what is below, most is no longer there
+                yield from (commit for commit in self.list_after(-1) if commit.version <= version)
+                return
+            above = version
+
+    def _read(self, *, after: int, up_to: int) -> tuple[Commit, ...]:
+        if after >= up_to:
+            return ()
+        found = read_commit_infos(self._uri, after=after, up_to=up_to)
+        return tuple(_build_commit(version, info) for version, info in found)
+
+
+def _build_commit(version: int, info: Mapping[str, Any]) -> Commit:
+    return Commit(
+        version=version,
+        committed_at=dt.datetime.fromtimestamp(info.get("timestamp", 0) / 1000, tz=dt.UTC),
+        operation=info.get("operation", ""),
+        record=CommitRecord.from_json(info.get("userMetadata")),
+    )
