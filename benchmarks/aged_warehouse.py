@@ -90,9 +90,8 @@ def _report(root: Path, repeats: int) -> None:
     old = root / "old"
     commits = len(list((old / "warehouse/staging/flights/_delta_log").glob("[0-9]*.json")))
     print(f"{commits:,} commits a table, {count_events(old / 'home'):,} events; CPU seconds, MB")
-    print(
-        "\n| command | new | old | old / new | memory, new | old |\n|---|---:|---:|---:|---:|---:|"
-    )
+    print("\n| command | new | old | old / new | memory, new | old |")
+    print("|---|---:|---:|---:|---:|---:|")
     for name, command in commands.items():
         seconds: dict[str, list[float]] = {"new": [], "old": []}
         memory = {"new": 0, "old": 0}
