@@ -136,7 +136,8 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     for log in (read_log(warehouse, table) for table in list_tables()):
         key = log.table.key
         if dead or (seen.get(key) != log.version and is_unseen(instance, log)):
-            messages += describe_recovery(recover_table(instance, log, now=now))
+            for recovery in recover_table(instance, log, now=now):
+                messages += describe_recovery(recovery)
         seen[key] = log.version
     context.update_cursor(json.dumps(seen))
     for message in messages:

@@ -10,6 +10,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from backfill_assets.lake.consumed import Consumed, UpstreamRead, read_consumed
+from backfill_assets.lake.landing import LandedFiles
+
 _UNCHANGING_OPERATIONS = frozenset(
     {
         "CREATE TABLE",
@@ -52,6 +55,8 @@ class CommitRecord:
         figures: by partition key, what each of `rules` measured; null where it measured nothing,
             "" where it didn't apply.
         remarks: by partition key, the findings that did not pass: index in `rules`, outcome, bound.
+        landed: by partition key, the landed files that it was computed from.
+        upstream: what the partitions were computed from, of each upstream table.
         statement: hash of what the run's certificate says of this commit, see
             `publishing.statements`; empty in commits of earlier releases and where a commit takes
             back another of its run.
@@ -79,7 +84,13 @@ class CommitRecord:
     rules: tuple[str, ...] = ()
     figures: Mapping[str, tuple[int | float | str | None, ...]] = field(default_factory=dict)
     remarks: Mapping[str, tuple[tuple[int, str, str], ...]] = field(default_factory=dict)
+    landed: Mapping[str, LandedFiles] = field(default_factory=dict)
+    upstream: tuple[UpstreamRead, ...] = ()
     statement: str = ""
+
+    def find_consumed(self, key: str) -> Consumed:
+        """Finds what a partition was computed from; commits of earlier releases don't say."""
+        return read_consumed(self.landed, self.upstream, key)
 
     def to_json(self) -> str:
         """Writes it as one line of JSON, keys in field order."""
@@ -152,6 +163,11 @@ class Publish:
     def checksum(self) -> str:
         """Checksum that the audit computed."""
         return self.record.checksums[self.key]
+
+    @property
+    def consumed(self) -> Consumed:
+        """What it was computed from."""
+        return self.record.find_consumed(self.key)
 
 
 def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Publish]:

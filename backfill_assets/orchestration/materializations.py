@@ -4,6 +4,9 @@ from collections.abc import Collection
 
 from dagster import AssetKey, AssetRecordsFilter, DagsterEventType, DagsterInstance, EventLogRecord
 
+DATA_VERSION = "dagster/data_version"
+"""Tag of a materialization: the checksum of the partition's contents."""
+
 _PAGE = 1000
 
 
@@ -27,6 +30,18 @@ def find_latest_materializations(
             {record.partition_key: record for record in found.records if record.partition_key}
         )
     return latest
+
+
+def find_data_versions(
+    instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
+) -> dict[str, str]:
+    """Finds the data version of each partition's latest materialization, by key."""
+    if not partitions:
+        return {}
+    found = instance.event_log_storage.get_latest_tags_by_partition(
+        asset_key, DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION], sorted(partitions)
+    )
+    return {key: tags[DATA_VERSION] for key, tags in found.items()}
 
 
 def find_planning_runs(instance: DagsterInstance, asset_key: AssetKey) -> dict[str, str]:

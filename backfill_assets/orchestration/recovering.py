@@ -9,7 +9,11 @@ from backfill_assets.catalog import find_table, list_tables
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.claims import fail_dead_runs, find_dead_runs
-from backfill_assets.orchestration.recovery import apply_recovery, find_recovery
+from backfill_assets.orchestration.recovery import (
+    apply_recovery,
+    find_recovery,
+    recover_upstream,
+)
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.settings import Settings
 
@@ -58,6 +62,8 @@ def recover_tables(
         log = read_log(warehouse, table)
         recovery = find_recovery(instance, log, dead=dead, with_certificates=True)
         if not dry_run:
+            for upstream in recover_upstream(instance, recovery, now=now):
+                messages += describe_recovery(upstream)
             apply_recovery(instance, recovery, now=now)
         messages += describe_recovery(recovery, done=not dry_run)
         published += [f"{table.key} {result.key}" for result in recovery.published]

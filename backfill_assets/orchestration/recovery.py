@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
+from backfill_assets.catalog import list_tables
 from backfill_assets.contents.read_back import read_back
 from backfill_assets.lake.commits import Publish, find_changed_partitions
 from backfill_assets.lake.partitions import build_partitions
-from backfill_assets.lake.table_log import TableLog
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
+from backfill_assets.orchestration.input_tags import find_input_tags
 from backfill_assets.orchestration.materializations import (
     find_latest_materializations,
     find_planning_runs,
@@ -135,6 +137,7 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
     withholding = (withheld.certificate.run_id for withheld in recovery.withheld.runs)
     enter_runs(instance, log.warehouse, (*runs.values(), *withholding))
     at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
+    input_tags = find_input_tags(instance, recovery.published)
     for result in recovery.published:
         record = log.publishes[result.key].record
         event = build_materialization(
@@ -143,6 +146,7 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
             uri=log.uri,
             code_version=record.code_version,
             certificate=locate_certificate(log, record.run_id, record.backfill_id),
+            input_tags=input_tags[result.key],
             recovered_at=now,
         )
         enter_materialization(instance, record.run_id, event)
@@ -160,11 +164,34 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
         _enter_evaluations(instance, asset_key, withheld.results, of_run)
 
 
-def recover_table(instance: DagsterInstance, log: TableLog, *, now: dt.datetime) -> Recovery:
-    """Finds what the instance has yet to be told of a table, and records it."""
+def recover_table(instance: DagsterInstance, log: TableLog, *, now: dt.datetime) -> list[Recovery]:
+    """Finds what the instance has yet to be told of a table, and records it.
+
+    Returns:
+        What was found of upstream tables that the instance has not seen, and of the table.
+    """
     recovery = find_recovery(instance, log)
+    upstream = recover_upstream(instance, recovery, now=now)
     apply_recovery(instance, recovery, now=now)
-    return recovery
+    return [*upstream, recovery]
+
+
+def recover_upstream(
+    instance: DagsterInstance, recovery: Recovery, *, now: dt.datetime
+) -> list[Recovery]:
+    """Recovers the upstream of what was found, where the instance has not seen it.
+
+    That goes first: what is recorded of an upstream partition later is something new to Dagster.
+    """
+    log = recovery.log
+    keys = {key for result in recovery.published for key in result.consumed.upstream}
+    logs = [read_log(log.warehouse, table) for table in list_tables() if table.key in keys]
+    return [
+        found
+        for upstream in logs
+        if is_unseen(instance, upstream)
+        for found in recover_table(instance, upstream, now=now)
+    ]
 
 
 def _find_runs_at_work(

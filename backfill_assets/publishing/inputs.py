@@ -1,9 +1,10 @@
 """Pins the inputs of a step, so that what is rewritten meanwhile changes nothing."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from backfill_assets.grains.buckets import require_buckets
+from backfill_assets.lake.consumed import Consumed
 from backfill_assets.lake.json_landing import JsonFolders
 from backfill_assets.lake.landing import Listing
 from backfill_assets.lake.parquet_landing import ParquetFolders
@@ -24,11 +25,15 @@ class PinnedInputs:
             later may be from newer inputs than these.
         inputs: logs of the input tables, by table key.
         listing: files of the landing zone, for a table that reads it.
+        windows: by input table, the upstream keys that each partition's mapping gives.
+        restored: of a rollback, by partition key, what the version that comes back had consumed.
     """
 
     target: TableLog
     inputs: Mapping[str, TableLog]
     listing: Listing | None = None
+    windows: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    restored: Mapping[str, Consumed] = field(default_factory=dict)
 
     def describe(self) -> dict[str, int | str]:
         """Describes the inputs for commits and events, by name.
@@ -39,6 +44,30 @@ class PinnedInputs:
         if self.listing is not None:
             versions[f"landing/{self.listing.dataset}"] = self.listing.fingerprint()
         return versions
+
+    def describe_consumed(self, keys: Iterable[str]) -> dict[str, Consumed]:
+        """Describes what each of `keys` is computed from, which the listing must have.
+
+        Of an input table without windows nothing is known.
+        """
+        if self.restored:
+            return {key: self.restored[key] for key in keys}
+        landed = self.listing.describe_files() if self.listing is not None else {}
+        published = {
+            table: {key: publish.checksum for key, publish in self.inputs[table].publishes.items()}
+            for table in self.windows
+        }
+        return {
+            key: Consumed(
+                landed.get(key),
+                {
+                    table: {one: published[table].get(one, "") for one in windows[key]}
+                    for table, windows in self.windows.items()
+                    if windows.get(key)
+                },
+            )
+            for key in keys
+        }
 
     def restrict(self, partitions: Sequence[Partition]) -> "PinnedInputs":
         """Returns the same inputs, with only the landing files of `partitions`."""
@@ -54,6 +83,7 @@ def pin_inputs(
     *,
     landing_root: str,
     partitions: Sequence[Partition],
+    windows: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
 ) -> PinnedInputs:
     """Fixes the versions and files that a step will read, as they are now.
 
@@ -63,6 +93,7 @@ def pin_inputs(
         recipe: how the table is made.
         landing_root: root of the landing zone.
         partitions: what is to be computed.
+        windows: by input table, the upstream keys that each of them needs.
 
     Raises:
         TableError: if an input table doesn't exist.
@@ -72,6 +103,7 @@ def pin_inputs(
         target=target.reread(),
         inputs={key: log.reread().require() for key, log in inputs.items()},
         listing=list_landing(recipe, landing_root, partitions),
+        windows=windows or {},
     )
 
 

@@ -24,6 +24,8 @@ from dagster import (
     define_asset_job,
     execute_job,
 )
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
 
 from backfill_assets.catalog import find_table
 from backfill_assets.contents.read_back import read_back
@@ -171,6 +173,17 @@ class Pipeline:
         keys = partitions_def.get_partition_keys()
         found = self.instance.get_status_by_partition(asset_key, keys, partitions_def) or {}
         return [day for day, one in found.items() if one is not None and one.value == status]
+
+    def find_unsynced(self, key: str) -> list[str]:
+        """Partitions that Dagster calls unsynced, as the UI does."""
+        resolver = CachingStaleStatusResolver(
+            self.instance,
+            defs.get_repository_def().asset_graph,
+            LoadingContextForTest(self.instance),
+        )
+        asset_key = AssetKey.from_user_string(key)
+        days = self.find_days(key, "MATERIALIZED")
+        return [day for day in days if resolver.get_status(asset_key, day) is StaleStatus.STALE]
 
     def read_evaluations(self, run: FinishedRun) -> list[AssetCheckEvaluation]:
         """The check evaluations that a run stored, oldest first."""
