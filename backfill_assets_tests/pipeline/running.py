@@ -33,7 +33,7 @@ from backfill_assets.definitions import defs
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.dagster_internals import ReconstructableRepository
+from backfill_assets.orchestration.dagster_internals import AssetGraph, ReconstructableRepository
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.resources import build_resources
 from backfill_assets.rules.verdicts import Check
@@ -176,14 +176,9 @@ class Pipeline:
 
     def find_unsynced(self, key: str) -> list[str]:
         """Partitions that Dagster calls unsynced, as the UI does."""
-        resolver = CachingStaleStatusResolver(
-            self.instance,
-            defs.get_repository_def().asset_graph,
-            LoadingContextForTest(self.instance),
-        )
-        asset_key = AssetKey.from_user_string(key)
+        graph, asset_key = defs.get_repository_def().asset_graph, AssetKey.from_user_string(key)
         days = self.find_days(key, "MATERIALIZED")
-        return [day for day in days if resolver.get_status(asset_key, day) is StaleStatus.STALE]
+        return find_unsynced(self.instance, graph, asset_key, days)
 
     def read_evaluations(self, run: FinishedRun) -> list[AssetCheckEvaluation]:
         """The check evaluations that a run stored, oldest first."""
@@ -261,6 +256,14 @@ def copy_pipeline(source: Path, root: Path) -> Iterator[Pipeline]:
     shutil.copytree(source, root, dirs_exist_ok=True)
     with open_pipeline(root) as pipeline:
         yield pipeline
+
+
+def find_unsynced(
+    instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, keys: Sequence[str]
+) -> list[str]:
+    """The partitions that Dagster calls unsynced."""
+    resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+    return [key for key in keys if resolver.get_status(asset_key, key) is StaleStatus.STALE]
 
 
 def list_days(first: int, last: int) -> list[str]:
