@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
-from backfill_assets.catalog import list_tables
 from backfill_assets.contents.read_back import read_back
 from backfill_assets.lake.commits import Publish, find_changed_partitions
 from backfill_assets.lake.partitions import build_partitions
-from backfill_assets.lake.table_log import TableLog, read_log
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.input_tags import find_input_tags
 from backfill_assets.orchestration.materializations import (
@@ -162,36 +161,6 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
             enter_plan(instance, run_id, asset_key, key)
         of_run = dict.fromkeys(withheld.keys, run_id)
         _enter_evaluations(instance, asset_key, withheld.results, of_run)
-
-
-def recover_table(instance: DagsterInstance, log: TableLog, *, now: dt.datetime) -> list[Recovery]:
-    """Finds what the instance has yet to be told of a table, and records it.
-
-    Returns:
-        What was found of upstream tables that the instance has not seen, and of the table.
-    """
-    recovery = find_recovery(instance, log)
-    upstream = recover_upstream(instance, recovery, now=now)
-    apply_recovery(instance, recovery, now=now)
-    return [*upstream, recovery]
-
-
-def recover_upstream(
-    instance: DagsterInstance, recovery: Recovery, *, now: dt.datetime
-) -> list[Recovery]:
-    """Recovers the upstream of what was found, where the instance has not seen it.
-
-    That goes first: what is recorded of an upstream partition later is something new to Dagster.
-    """
-    log = recovery.log
-    keys = {key for result in recovery.published for key in result.consumed.upstream}
-    logs = [read_log(log.warehouse, table) for table in list_tables() if table.key in keys]
-    return [
-        found
-        for upstream in logs
-        if is_unseen(instance, upstream)
-        for found in recover_table(instance, upstream, now=now)
-    ]
 
 
 def _find_runs_at_work(

@@ -23,7 +23,7 @@ from backfill_assets.orchestration.materializations import find_latest_materiali
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import get_partitions_def
-from backfill_assets.orchestration.recovery import recover_table
+from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.selections import find_keys_in_range
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.publishing.publisher import Publisher

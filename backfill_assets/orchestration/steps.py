@@ -22,7 +22,7 @@ from backfill_assets.orchestration.materializations import find_latest_materiali
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
-from backfill_assets.orchestration.recovery import recover_table
+from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.step_messages import describe_chunk
 from backfill_assets.proof.certificates import locate_certificate

@@ -45,27 +45,26 @@ class PinnedInputs:
             versions[f"landing/{self.listing.dataset}"] = self.listing.fingerprint()
         return versions
 
-    def describe_consumed(self, keys: Iterable[str]) -> dict[str, Consumed]:
-        """Describes what each of `keys` is computed from, which the listing must have.
+    def describe_consumed(
+        self, keys: Iterable[str], *, is_partial: bool = False
+    ) -> dict[str, Consumed]:
+        """Describes what partitions are computed from, by key.
 
         Of an input table without windows nothing is known.
+
+        Args:
+            keys: of the partitions, which the listing must have.
+            is_partial: whether some of their published rows stay, as of a filter. These are of
+                earlier inputs, and so the whole partition is.
         """
         if self.restored:
             return {key: self.restored[key] for key in keys}
         landed = self.listing.describe_files() if self.listing is not None else {}
-        published = {
-            table: {key: publish.checksum for key, publish in self.inputs[table].publishes.items()}
-            for table in self.windows
-        }
+        earlier = self.target.publishes if is_partial else {}
         return {
-            key: Consumed(
-                landed.get(key),
-                {
-                    table: {one: published[table].get(one, "") for one in windows[key]}
-                    for table, windows in self.windows.items()
-                    if windows.get(key)
-                },
-            )
+            key: earlier[key].consumed
+            if key in earlier
+            else Consumed(landed.get(key), self._find_upstream(key))
             for key in keys
         }
 
@@ -74,6 +73,16 @@ class PinnedInputs:
         if self.listing is None:
             return self
         return replace(self, listing=self.listing.restrict(partitions))
+
+    def _find_upstream(self, key: str) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {}
+        for table, windows in self.windows.items():
+            published = self.inputs[table].publishes
+            if window := windows.get(key):
+                found[table] = {
+                    one: published[one].checksum if one in published else "" for one in window
+                }
+        return found
 
 
 def pin_inputs(

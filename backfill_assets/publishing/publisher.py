@@ -139,11 +139,8 @@ class Publisher:
         with audit_window(self.recipe, window, self.run, current.publishes) as audit:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()
-            consumed = pinned.describe_consumed(audit.measures)
-            if self.run.options.row_filter:
-                # The rows that it leaves out stay, and they are of earlier inputs.
-                earlier = pinned.target.publishes
-                consumed |= {key: earlier[key].consumed for key in consumed if key in earlier}
+            is_partial = bool(self.run.options.row_filter)
+            consumed = pinned.describe_consumed(audit.measures, is_partial=is_partial)
             found = [
                 PartitionResult(
                     audit.verdicts[key],

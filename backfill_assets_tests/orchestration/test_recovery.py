@@ -14,7 +14,8 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.writer import build_record, overwrite_partitions
 from backfill_assets.orchestration.claims import PROCESS_TAG, fail_dead_runs, find_dead_runs
 from backfill_assets.orchestration.processes import identify_own_process, identify_process
-from backfill_assets.orchestration.recovery import find_recovery, recover_table
+from backfill_assets.orchestration.recovering import recover_table
+from backfill_assets.orchestration.recovery import find_recovery
 from backfill_assets.publishing.write_modes.overwrite import Overwrite
 from backfill_assets.publishing.write_modes.restore import TakeBack
 from backfill_assets.tables.flights import RAW_FLIGHTS
