@@ -75,6 +75,7 @@ def history(
     table: TableKey,
     first: Annotated[str | None, typer.Option("--from", help="First partition key.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last partition key.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Most commits to list; 0 for all.")] = 50,
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """List the commits of a table, or those that changed a range of partitions; newest first."""
@@ -83,11 +84,20 @@ def history(
 
     chosen = find_table(table)
     _check_keys(chosen, first, last)
-    changes = list_changes(_read_log(chosen), first=first, last=last)
+    log = _read_log(chosen).require()
+    changes = list_changes(log, first=first, last=last, limit=limit + 1 if limit else None)
     if as_json:
-        print_json(changes)
+        print_json(changes[: limit or None])
     else:
-        print_history(changes)
+        print_history(changes[: limit or None])
+    if limit and len(changes) > limit:
+        typer.echo(f"the newest {limit}; --limit 0 lists all", err=True)
+    elif log.begins_with:
+        typer.echo(
+            f"the log begins with version {log.begins_with}; of earlier ones tell the certificates "
+            f"below {log.warehouse.root}/certificates",
+            err=True,
+        )
 
 
 def diff(

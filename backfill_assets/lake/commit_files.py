@@ -14,6 +14,8 @@ from backfill_assets.lake.delta_logs import describe_unreadable, shorten_cause
 from backfill_assets.lake.filesystems import open_filesystem
 
 _READERS = 16
+_FEW = 64
+"""Commits that are read by their names, without a listing of the log."""
 
 
 def read_actions(uri: str, version: int) -> list[dict[str, Any]]:
@@ -39,16 +41,9 @@ def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, di
         TableError: if one of the files can't be read.
     """
     filesystem, base = open_filesystem(uri)
-    try:
-        listed = filesystem.get_file_info(fs.FileSelector(f"{base}/_delta_log"))
-    except OSError as error:
-        raise describe_unreadable(uri, shorten_cause(error)) from error
-    names = (info.base_name.partition(".") for info in listed)
-    versions = sorted(
-        (int(stem) for stem, _, suffix in names if suffix == "json" and stem.isdigit()),
-        reverse=True,
-    )
-    wanted = [version for version in versions if after < version <= up_to]
+    wanted = list(range(up_to, after, -1))
+    if len(wanted) > _FEW:
+        wanted = [version for version in list_versions(uri) if after < version <= up_to]
     # At once, as an object store answers each request after the same while.
     with ThreadPoolExecutor(_READERS) as pool:
         infos = pool.map(
@@ -56,6 +51,32 @@ def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, di
         )
         found = zip(wanted, infos, strict=True)
         return [(version, info) for version, info in found if info is not None]
+
+
+def list_versions(uri: str) -> list[int]:
+    """Lists the versions whose commits the log still has, newest first.
+
+    Raises:
+        TableError: if the log can't be listed.
+    """
+    filesystem, base = open_filesystem(uri)
+    try:
+        listed = filesystem.get_file_info(fs.FileSelector(f"{base}/_delta_log"))
+    except OSError as error:
+        raise describe_unreadable(uri, shorten_cause(error)) from error
+    names = (info.base_name.partition(".") for info in listed)
+    versions = (int(stem) for stem, _, suffix in names if suffix == "json" and stem.isdigit())
+    return sorted(versions, reverse=True)
+
+
+def read_commit_file(uri: str, version: int) -> bytes | None:
+    """Reads a commit's file as it is; None if the log no longer has it."""
+    filesystem, base = open_filesystem(uri)
+    try:
+        with filesystem.open_input_file(_locate(base, version)) as commit:
+            return commit.read()
+    except FileNotFoundError:
+        return None
 
 
 def _read_info(filesystem: fs.FileSystem, uri: str, path: str) -> dict[str, Any] | None:

@@ -4,13 +4,19 @@ Here is what can be told from commits alone; `lake.table_log` reads them.
 """
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from backfill_assets.lake.consumed import Consumed, UpstreamRead, read_consumed
+from backfill_assets.lake.consumed import (
+    Consumed,
+    UpstreamRead,
+    read_consumed,
+    restrict_consumed,
+)
 from backfill_assets.lake.landing import LandedFiles
 
 _UNCHANGING_OPERATIONS = frozenset(
@@ -24,6 +30,9 @@ _UNCHANGING_OPERATIONS = frozenset(
         "VACUUM END",
     }
 )
+
+RUNS_KEPT = 2
+"""Runs of which the index of publishes has a partition's commits: the last, and the one before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +105,21 @@ class CommitRecord:
         """Writes it as one line of JSON, keys in field order."""
         return _RECORDS.dump_json(self).decode()
 
+    def restrict(self, keys: Collection[str]) -> "CommitRecord":
+        """Returns the record with only what it says of the partitions `keys`.
+
+        The predicate, which is of all of them and may be long, is left out.
+        """
+        if all(key in keys for key in self.rows):
+            return self
+        kept = {
+            name: {key: value for key, value in getattr(self, name).items() if key in keys}
+            for name in _BY_PARTITION
+        }
+        accepted = tuple(one for one in self.accepted if one["partition"] in keys)
+        consumed = restrict_consumed(self.landed, self.upstream, kept["rows"])
+        return replace(self, predicate="", accepted=accepted, **kept, **consumed)
+
     @classmethod
     def from_json(cls, text: str | None) -> "CommitRecord | None":
         """Reads the record from a commit's `userMetadata`.
@@ -107,6 +131,17 @@ class CommitRecord:
         except ValidationError:
             return None
 
+
+_BY_PARTITION = (
+    "rows",
+    "checksums",
+    "profiles",
+    "batches",
+    "provisional",
+    "restored",
+    "figures",
+    "remarks",
+)
 
 _RECORDS = TypeAdapter(CommitRecord)
 
@@ -175,13 +210,43 @@ def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Publish]:
 
     Takes commits newest first.
     """
-    latest: dict[str, Publish] = {}
+    return {key: publishes[0] for key, publishes in group_publishes(commits).items()}
+
+
+def group_publishes(commits: Iterable[Commit]) -> dict[str, list[Publish]]:
+    """Finds all publishes of each partition, by partition key; in the order of the commits."""
+    found: dict[str, list[Publish]] = {}
     for commit in commits:
         if commit.record is not None:
             for key in commit.record.rows:
-                if key not in latest:
-                    latest[key] = Publish(commit, commit.record, key)
-    return latest
+                found.setdefault(key, []).append(Publish(commit, commit.record, key))
+    return found
+
+
+def keep_publishes(commits: Iterable[Commit]) -> tuple[Commit, ...]:
+    """Keeps of commits what later runs need, restricted to the partitions that need it.
+
+    Of each partition these are the publishes of the run that published it last, and the last one of
+    the run before, to which an undo goes back. Of one that was ever appended to they are all, as
+    which batches it holds follows from all of them.
+
+    Args:
+        commits: newest first.
+
+    Returns:
+        Those of which anything is kept, newest first.
+    """
+    publishing = [(commit, commit.record) for commit in commits if commit.record]
+    appended = {key for _, record in publishing for key in record.batches}
+    runs: dict[str, set[str]] = defaultdict(set)
+    kept: list[Commit] = []
+    for commit, record in publishing:
+        keys = {key for key in record.rows if key in appended or len(runs[key]) < RUNS_KEPT}
+        for key in keys:
+            runs[key].add(record.run_id)
+        if keys:
+            kept.append(replace(commit, record=record.restrict(keys)))
+    return tuple(kept)
 
 
 def find_commit(commits: Iterable[Commit], commit_id: str) -> Commit | None:

@@ -5,24 +5,36 @@ What a commit says is in `lake.commits`; whoever needs rows reads them at a vers
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from backfill_assets.errors import HistoryError, TableError
-from backfill_assets.lake.commit_files import read_commit_infos
-from backfill_assets.lake.commits import Commit, CommitRecord, Publish, find_latest_publishes
+from backfill_assets.lake.commit_files import list_versions, read_commit_infos
+from backfill_assets.lake.commits import (
+    RUNS_KEPT,
+    Commit,
+    CommitRecord,
+    Publish,
+    find_latest_publishes,
+    keep_publishes,
+)
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.partitions import find_folder, find_partitions_in_folder
+from backfill_assets.lake.publish_index import PublishIndex, read_index, write_index
 from backfill_assets.lake.run_ids import find_id
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
+
+_PAGE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +49,14 @@ class TableLog:
         table: its declaration.
         snapshot: the table as delta-rs opened it; None if it doesn't exist.
         earlier: an earlier reading, so that only the commits since then are read.
+        given_index: the index of publishes to go by; None to read that of the table.
     """
 
     warehouse: Warehouse
     table: Table
     snapshot: DeltaTable | None
     earlier: "TableLog | None" = None
+    given_index: PublishIndex | None = None
 
     @property
     def exists(self) -> bool:
@@ -60,19 +74,53 @@ class TableLog:
         return self.warehouse.uri(self.table)
 
     @cached_property
+    def index(self) -> PublishIndex:
+        """What is kept of commits beside the table; empty if there is nothing."""
+        if self.given_index is not None:
+            return self.given_index
+        if self.earlier is not None and self.earlier.exists:
+            return self.earlier.index
+        if self.snapshot is None:
+            return PublishIndex()
+        return read_index(self.warehouse, self.table, self.snapshot)
+
+    @property
     def commits(self) -> tuple[Commit, ...]:
         """All that the log still has, newest first."""
-        known = self.earlier.commits if self.earlier is not None else ()
-        newest = self.earlier.version if self.earlier is not None else -1
-        if newest == self.version:
-            return known
-        found = read_commit_infos(self.uri, after=newest, up_to=self.version)
-        return (*(_build_commit(version, info) for version, info in found), *known)
+        return tuple(self.list_commits_after(-1))
+
+    @cached_property
+    def known_commits(self) -> tuple[Commit, ...]:
+        """The commits since the index, and what that keeps of the others, newest first."""
+        return (*self.list_commits_after(self.index.version), *self.index.commits)
 
     @cached_property
     def publishes(self) -> dict[str, Publish]:
-        """The last publish of each partition, by key; absent where nothing was ever published."""
-        return find_latest_publishes(self.commits)
+        """The last publish of each partition, by key; absent where nothing was ever published.
+
+        Of a partition that was published before `known_since` nothing may be known either.
+        """
+        return find_latest_publishes(self.known_commits)
+
+    @cached_property
+    def known_since(self) -> int:
+        """The oldest version since which all commits are known, by the log or the index."""
+        return self.begins_with if self.lacks_commits else self.index.since
+
+    @property
+    def lacks_commits(self) -> bool:
+        """Whether the log has lost commits of which the index doesn't know yet."""
+        newer = self.list_commits_after(self.index.version)
+        return len(newer) < self.version - self.index.version
+
+    @cached_property
+    def begins_with(self) -> int:
+        """The oldest version since which the log still has all commits."""
+        begins_with = self.version + 1
+        for version in list_versions(self.uri) if self.exists else ():
+            if version == begins_with - 1:
+                begins_with = version
+        return begins_with
 
     @property
     def extra_fields(self) -> tuple[str, ...]:
@@ -88,6 +136,20 @@ class TableLog:
     def reread(self) -> "TableLog":
         """Reads the log as it is now."""
         return read_log(self.warehouse, self.table, earlier=self)
+
+    def keep_publishes(self, *, certified: Iterable[Commit] = ()) -> "TableLog":
+        """Writes the index anew, if it lacks commits of this log; returns the log that goes by it.
+
+        Args:
+            certified: commits that neither has, newest first, as certificates tell them.
+        """
+        if self.snapshot is None or self.index.version == self.version:
+            return self
+        newer = self.list_commits_after(self.index.version)
+        kept = keep_publishes((*newer, *certified, *self.index.commits))
+        index = PublishIndex(self.version, self.known_since, kept)
+        write_index(self.warehouse, self.table, self.snapshot, index)
+        return replace(self, earlier=None, given_index=index)
 
     def open_snapshot(self) -> DeltaTable:
         """Returns the table as delta-rs opened it; it must exist."""
@@ -108,16 +170,64 @@ class TableLog:
         return self
 
     def as_of(self, version: int) -> "TableLog":
-        """Returns the log as it was when `version` was the newest."""
-        return (
-            self
-            if version == self.version
-            else read_log(self.warehouse, self.table, version=version)
-        )
+        """Returns the log as it was when `version` was the newest.
+
+        Raises:
+            HistoryError: if the log no longer has the version.
+        """
+        if version == self.version:
+            return self
+        earlier = self if self.version < version else None
+        try:
+            then = read_log(self.warehouse, self.table, version=version, earlier=earlier)
+        except DeltaError as error:
+            raise HistoryError(
+                f"{self.table.key}: version {version} is no longer in the log, which begins with "
+                f"version {self.begins_with} and ends with {self.version}"
+            ) from error
+        return then if earlier else replace(then, given_index=self._find_index_before(version))
+
+    def is_told(self, key: str, version: int) -> bool:
+        """Tells whether it is known what published a partition last as of a version, if anything.
+
+        It isn't where the log no longer has that commit, and the index keeps later ones only.
+        """
+        if key in self.as_of(version).publishes or self.begins_with == 0:
+            return True
+        runs = {
+            commit.record.run_id
+            for commit in self.index.commits
+            if commit.record and key in commit.record.rows
+        }
+        return self.known_since == 0 and len(runs) < RUNS_KEPT
 
     def list_commits_after(self, version: int) -> list[Commit]:
-        """Lists the commits of the versions above `version`, newest first."""
-        return [commit for commit in self.commits if commit.version > version]
+        """Lists the commits of the versions above `version`, newest first.
+
+        Those that the log no longer has are left out.
+        """
+        read = self._read
+        if version < read.floor:
+            older = _read_commits(self.uri, after=version, up_to=read.floor)
+            read.floor, read.commits = version, (*read.commits, *older)
+        return [commit for commit in read.commits if commit.version > version]
+
+    def list_commits_since(self, moment: dt.datetime) -> list[Commit]:
+        """Lists the commits that were made since a moment (UTC), newest first."""
+        return list(takewhile(lambda commit: commit.committed_at >= moment, self.iterate_commits()))
+
+    def iterate_commits(self) -> Iterator[Commit]:
+        """Goes through all that the log still has, newest first, and reads as far as is asked."""
+        above, version = self.version, self.version
+        while version >= 0:
+            version = max(above - _PAGE, -1)
+            found = self.list_commits_after(version)
+            page = [commit for commit in found if commit.version <= above]
+            yield from page
+            if len(page) < above - version:  # of what is below, most is no longer there
+                yield from (one for one in self.list_commits_after(-1) if one.version <= version)
+                return
+            above = version
 
     def has_transaction(self, application_id: str) -> bool:
         """Tells whether a commit with this transaction identifier was ever made."""
@@ -200,6 +310,22 @@ class TableLog:
             if info.type == fs.FileType.NotFound
         ]
 
+    @cached_property
+    def _read(self) -> "_ReadCommits":
+        if self.earlier is None or not self.earlier.exists:
+            return _ReadCommits(self.version)
+        known = self.earlier._read
+        newer = _read_commits(self.uri, after=self.earlier.version, up_to=self.version)
+        return _ReadCommits(known.floor, (*newer, *known.commits))
+
+    def _find_index_before(self, version: int) -> PublishIndex:
+        """Finds what the index has of the commits that the log, up to a version, no longer has."""
+        index, newest = self.index, min(version, self.begins_with - 1)
+        if index.version < 0:
+            return index
+        kept = tuple(commit for commit in index.commits if commit.version <= newest)
+        return PublishIndex(newest, index.since, kept)
+
     def _sum_files(self, column: str) -> dict[str, int]:
         sums: Counter[str] = Counter()
         for folder, figure in self.list_files(column):
@@ -230,6 +356,21 @@ def read_log(
     exists = version is not None or warehouse.exists(table)
     snapshot = warehouse.open(table, version=version) if exists else None
     return TableLog(warehouse, table, snapshot, earlier)
+
+
+@dataclass
+class _ReadCommits:
+    """The commits that were read of a log: all above version `floor`, newest first."""
+
+    floor: int
+    commits: tuple[Commit, ...] = ()
+
+
+def _read_commits(uri: str, *, after: int, up_to: int) -> tuple[Commit, ...]:
+    if after >= up_to:
+        return ()
+    found = read_commit_infos(uri, after=after, up_to=up_to)
+    return tuple(_build_commit(version, info) for version, info in found)
 
 
 def _build_commit(version: int, info: Mapping[str, Any]) -> Commit:

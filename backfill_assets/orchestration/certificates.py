@@ -25,7 +25,14 @@ def leave_certificate(
     nothing that goes wrong here is raised.
     """
     try:
-        certify(log.reread(), results, run, code_version=code_version)
+        record = context.instance.get_run_record_by_id(run.run_id)
+        certify(
+            log.reread(),
+            results,
+            run,
+            code_version=code_version,
+            requested_at=record.create_timestamp if record else run.started_at,
+        )
     except Exception as error:
         cause = " ".join(str(error).split()) or type(error).__name__
         place = locate_certificate(log, run.run_id, run.backfill_id)

@@ -19,6 +19,7 @@ from backfill_assets.orchestration.recovery import (
     is_unseen,
 )
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
+from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.settings import Settings
 
 
@@ -44,10 +45,12 @@ class RecoveryReport:
 def recover_table(instance: DagsterInstance, log: TableLog, *, now: dt.datetime) -> list[Recovery]:
     """Finds what the instance has yet to be told of a table, and records it.
 
+    What a dead run committed is kept from the log's retention, too.
+
     Returns:
         What was found of upstream tables that the instance has not seen, and of the table.
     """
-    recovery = find_recovery(instance, log)
+    recovery = find_recovery(instance, keep_publishes(log))
     upstream = _recover_upstream(instance, recovery, now=now)
     apply_recovery(instance, recovery, now=now)
     return [*upstream, recovery]
@@ -76,6 +79,7 @@ def recover_tables(
     published, withheld, doubtful = list[str](), list[str](), list[str]()
     for table in tables:
         log = read_log(warehouse, table)
+        log = log if dry_run else keep_publishes(log)
         recovery = find_recovery(instance, log, dead=dead, with_certificates=True)
         if not dry_run:
             for upstream in _recover_upstream(instance, recovery, now=now):

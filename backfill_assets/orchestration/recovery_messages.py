@@ -37,6 +37,11 @@ def describe_recovery(recovery: Recovery, *, done: bool = True) -> list[str]:
     if recovery.doubtful:
         listed = shorten([f"{name}: {why}" for name, why in recovery.doubtful.items()], _LISTED)
         messages.append(f"{key}: a dead run published what is to be run again: {'; '.join(listed)}")
+    if recovery.log.lacks_commits:
+        messages.append(
+            f"{key}: the log begins with version {recovery.log.begins_with}; what was published "
+            "before is to be read from certificates"
+        )
     messages += recovery.withheld.unreadable
     for withheld in recovery.withheld.runs:
         messages.append(

@@ -26,6 +26,7 @@ from backfill_assets.orchestration.readiness import get_partitions_def
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.selections import find_keys_in_range
 from backfill_assets.proof.certificates import locate_certificate
+from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.restoring import (
     RollbackPlan,
@@ -89,8 +90,8 @@ def _roll_back(
     fail_dead_runs(instance, now=now, silent_seconds=lakehouse.silent_seconds)
     warehouse = lakehouse.warehouse()
     warehouse.check_writable()
-    log = read_log(warehouse, table).require()
-    recover_table(instance, log, now=now)
+    recover_table(instance, read_log(warehouse, table).require(), now=now)
+    log = read_log(warehouse, table)
     run = Run(
         run_id=context.run.run_id,
         started_at=now,
@@ -129,6 +130,7 @@ def _roll_back(
         recipe.code_version,
         locate_certificate(log, run.run_id, run.backfill_id),
     )
+    keep_publishes(log.reread())
     restored = [result.key for result in results if result.version is not None]
     _refuse_withheld(plan, results)
     return "\n".join(

@@ -26,6 +26,7 @@ from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.step_messages import describe_chunk
 from backfill_assets.proof.certificates import locate_certificate
+from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
     measure_input_bytes,
@@ -38,6 +39,7 @@ from backfill_assets.publishing.results import PartitionResult, fail, withhold
 from backfill_assets.publishing.runs import Run
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.verdicts import Check
+from backfill_assets.tables.declarations import Table
 
 _LISTED = 7
 _LOOK_AGAIN_SECONDS = 5.0
@@ -87,16 +89,19 @@ class Step:
         warehouse.check_writable()
         if self.recipe.landing is not None:
             check_landing_root(self.lakehouse.landing_root)
-        target = read_log(warehouse, self.recipe.table)
-        inputs = {table.key: read_log(warehouse, table) for table in self.recipe.inputs}
+        tables = (*self.recipe.inputs, self.recipe.table)
         try:
             with keep_claim(self.context.instance, self.run.run_id):
-                self._recover([*inputs.values(), target])
-                yield from self._publish(partitions, target, inputs, outcome)
+                self._recover(tables)
+                *inputs, target = (read_log(warehouse, table) for table in tables)
+                yield from self._publish(
+                    partitions, target, {log.table.key: log for log in inputs}, outcome
+                )
         except Exception as error:
             done = {result.key for result in outcome.results}
             left = (partition.key for partition in partitions if partition.key not in done)
             why = next(iter(str(error).splitlines()), type(error).__name__)
+            target = read_log(warehouse, self.recipe.table)
             self._certify(target, [*outcome.results, *(fail(key, why) for key in left)])
             raise
 
@@ -109,7 +114,7 @@ class Step:
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         context = self.context
         keys = [partition.key for partition in partitions]
-        readiness = self._wait_for_upstream(keys, inputs)
+        readiness = self._wait_for_upstream(keys)
         recovering = self._find_recovering(len(partitions), target)
         blocked = [
             withhold(key, "upstream_is_published", why) for key, why in readiness.blocked.items()
@@ -157,6 +162,7 @@ class Step:
                 final = {result.key for result in results if result.version is not None}
                 final -= set(provisional)
                 self._move_watermark([partition for partition in chunk if partition.key in final])
+        keep_publishes(target.reread())
 
     def _certify(self, target: TableLog, results: Sequence[PartitionResult]) -> None:
         code_version = self.recipe.code_version
@@ -172,18 +178,19 @@ class Step:
             )
         return build_partitions(self.recipe.table, keys)
 
-    def _recover(self, logs: Iterable[TableLog]) -> None:
+    def _recover(self, tables: Iterable[Table]) -> None:
         instance, now = self.context.instance, datetime.now(tz=UTC)
         silent_seconds = self.lakehouse.silent_seconds
         dead = fail_dead_runs(instance, now=now, silent_seconds=silent_seconds)
         warnings = describe_dead_runs(dead)
-        for log in logs:
-            for recovery in recover_table(instance, log.reread(), now=now):
+        for table in tables:
+            log = read_log(self.lakehouse.warehouse(), table)
+            for recovery in recover_table(instance, log, now=now):
                 warnings += describe_recovery(recovery)
         for warning in warnings:
             self.context.log.warning(warning)
 
-    def _wait_for_upstream(self, keys: Sequence[str], inputs: Mapping[str, TableLog]) -> Readiness:
+    def _wait_for_upstream(self, keys: Sequence[str]) -> Readiness:
         """Finds what may go, once no other run works on what it needs; or patience ends."""
         context, patience = self.context, self.lakehouse.wait_seconds
         graph = context.job_def.asset_layer.asset_graph
@@ -199,7 +206,7 @@ class Step:
                 context.log.info(f"waiting for {listed}, for up to {patience} s")
                 waits = True
             time.sleep(_LOOK_AGAIN_SECONDS)
-            self._recover(inputs.values())
+            self._recover(self.recipe.inputs)
 
     def _find_recovering(self, partitions: int, target: TableLog) -> frozenset[str] | None:
         """Finds partitions whose passes are told, as they failed before.

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from backfill_assets.lake.commits import Commit, CommitRecord
+from backfill_assets.lake.commits import Commit, CommitRecord, Publish, group_publishes
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import (
     Certificate,
@@ -19,9 +19,17 @@ from backfill_assets.publishing.results import PartitionResult, describe_failure
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.statements import format_start
 
+_CLOCKS_DIFFER = timedelta(hours=1)
+"""Most that clocks of machines which commit to one table are taken to differ."""
+
 
 def certify(
-    log: TableLog, results: Sequence[PartitionResult], run: Run, *, code_version: str
+    log: TableLog,
+    results: Sequence[PartitionResult],
+    run: Run,
+    *,
+    code_version: str,
+    requested_at: datetime,
 ) -> str:
     """Builds and writes the certificate of a run's results; ascending or not.
 
@@ -30,6 +38,7 @@ def certify(
         results: of all partitions that were asked for.
         run: the run.
         code_version: what the partitions were computed by.
+        requested_at: when the run was (UTC); it may have begun more than once.
 
     Returns:
         Where it is, without suffix.
@@ -37,10 +46,11 @@ def certify(
     ascending = sorted(results, key=lambda result: result.key)
     own = [
         (commit, commit.record)
-        for commit in reversed(log.commits)
+        for commit in reversed(log.list_commits_since(requested_at - _CLOCKS_DIFFER))
         if commit.record and commit.record.run_id == run.run_id
     ]
     commits = [_certify_commit(commit, record) for commit, record in own]
+    publishes = group_publishes(log.known_commits)
     start = format_start(run)
     keys = [result.key for result in ascending]
     proof = prove_untouched(log, keys, versions=[commit.version for commit, _ in own])
@@ -60,7 +70,8 @@ def certify(
         commits=commits,
         partitions=[
             _certify_partition(
-                result, find_before(log, result.key, result, run_id=run.run_id, start=start)
+                result,
+                find_before(publishes.get(result.key, ()), result, run_id=run.run_id, start=start),
             )
             for result in ascending
         ],
@@ -75,13 +86,16 @@ def certify(
 
 
 def find_before(
-    log: TableLog, key: str, row: PartitionResult | CertifiedPartition, *, run_id: str, start: str
+    publishes: Iterable[Publish],
+    row: PartitionResult | CertifiedPartition,
+    *,
+    run_id: str,
+    start: str,
 ) -> CommitRecord | None:
     """Finds the record of the newest commit that published a partition before a run judged it.
 
     Args:
-        log: of the table.
-        key: the partition.
+        publishes: of the partition, newest first.
         row: what came of it.
         run_id: the run, whose own commits don't count.
         start: when the step began (ISO 8601): the bound where no commit came with the verdict.
@@ -91,11 +105,11 @@ def find_before(
     """
     version = row.stated_in if row.version is None else row.version
     began = datetime.fromisoformat(start)
-    for commit in log.commits:
-        earlier = commit.committed_at < began if version is None else commit.version < version
-        record = commit.record
-        if earlier and record and record.run_id != run_id and key in record.rows:
-            return record
+    for publish in publishes:
+        committed_at = publish.commit.committed_at
+        earlier = committed_at < began if version is None else publish.version < version
+        if earlier and publish.record.run_id != run_id:
+            return publish.record
     return None
 
 

@@ -51,7 +51,8 @@ def diff_table(
 
     Raises:
         TableError: if one of the versions doesn't exist, or they are reversed.
-        HistoryError: if the run published none of the partitions.
+        HistoryError: if the run published none of the partitions, or the log no longer has one of
+            the versions.
     """
     table, newest = log.table, log.version
     keys = {partition.key for partition in partitions}

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from backfill_assets.lake.commits import Commit, CommitRecord
+from backfill_assets.lake.commits import Commit, CommitRecord, group_publishes
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import Certificate, CertifiedCommit, CertifiedPartition
 from backfill_assets.proof.certifying import find_before, format_time, merge_inputs
@@ -174,13 +174,15 @@ def _verify_rows(
     wrong: list[str] = []
     untold: list[str] = []
     start = certificate.started_at
+    publishes = group_publishes(log.commits)
     commits = {commit.version: commit.record for commit in log.commits}
     oldest = min(commits, default=0)
     for row in certificate.partitions:
         fault = _find_wrong_status(row, own, commits)
         if fault:
             wrong.append(f"{row.partition} {fault}")
-        before = find_before(log, row.partition, row, run_id=certificate.run_id, start=start)
+        published = publishes.get(row.partition, ())
+        before = find_before(published, row, run_id=certificate.run_id, start=start)
         found = (before.rows[row.partition], before.checksums[row.partition]) if before else None
         said = None if row.rows_before is None else (row.rows_before, row.checksum_before)
         if found != said and (found or oldest == 0):

@@ -1,6 +1,7 @@
 """The commits of a table, as its log tells them."""
 
 from dataclasses import dataclass
+from itertools import islice
 
 from backfill_assets.lake.commits import Commit
 from backfill_assets.lake.table_log import TableLog
@@ -39,14 +40,20 @@ class Change:
 
 
 def list_changes(
-    log: TableLog, *, first: str | None = None, last: str | None = None
+    log: TableLog, *, first: str | None = None, last: str | None = None, limit: int | None = None
 ) -> list[Change]:
     """Lists the commits that replaced a partition from `first` to `last`, newest first.
 
     Without a range, and of other programs, all commits.
+
+    Args:
+        log: of the table.
+        first: first partition key; None for all from the first on.
+        last: last one; None for all to the last.
+        limit: most of them; None for all that the log still has.
     """
-    changes = (_describe(commit, first, last) for commit in log.commits)
-    return [change for change in changes if change is not None]
+    changes = (_describe(commit, first, last) for commit in log.iterate_commits())
+    return list(islice((change for change in changes if change is not None), limit))
 
 
 def _describe(commit: Commit, first: str | None, last: str | None) -> Change | None:

@@ -3,10 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from deltalake.exceptions import DeltaError
-
 from backfill_assets.contents.read_back import read_back
-from backfill_assets.errors import BackfillError
+from backfill_assets.errors import BackfillError, HistoryError
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import Certificate
@@ -70,7 +68,7 @@ def _verify_contents(
             contents = read_back(
                 then, [partition for partition in published if partition.key not in gone]
             )
-        except DeltaError as error:  # the log no longer has the version
+        except HistoryError as error:
             gone, contents = {partition.key: str(error) for partition in published}, {}
         for partition in published:
             row = certified[partition.key]

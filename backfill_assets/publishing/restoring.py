@@ -116,6 +116,13 @@ def plan_rollback(
         )
     _refuse_out_of_reach(log, partitions, to_version, now)
     then = log.as_of(to_version).publishes
+    untold = sorted(key for key in keys if not log.is_told(key, to_version))
+    if untold:
+        raise RollbackError(
+            f"{table.key}: the log begins with version {log.begins_with}, and what published "
+            f"{untold[0]} as it was at version {to_version} is no longer known: backfill from the "
+            "source instead"
+        )
     return RollbackPlan(
         log=log,
         partitions=tuple(partitions),
@@ -155,18 +162,17 @@ def _refuse_out_of_reach(
     log: TableLog, partitions: Sequence[Partition], version: int, now: dt.datetime
 ) -> None:
     table = log.table
-    committed_at = {commit.version: commit.committed_at for commit in log.commits}
-    if version not in committed_at:
-        oldest = min(committed_at)
+    if version < log.begins_with:
         raise RollbackError(
-            f"{table.key}: version {version} is no longer in the log, which begins with {oldest}: "
-            "land the source again and backfill instead"
+            f"{table.key}: version {version} is no longer in the log, which begins with "
+            f"{log.begins_with}: land the source again and backfill instead"
         )
+    committed_at = log.list_commits_after(version - 1)[-1].committed_at
     retention = _read_retention(log)
-    if committed_at[version] < now - retention:
+    if committed_at < now - retention:
         # Delta itself refuses such reads since 4.1, whether the files are there or not.
         raise RollbackError(
-            f"{table.key}: version {version} is of {committed_at[version]:%Y-%m-%d %H:%M} UTC, "
+            f"{table.key}: version {version} is of {committed_at:%Y-%m-%d %H:%M} UTC, "
             f"older than the {retention.days} days that the table keeps for undo "
             "(delta.deletedFileRetentionDuration): backfill from the source instead"
         )

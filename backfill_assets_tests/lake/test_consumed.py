@@ -50,9 +50,10 @@ def test_a_reduced_record_has_only_the_upstream_that_its_windows_need() -> None:
             for place, key in enumerate(KEYS)
         }
     )
-    reduced = restrict_consumed(**fields, keys=[KEYS[3]])
-    assert [*reduced["landed"]] == [KEYS[3]]
-    (read,) = reduced["upstream"]
+    record = dataclasses.replace(RECORD, rows=dict.fromkeys(KEYS, 1), **fields)
+    reduced = record.restrict([KEYS[3]])
+    assert [*reduced.landed] == [KEYS[3]]
+    (read,) = reduced.upstream
     assert [*read.checksums] == KEYS[3:5]
     assert read.windows == {KEYS[3]: (KEYS[3], KEYS[4])}
 

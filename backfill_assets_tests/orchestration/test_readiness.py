@@ -80,9 +80,7 @@ def test_staging_days_that_later_landings_may_change_are_published_as_provisiona
         "2013-01-09": f"to be run again: raw/flights 2013-01-10 {missing}, "
         f"raw/flights 2013-01-11 {missing}",
     }
-    (event,) = layers.pipeline.read_materializations(STAGING, "2013-01-09")
-    inputs = event.metadata["inputs"].value
-    assert isinstance(inputs, dict)
+    inputs = layers.pipeline.read_inputs(STAGING, "2013-01-09")
     assert inputs[RAW]["not published"] == ["2013-01-10", "2013-01-11"]
 
 

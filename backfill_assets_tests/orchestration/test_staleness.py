@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dagster import DagsterInstance
@@ -75,12 +74,12 @@ def test_nothing_is_unsynced_after_a_clean_backfill_nor_after_the_same_contents_
     assert layers.find_days(STAGING, "MATERIALIZED") == DAYS
     assert find_unsynced(layers) == {}
     assert recover_in_new_home(layers, tmp_path / "home") == {}
-    assert read_inputs(layers, STAGING, CHANGED)[RAW].items() >= {
+    assert layers.read_inputs(STAGING, CHANGED)[RAW].items() >= {
         ("first", CHANGED),
         ("last", "2013-01-07"),
         ("partitions", 3),
     }
-    landed = read_inputs(layers, RAW, CHANGED)["landing"]
+    landed = layers.read_inputs(RAW, CHANGED)["landing"]
     assert (landed["files"], landed["bytes"]) == (1, layers.zone.path(CHANGED).stat().st_size)
     assert layers.run(RAW, STAGING, first=CHANGED, last=CHANGED).success
     assert len(layers.read_materializations(STAGING, CHANGED)) == 2
@@ -105,13 +104,6 @@ def test_a_changed_day_makes_exactly_its_dependents_unsynced_until_it_is_taken_b
     roll_back(layers, RAW, change.id)
     assert find_unsynced(layers) == {}
     assert recover_in_new_home(layers, tmp_path / "both") == {}
-
-
-def read_inputs(pipeline: Pipeline, key: str, day: str) -> dict[str, Any]:
-    """What the newest event of a partition says that it was computed from."""
-    found = pipeline.read_materializations(key, day)[0].metadata["inputs"].value
-    assert isinstance(found, dict)
-    return found
 
 
 def roll_back(pipeline: Pipeline, table: str, run_id: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dagster import (
     AssetCheckEvaluation,
@@ -21,6 +21,7 @@ from dagster import (
     DagsterEventType,
     DagsterInstance,
     Definitions,
+    JsonMetadataValue,
     define_asset_job,
     execute_job,
 )
@@ -191,6 +192,12 @@ class Pipeline:
         wanted = AssetRecordsFilter(AssetKey.from_user_string(key), asset_partitions=[day])
         records = self.instance.fetch_materializations(wanted, limit=100).records
         return [record.asset_materialization for record in records if record.asset_materialization]
+
+    def read_inputs(self, key: str, day: str) -> dict[str, Any]:
+        """What the newest materialization of a partition says that it was computed from."""
+        inputs = self.read_materializations(key, day)[0].metadata["inputs"]
+        assert isinstance(inputs, JsonMetadataValue)
+        return dict(cast("dict[str, Any]", inputs.data))
 
     def read_rows(self, table: Table, day: str | None = None) -> list[dict[str, Any]]:
         """A table, or one day of it, as delta-rs reads it, sorted; none if it doesn't exist."""

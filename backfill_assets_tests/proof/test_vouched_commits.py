@@ -47,7 +47,7 @@ def verify(
     """Certifies what `Lake.publish` did, and verifies it."""
     log = read_log(warehouse, table)
     run = Run(run_id=run_id, started_at=dt.datetime(2013, 2, 1, tzinfo=dt.UTC), options=options)
-    certify(log, results, run, code_version=COPIES.code_version)
+    certify(log, results, run, code_version=COPIES.code_version, requested_at=run.started_at)
     return [line for lines in verify_run([log], run_id).values() for line in lines]
 
 

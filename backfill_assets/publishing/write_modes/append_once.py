@@ -13,7 +13,7 @@ from backfill_assets.publishing.inputs import PinnedInputs
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.publishing.write_modes.merge import Merge
 from backfill_assets.publishing.write_modes.mode import WriteMode, read_published
-from backfill_assets.publishing.write_modes.options import WriteOptions
+from backfill_assets.publishing.write_modes.options import APPEND_ONCE, WriteOptions
 from backfill_assets.publishing.write_modes.restore import RESTORING
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
@@ -23,7 +23,7 @@ from backfill_assets.tables.declarations import Table
 class AppendOnce(WriteMode):
     """Adds all rows of a batch to a partition, unless it holds that batch already."""
 
-    name = "append_once"
+    name = APPEND_ONCE
     takes = {"batch": "a batch is for write_mode append_once, not {mode}"}  # noqa: RUF012
 
     def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
@@ -54,7 +54,7 @@ class AppendOnce(WriteMode):
         They are as the partitions' last commit left them.
         """
         log = pinned.target.reread()
-        held = find_batches(log.table, log.commits)
+        held = find_batches(log.table, log.known_commits)
         repeated: list[PartitionResult] = []
         for key, batch in self.name_batches(partitions, pinned, options).items():
             version, publish = held.get(key, {}).get(batch), log.publishes.get(key)

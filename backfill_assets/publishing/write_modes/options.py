@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from backfill_assets.filters.row_filters import RowFilter, combine_filters
 from backfill_assets.tables.declarations import Table
 
+APPEND_ONCE = "append_once"
 TAKE_BACK = "take_back"
 """The mode in which a run takes back what it published and can't read as it was audited."""
 
