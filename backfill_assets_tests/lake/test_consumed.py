@@ -73,8 +73,9 @@ def test_8760_hours_with_a_window_of_a_day_fit_into_a_commit() -> None:
         for place, hour in enumerate(hours)
     }
     landed = {hour: Consumed(LandedFiles(3, 123_456, "0123456789abcdef")) for hour in hours}
-    sizes = [measure_bytes(found) / len(hours) for found in (consumed, landed)]
-    assert [round(size) for size in sizes] == [97, 49]
+    own = {hour: Consumed(upstream={"raw/events": {hour: f"{0:016x}"}}) for hour in hours}
+    sizes = [measure_bytes(found) / len(hours) for found in (consumed, own, landed)]
+    assert [round(size) for size in sizes] == [97, 60, 49]
 
 
 def measure_bytes(consumed: dict[str, Consumed]) -> int:
