@@ -26,7 +26,8 @@ from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.claims import fail_dead_runs
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.increments import Increment, find_increments, has_unfinished_run
-from backfill_assets.orchestration.recovery import is_unseen, recover_table
+from backfill_assets.orchestration.recovering import recover_table
+from backfill_assets.orchestration.recovery import is_unseen
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.run_options import (
     CHAIN_TAG,
@@ -136,7 +137,8 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     for log in (read_log(warehouse, table) for table in list_tables()):
         key = log.table.key
         if dead or (seen.get(key) != log.version and is_unseen(instance, log)):
-            messages += describe_recovery(recover_table(instance, log, now=now))
+            for recovery in recover_table(instance, log, now=now):
+                messages += describe_recovery(recovery)
         seen[key] = log.version
     context.update_cursor(json.dumps(seen))
     for message in messages:

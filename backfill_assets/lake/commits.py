@@ -11,6 +11,14 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from backfill_assets.lake.consumed import (
+    Consumed,
+    UpstreamRead,
+    read_consumed,
+    restrict_consumed,
+)
+from backfill_assets.lake.landing import LandedFiles
+
 _UNCHANGING_OPERATIONS = frozenset(
     {
         "CREATE TABLE",
@@ -56,6 +64,8 @@ class CommitRecord:
         figures: by partition key, what each of `rules` measured; null where it measured nothing,
             "" where it didn't apply.
         remarks: by partition key, the findings that did not pass: index in `rules`, outcome, bound.
+        landed: by partition key, the landed files that it was computed from.
+        upstream: what the partitions were computed from, of each upstream table.
         statement: hash of what the run's certificate says of this commit, see
             `publishing.statements`; empty in commits of earlier releases and where a commit takes
             back another of its run.
@@ -83,7 +93,13 @@ class CommitRecord:
     rules: tuple[str, ...] = ()
     figures: Mapping[str, tuple[int | float | str | None, ...]] = field(default_factory=dict)
     remarks: Mapping[str, tuple[tuple[int, str, str], ...]] = field(default_factory=dict)
+    landed: Mapping[str, LandedFiles] = field(default_factory=dict)
+    upstream: tuple[UpstreamRead, ...] = ()
     statement: str = ""
+
+    def find_consumed(self, key: str) -> Consumed:
+        """Finds what a partition was computed from; commits of earlier releases don't say."""
+        return read_consumed(self.landed, self.upstream, key)
 
     def to_json(self) -> str:
         """Writes it as one line of JSON, keys in field order."""
@@ -101,7 +117,8 @@ class CommitRecord:
             for name in _BY_PARTITION
         }
         accepted = tuple(one for one in self.accepted if one["partition"] in keys)
-        return replace(self, predicate="", accepted=accepted, **kept)
+        consumed = restrict_consumed(self.landed, self.upstream, kept["rows"])
+        return replace(self, predicate="", accepted=accepted, **kept, **consumed)
 
     @classmethod
     def from_json(cls, text: str | None) -> "CommitRecord | None":
@@ -181,6 +198,11 @@ class Publish:
     def checksum(self) -> str:
         """Checksum that the audit computed."""
         return self.record.checksums[self.key]
+
+    @property
+    def consumed(self) -> Consumed:
+        """What it was computed from."""
+        return self.record.find_consumed(self.key)
 
 
 def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Publish]:

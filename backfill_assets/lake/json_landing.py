@@ -12,6 +12,7 @@ from pyarrow import fs
 from backfill_assets.grains.grain import Grain
 from backfill_assets.lake.landing import (
     FileFault,
+    LandedFiles,
     LandingFile,
     compute_fingerprint,
     is_data_file,
@@ -21,6 +22,7 @@ from backfill_assets.lake.landing import (
     refuse_changes,
     relative_name,
     require_folder,
+    summarize_files,
 )
 from backfill_assets.lake.same_files import find_same_files
 from backfill_assets.lake.slices import Partition
@@ -48,6 +50,11 @@ class FolderContents:
     marker: LandingFile | None = None
     files: list[LandingFile] = field(default_factory=list)
     not_read: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def consumed(self) -> list[LandingFile]:
+        """The data, and the marker."""
+        return [*self.files, *([self.marker] if self.marker else [])]
 
 
 @dataclass(frozen=True)
@@ -185,6 +192,13 @@ class JsonListing:
         files = (file for _, file in self.files)
         return compute_fingerprint([*files, *markers], self.folders.root)
 
+    def describe_files(self) -> dict[str, LandedFiles]:
+        """Describes the files of each partition, and its marker, by its key."""
+        return {
+            partition.key: summarize_files(contents.consumed, self.folders.root)
+            for partition, contents in self.contents.items()
+        }
+
     def measure_bytes(self) -> Mapping[str, int]:
         """Sums the bytes of the files, compressed as they are, by partition key."""
         return {
@@ -214,8 +228,7 @@ class JsonListing:
             {
                 partition.key
                 for partition, contents in self.contents.items()
-                if (contents.files, contents.marker)
-                != (now.contents[partition].files, now.contents[partition].marker)
+                if contents.consumed != now.contents[partition].consumed
             }
         )
 

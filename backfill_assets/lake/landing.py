@@ -23,6 +23,20 @@ class LandingFile:
     modified_ns: int
 
 
+class LandedFiles(NamedTuple):
+    """What files a partition was computed from, or is to be.
+
+    Attributes:
+        files: how many.
+        bytes: of all of them, as they lie there.
+        fingerprint: hash of their names, sizes and modification times.
+    """
+
+    files: int
+    bytes: int
+    fingerprint: str
+
+
 class FileFault(NamedTuple):
     """A file that can't be read, of a partition that it holds, or may hold, records of.
 
@@ -68,6 +82,10 @@ class Listing(Protocol):
         """Hashes the files' names, sizes and modification times: the version of this input."""
         ...
 
+    def describe_files(self) -> Mapping[str, LandedFiles]:
+        """Describes the files that each listed partition is computed from, by its key."""
+        ...
+
     def measure_bytes(self) -> Mapping[str, int]:
         """Measures bytes to read by partition key, as near as is known without reading them."""
         ...
@@ -97,14 +115,21 @@ class Listing(Protocol):
         ...
 
 
-def compute_fingerprint(files: Iterable[LandingFile], root: str) -> str:
+def summarize_files(files: Iterable[LandingFile], root: str) -> LandedFiles:
     """Counts the files, and hashes their names below the root, sizes and times."""
-    digest, count = hashlib.sha256(), 0
+    digest, count, size = hashlib.sha256(), 0, 0
     for file in files:
         name = relative_name(file.uri, root)
         digest.update(f"{name}\0{file.size}\0{file.modified_ns}\n".encode())
         count += 1
-    return f"{count} files {digest.hexdigest()[:16]}"
+        size += file.size
+    return LandedFiles(count, size, digest.hexdigest()[:16])
+
+
+def compute_fingerprint(files: Iterable[LandingFile], root: str) -> str:
+    """Writes how many files there are, and their fingerprint."""
+    found = summarize_files(files, root)
+    return f"{found.files} files {found.fingerprint}"
 
 
 def relative_name(uri: str, root: str) -> str:

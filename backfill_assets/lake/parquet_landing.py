@@ -11,6 +11,7 @@ from backfill_assets.errors import LandingError
 from backfill_assets.grains.buckets import Buckets
 from backfill_assets.lake.landing import (
     FileFault,
+    LandedFiles,
     LandingFile,
     compute_fingerprint,
     is_data_file,
@@ -19,6 +20,7 @@ from backfill_assets.lake.landing import (
     refuse_changes,
     relative_name,
     require_folder,
+    summarize_files,
 )
 from backfill_assets.lake.parquet_contents import find_copies, is_broken, measure_own_bytes
 from backfill_assets.lake.parquet_footers import ParquetFile, RowGroup, read_footer
@@ -183,6 +185,16 @@ class ParquetListing:
     def fingerprint(self) -> str:
         """Computes the fingerprint of the files that may hold keys of the partitions."""
         return compute_fingerprint((landed.file for landed in self.overlapping), self.folders.root)
+
+    def describe_files(self) -> dict[str, LandedFiles]:
+        """Describes the files that may hold keys of each partition, by its key."""
+        return {
+            partition.key: summarize_files(
+                (landed.file for landed in self.files if landed.overlaps(partition)),
+                self.folders.root,
+            )
+            for partition in self.partitions
+        }
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Sums the bytes of the files by partition key.

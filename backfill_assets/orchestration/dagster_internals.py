@@ -17,6 +17,16 @@ from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraph
 # What `repository_def.asset_graph` returns; there is no public name to annotate it by.
 from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph as AssetGraph
 
+# Whether a partition shows as unsynced: the names of the tags by which Dagster tells, and from how
+# many upstream partitions on it doesn't compare them. Its docs have the tag of a data version only.
+from dagster._core.definitions.data_version import (
+    SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD as UNCOMPARED_PARTITIONS,
+)
+from dagster._core.definitions.data_version import (
+    get_input_data_version_tag,
+    get_input_event_pointer_tag,
+)
+
 # `execute_job` takes one to run a job of a code location, and nothing public makes it.
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 
@@ -42,6 +52,7 @@ from dagster._core.utils import make_new_backfill_id
 __all__ = [
     "BACKFILL_TAG",
     "EVENTS_ARE_LOGGED",
+    "UNCOMPARED_PARTITIONS",
     "AssetGraph",
     "AssetGraphSubset",
     "AssetMaterializationPlannedData",
@@ -54,6 +65,8 @@ __all__ = [
     "RunRecord",
     "StepMaterializationData",
     "TargetMaterialization",
+    "get_input_data_version_tag",
+    "get_input_event_pointer_tag",
     "make_new_backfill_id",
 ]
 

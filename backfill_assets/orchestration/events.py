@@ -20,11 +20,19 @@ from dagster import (
     MetadataValue,
 )
 
-from backfill_assets.orchestration.dagster_internals import TargetMaterialization
+from backfill_assets.lake.consumed import Consumed
+from backfill_assets.orchestration.dagster_internals import (
+    UNCOMPARED_PARTITIONS,
+    TargetMaterialization,
+)
+from backfill_assets.orchestration.materializations import DATA_VERSION
+from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import PROVISIONAL
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.rules.verdicts import Check, Outcome, find_outcome
 from backfill_assets.tables.declarations import Table
+
+_LISTED = 7
 
 
 def list_publish_checks(table: Table) -> tuple[Check, ...]:
@@ -40,6 +48,7 @@ def build_materialization(
     uri: str,
     code_version: str,
     certificate: str,
+    input_tags: Mapping[str, str],
     recovered_at: datetime | None = None,
 ) -> AssetMaterialization:
     """Builds the event of a published partition, with all that was measured.
@@ -50,6 +59,7 @@ def build_materialization(
         uri: of its table.
         code_version: what it was computed by.
         certificate: its place, without suffix.
+        input_tags: what tells Dagster by what upstream it was computed, see `input_tags`.
         recovered_at: when it was found that its run had not recorded it, UTC; None of a run's own.
     """
     metadata: dict[str, Any] = {
@@ -58,6 +68,7 @@ def build_materialization(
         "checksum": result.measures.checksum,
         "delta_version": result.version,
         "input_versions": json.dumps(dict(result.input_versions)),
+        "inputs": MetadataValue.json(_describe_consumed(result.consumed)),
         "certificate": MetadataValue.path(f"{certificate}.md"),
         **_describe_measured(result),
     }
@@ -79,7 +90,8 @@ def build_materialization(
         metadata=metadata,
         tags={
             "dagster/code_version": code_version,
-            "dagster/data_version": result.measures.checksum,
+            DATA_VERSION: result.measures.checksum,
+            **input_tags,
         },
     )
 
@@ -189,6 +201,26 @@ def _count_outcomes(results: Sequence[PartitionResult], check: Check) -> dict[st
         if findings := result.verdict.findings.get(check):
             counts[f"partitions {find_outcome(findings)}"] += 1
     return counts
+
+
+def _describe_consumed(consumed: Consumed) -> dict[str, Any]:
+    described: dict[str, Any] = {}
+    if consumed.landed:
+        described["landing"] = consumed.landed._asdict()
+    for table, window in consumed.upstream.items():
+        described[table] = {
+            "first": min(window),
+            "last": max(window),
+            "partitions": len(window),
+            "checksums": consumed.fingerprint(table),
+        }
+        if missing := [key for key, checksum in window.items() if not checksum]:
+            described[table]["not published"] = shorten(missing, _LISTED)
+        if len(window) >= UNCOMPARED_PARTITIONS:
+            described[table]["never unsynced"] = (
+                f"Dagster compares fewer than {UNCOMPARED_PARTITIONS} upstream partitions"
+            )
+    return described
 
 
 def _describe_measured(result: PartitionResult) -> dict[str, float]:

@@ -4,7 +4,11 @@ from collections.abc import Collection
 
 from dagster import AssetKey, AssetRecordsFilter, DagsterEventType, DagsterInstance, EventLogRecord
 
+DATA_VERSION = "dagster/data_version"
+"""Tag of a materialization: the checksum of the partition's contents."""
+
 _PAGE = 1000
+_HISTORY = 5000
 
 
 def find_latest_materializations(
@@ -27,6 +31,37 @@ def find_latest_materializations(
             {record.partition_key: record for record in found.records if record.partition_key}
         )
     return latest
+
+
+def find_data_versions(
+    instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
+) -> dict[str, str]:
+    """Finds the data version of each partition's latest materialization, by key."""
+    if not partitions:
+        return {}
+    found = instance.event_log_storage.get_latest_tags_by_partition(
+        asset_key, DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION], sorted(partitions)
+    )
+    return {key: tags[DATA_VERSION] for key, tags in found.items()}
+
+
+def list_data_versions(
+    instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
+) -> dict[str, list[tuple[int, str]]]:
+    """Lists storage id and data version of each partition's materializations, newest first, by key.
+
+    Of all together there are no more than the newest few thousand.
+    """
+    if not partitions:
+        return {}
+    wanted = AssetRecordsFilter(asset_key, asset_partitions=sorted(partitions))
+    history: dict[str, list[tuple[int, str]]] = {}
+    for record in instance.fetch_materializations(wanted, limit=_HISTORY).records:
+        event = record.asset_materialization
+        if event is not None and event.partition is not None:
+            version = (event.tags or {}).get(DATA_VERSION, "")
+            history.setdefault(event.partition, []).append((record.storage_id, version))
+    return history
 
 
 def find_planning_runs(instance: DagsterInstance, asset_key: AssetKey) -> dict[str, str]:

@@ -46,11 +46,13 @@ class Readiness:
         blocked: a required upstream partition is missing, failed or withheld: which, and how.
         provisional: an upstream partition that may still change the outcome isn't there yet.
         in_progress: upstream partitions that other runs work on, or are queued for.
+        windows: by upstream table, all upstream partitions that the asset's mapping gives.
     """
 
     blocked: Mapping[str, str] = field(default_factory=dict)
     provisional: Mapping[str, str] = field(default_factory=dict)
     in_progress: frozenset[str] = frozenset()
+    windows: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
 
 def find_readiness(
@@ -75,9 +77,11 @@ def find_readiness(
     blocked: dict[str, list[str]] = defaultdict(list)
     provisional: dict[str, list[str]] = defaultdict(list)
     in_progress: set[str] = set()
+    windows: dict[str, dict[str, list[str]]] = {}
     for upstream_asset, mapping in node.partition_mappings.items():
         needed = find_upstream_keys(graph, asset_key, upstream_asset, mapping, keys)
         upstream = upstream_asset.to_user_string()
+        windows[upstream] = needed
         wanted = set().union(*needed.values())
         states = _find_states(instance, graph, upstream_asset, wanted)
         at_work = {key for key, state in states.items() if state == _IN_PROGRESS}
@@ -103,6 +107,7 @@ def find_readiness(
         {key: _describe(reasons) for key, reasons in blocked.items()},
         {key: _describe(reasons) for key, reasons in provisional.items()},
         frozenset(in_progress),
+        windows,
     )
 
 

@@ -1,15 +1,23 @@
-"""Recovers the view of a whole Dagster home: dead runs, and all tables."""
+"""Recovers the view that a Dagster home has of one table, or of all: dead runs, and what they did.
 
+Upstream goes first: what a home is told of an upstream partition later is something new to Dagster.
+"""
+
+import datetime as dt
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from dagster import DagsterInstance
 
 from backfill_assets.catalog import find_table, list_tables
-from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.claims import fail_dead_runs, find_dead_runs
-from backfill_assets.orchestration.recovery import apply_recovery, find_recovery
+from backfill_assets.orchestration.recovery import (
+    Recovery,
+    apply_recovery,
+    find_recovery,
+    is_unseen,
+)
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.settings import Settings
@@ -34,6 +42,20 @@ class RecoveryReport:
     messages: tuple[str, ...]
 
 
+def recover_table(instance: DagsterInstance, log: TableLog, *, now: dt.datetime) -> list[Recovery]:
+    """Finds what the instance has yet to be told of a table, and records it.
+
+    What a dead run committed is kept from the log's retention, too.
+
+    Returns:
+        What was found of upstream tables that the instance has not seen, and of the table.
+    """
+    recovery = find_recovery(instance, keep_publishes(log))
+    upstream = _recover_upstream(instance, recovery, now=now)
+    apply_recovery(instance, recovery, now=now)
+    return [*upstream, recovery]
+
+
 def recover_tables(
     instance: DagsterInstance, settings: Settings, select: str | None, *, dry_run: bool
 ) -> RecoveryReport:
@@ -48,7 +70,7 @@ def recover_tables(
     Raises:
         TableError: if a table doesn't exist.
     """
-    now = datetime.now(tz=UTC)
+    now = dt.datetime.now(tz=dt.UTC)
     find = find_dead_runs if dry_run else fail_dead_runs
     dead = find(instance, now=now, silent_seconds=settings.silent_seconds)
     messages = describe_dead_runs(dead, done=not dry_run)
@@ -60,6 +82,8 @@ def recover_tables(
         log = log if dry_run else keep_publishes(log)
         recovery = find_recovery(instance, log, dead=dead, with_certificates=True)
         if not dry_run:
+            for upstream in _recover_upstream(instance, recovery, now=now):
+                messages += describe_recovery(upstream)
             apply_recovery(instance, recovery, now=now)
         messages += describe_recovery(recovery, done=not dry_run)
         published += [f"{table.key} {result.key}" for result in recovery.published]
@@ -68,3 +92,18 @@ def recover_tables(
     return RecoveryReport(
         *(tuple(dead), tuple(published), tuple(withheld), tuple(doubtful), tuple(messages))
     )
+
+
+def _recover_upstream(
+    instance: DagsterInstance, recovery: Recovery, *, now: dt.datetime
+) -> list[Recovery]:
+    """Recovers the upstream of what was found, where the instance has not seen it."""
+    log = recovery.log
+    keys = {key for result in recovery.published for key in result.consumed.upstream}
+    logs = [read_log(log.warehouse, table) for table in list_tables() if table.key in keys]
+    return [
+        found
+        for upstream in logs
+        if is_unseen(instance, upstream)
+        for found in recover_table(instance, upstream, now=now)
+    ]

@@ -17,6 +17,7 @@ from backfill_assets.lake.commits import Publish, find_changed_partitions
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
+from backfill_assets.orchestration.input_tags import find_input_tags
 from backfill_assets.orchestration.materializations import (
     find_latest_materializations,
     find_planning_runs,
@@ -32,7 +33,6 @@ from backfill_assets.orchestration.recovered_runs import (
 )
 from backfill_assets.orchestration.withheld_records import WithheldRecords, find_withheld_records
 from backfill_assets.proof.certificates import locate_certificate
-from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.publishing.recorded_audits import read_result
 from backfill_assets.publishing.results import PartitionResult, judge_contents
 from backfill_assets.publishing.write_modes.options import TAKE_BACK
@@ -136,6 +136,7 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
     withholding = (withheld.certificate.run_id for withheld in recovery.withheld.runs)
     enter_runs(instance, log.warehouse, (*runs.values(), *withholding))
     at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
+    input_tags = find_input_tags(instance, recovery.published)
     for result in recovery.published:
         record = log.publishes[result.key].record
         event = build_materialization(
@@ -144,6 +145,7 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
             uri=log.uri,
             code_version=record.code_version,
             certificate=locate_certificate(log, record.run_id, record.backfill_id),
+            input_tags=input_tags[result.key],
             recovered_at=now,
         )
         enter_materialization(instance, record.run_id, event)
@@ -159,16 +161,6 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
             enter_plan(instance, run_id, asset_key, key)
         of_run = dict.fromkeys(withheld.keys, run_id)
         _enter_evaluations(instance, asset_key, withheld.results, of_run)
-
-
-def recover_table(instance: DagsterInstance, log: TableLog, *, now: dt.datetime) -> Recovery:
-    """Finds what the instance has yet to be told of a table, and records it.
-
-    What a dead run committed is kept from the log's retention, too.
-    """
-    recovery = find_recovery(instance, keep_publishes(log))
-    apply_recovery(instance, recovery, now=now)
-    return recovery
 
 
 def _find_runs_at_work(

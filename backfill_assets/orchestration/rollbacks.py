@@ -18,11 +18,12 @@ from backfill_assets.orchestration.events import (
     build_materialization,
     list_publish_checks,
 )
+from backfill_assets.orchestration.input_tags import find_input_tags
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import get_partitions_def
-from backfill_assets.orchestration.recovery import recover_table
+from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.selections import find_keys_in_range
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.proof.certified_publishes import keep_publishes
@@ -155,16 +156,18 @@ def _record(
     certificate: str,
 ) -> None:
     asset_key = find_asset_key(plan.table)
-    for result in results:
-        if result.version is not None:
-            event = build_materialization(
-                asset_key,
-                result,
-                uri=plan.log.uri,
-                code_version=code_version,
-                certificate=certificate,
-            )
-            context.log_event(event)
+    published = [result for result in results if result.version is not None]
+    input_tags = find_input_tags(context.instance, published)
+    for result in published:
+        event = build_materialization(
+            asset_key,
+            result,
+            uri=plan.log.uri,
+            code_version=code_version,
+            certificate=certificate,
+            input_tags=input_tags[result.key],
+        )
+        context.log_event(event)
     targets = find_latest_materializations(context.instance, asset_key, list(plan.published_by))
     for evaluation in build_evaluations(asset_key, results, targets=targets, recovering=None):
         # Dagster takes it, though its signature doesn't say so.

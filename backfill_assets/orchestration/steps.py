@@ -17,11 +17,12 @@ from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.failed_checks import find_failed_before
+from backfill_assets.orchestration.input_tags import find_input_tags
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
-from backfill_assets.orchestration.recovery import recover_table
+from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.step_messages import describe_chunk
 from backfill_assets.proof.certificates import locate_certificate
@@ -130,6 +131,7 @@ class Step:
             self.recipe,
             landing_root=self.lakehouse.landing_root,
             partitions=ready,
+            windows=readiness.windows,
         )
         provisional = _find_provisional(readiness, pinned)
         publisher = Publisher(
@@ -183,7 +185,8 @@ class Step:
         warnings = describe_dead_runs(dead)
         for table in tables:
             log = read_log(self.lakehouse.warehouse(), table)
-            warnings += describe_recovery(recover_table(instance, log, now=now))
+            for recovery in recover_table(instance, log, now=now):
+                warnings += describe_recovery(recovery)
         for warning in warnings:
             self.context.log.warning(warning)
 
@@ -219,15 +222,17 @@ class Step:
         self, results: Sequence[PartitionResult], target: TableLog
     ) -> Iterator[AssetMaterialization]:
         certificate = locate_certificate(target, self.run.run_id, self.run.backfill_id)
-        for result in results:
-            if result.version is not None:
-                yield build_materialization(
-                    self.context.asset_key,
-                    result,
-                    uri=target.uri,
-                    code_version=self.recipe.code_version,
-                    certificate=certificate,
-                )
+        published = [result for result in results if result.version is not None]
+        input_tags = find_input_tags(self.context.instance, published)
+        for result in published:
+            yield build_materialization(
+                self.context.asset_key,
+                result,
+                uri=target.uri,
+                code_version=self.recipe.code_version,
+                certificate=certificate,
+                input_tags=input_tags[result.key],
+            )
 
     def _build_evaluations(
         self, results: Sequence[PartitionResult], recovering: frozenset[str] | None

@@ -1,9 +1,10 @@
 """Pins the inputs of a step, so that what is rewritten meanwhile changes nothing."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from backfill_assets.grains.buckets import require_buckets
+from backfill_assets.lake.consumed import Consumed
 from backfill_assets.lake.json_landing import JsonFolders
 from backfill_assets.lake.landing import Listing
 from backfill_assets.lake.parquet_landing import ParquetFolders
@@ -24,11 +25,15 @@ class PinnedInputs:
             later may be from newer inputs than these.
         inputs: logs of the input tables, by table key.
         listing: files of the landing zone, for a table that reads it.
+        windows: by input table, the upstream keys that each partition's mapping gives.
+        restored: of a rollback, by partition key, what the version that comes back had consumed.
     """
 
     target: TableLog
     inputs: Mapping[str, TableLog]
     listing: Listing | None = None
+    windows: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    restored: Mapping[str, Consumed] = field(default_factory=dict)
 
     def describe(self) -> dict[str, int | str]:
         """Describes the inputs for commits and events, by name.
@@ -40,11 +45,44 @@ class PinnedInputs:
             versions[f"landing/{self.listing.dataset}"] = self.listing.fingerprint()
         return versions
 
+    def describe_consumed(
+        self, keys: Iterable[str], *, is_partial: bool = False
+    ) -> dict[str, Consumed]:
+        """Describes what partitions are computed from, by key.
+
+        Of an input table without windows nothing is known.
+
+        Args:
+            keys: of the partitions, which the listing must have.
+            is_partial: whether some of their published rows stay, as of a filter. These are of
+                earlier inputs, and so the whole partition is.
+        """
+        if self.restored:
+            return {key: self.restored[key] for key in keys}
+        landed = self.listing.describe_files() if self.listing is not None else {}
+        earlier = self.target.publishes if is_partial else {}
+        return {
+            key: earlier[key].consumed
+            if key in earlier
+            else Consumed(landed.get(key), self._find_upstream(key))
+            for key in keys
+        }
+
     def restrict(self, partitions: Sequence[Partition]) -> "PinnedInputs":
         """Returns the same inputs, with only the landing files of `partitions`."""
         if self.listing is None:
             return self
         return replace(self, listing=self.listing.restrict(partitions))
+
+    def _find_upstream(self, key: str) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {}
+        for table, windows in self.windows.items():
+            published = self.inputs[table].publishes
+            if window := windows.get(key):
+                found[table] = {
+                    one: published[one].checksum if one in published else "" for one in window
+                }
+        return found
 
 
 def pin_inputs(
@@ -54,6 +92,7 @@ def pin_inputs(
     *,
     landing_root: str,
     partitions: Sequence[Partition],
+    windows: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
 ) -> PinnedInputs:
     """Fixes the versions and files that a step will read, as they are now.
 
@@ -63,6 +102,7 @@ def pin_inputs(
         recipe: how the table is made.
         landing_root: root of the landing zone.
         partitions: what is to be computed.
+        windows: by input table, the upstream keys that each of them needs.
 
     Raises:
         TableError: if an input table doesn't exist.
@@ -72,6 +112,7 @@ def pin_inputs(
         target=target.reread(),
         inputs={key: log.reread().require() for key, log in inputs.items()},
         listing=list_landing(recipe, landing_root, partitions),
+        windows=windows or {},
     )
 
 

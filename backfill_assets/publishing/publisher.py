@@ -89,6 +89,7 @@ class Publisher:
                 self.recipe,
                 landing_root=self.landing_root,
                 partitions=pending,
+                windows=pinned.windows,
             )
         raise TableError(
             f"{table.key}: other runs keep changing {', '.join(sorted(changed))}: "
@@ -138,11 +139,14 @@ class Publisher:
         with audit_window(self.recipe, window, self.run, current.publishes) as audit:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()
+            is_partial = bool(self.run.options.row_filter)
+            consumed = pinned.describe_consumed(audit.measures, is_partial=is_partial)
             found = [
                 PartitionResult(
                     audit.verdicts[key],
                     measures,
                     input_versions=pinned.describe(),
+                    consumed=consumed[key],
                     provisional=self.provisional.get(key, ""),
                     restored=self.restored.get(key, ""),
                 )

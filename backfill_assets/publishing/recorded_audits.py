@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from backfill_assets.lake.commits import Publish
+from backfill_assets.lake.consumed import describe_consumed
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.verdicts import Acceptance, Check, Finding, Outcome, Verdict
@@ -13,7 +14,7 @@ _DID_NOT_APPLY = ""
 
 
 def describe_audits(results: Sequence[PartitionResult]) -> dict[str, Any]:
-    """Describes findings, acceptances and remarks of partitions that are about to be published.
+    """Describes findings, inputs, acceptances and remarks of partitions about to be published.
 
     The names of the rules stand once for all partitions, and only bounds that were not met are
     kept: thousands of partitions fit into one commit.
@@ -53,6 +54,7 @@ def describe_audits(results: Sequence[PartitionResult]) -> dict[str, Any]:
         ),
         "provisional": {result.key: result.provisional for result in results if result.provisional},
         "restored": {result.key: result.restored for result in results if result.restored},
+        **describe_consumed({result.key: result.consumed for result in results}),
     }
 
 
@@ -81,6 +83,7 @@ def read_result(publish: Publish) -> PartitionResult:
         PartitionMeasures(rows=publish.rows, checksum=publish.checksum),
         version=publish.version,
         input_versions=record.input_versions,
+        consumed=publish.consumed,
         provisional=record.provisional.get(key, ""),
         restored=record.restored.get(key, ""),
     )

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.commits import Commit, CommitRecord
+from backfill_assets.lake.consumed import Consumed
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.reader import read_table_as_it_was
 from backfill_assets.lake.slices import Partition
@@ -44,7 +45,14 @@ class RollbackPlan:
 
     def pin(self) -> PinnedInputs:
         """Pins the version that comes back, as the input of the table itself."""
-        return PinnedInputs(self.log, {self.table.key: self.log.as_of(self.to_version)})
+        return PinnedInputs(
+            self.log,
+            {self.table.key: self.log.as_of(self.to_version)},
+            restored={
+                key: record.find_consumed(key) if record else Consumed()
+                for key, record in self.published_by.items()
+            },
+        )
 
     @property
     def table(self) -> Table:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from backfill_assets.contents.read_back import Counted, ReadBack
+from backfill_assets.lake.consumed import Consumed
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict, find_outcome
 
@@ -16,7 +17,8 @@ class PartitionResult:
         verdict: all findings.
         measures: what was measured; all zero where nothing could be.
         version: the Delta version that published it; None if it was withheld.
-        input_versions: what it was computed from.
+        input_versions: what it and its chunk were computed from.
+        consumed: what it was computed from itself.
         repeated_batch: the batch that the partition held already, so that nothing was written;
             empty if something was.
         provisional: what of its input was not there yet, or not final; empty if all was.
@@ -30,6 +32,7 @@ class PartitionResult:
     measures: PartitionMeasures = field(default_factory=PartitionMeasures)
     version: int | None = None
     input_versions: Mapping[str, int | str] = field(default_factory=dict)
+    consumed: Consumed = field(default_factory=Consumed)
     repeated_batch: str = ""
     provisional: str = ""
     restored: str = ""

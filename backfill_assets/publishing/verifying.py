@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from backfill_assets.contents.read_back import read_back
+from backfill_assets.lake.consumed import describe_consumed
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.reader import read_table_as_it_was
@@ -77,6 +78,13 @@ def _take_back(
             checksums={key: measured.checksum for key, measured in measures.items()},
             profiles={key: measured.profile().to_json() for key, measured in measures.items()},
             backfill_id=run.backfill_id or "",
+            **describe_consumed(
+                {
+                    key: publish.consumed
+                    for key in measures
+                    if (publish := before.publishes.get(key)) is not None
+                }
+            ),
         )
         try:
             overwrite_partitions(rows, published, partitions, record)

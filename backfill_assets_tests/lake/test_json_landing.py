@@ -91,6 +91,18 @@ def test_bytes_are_summed_by_hour(tmp_path: Path) -> None:
     assert list_events(tmp_path, [FIRST]).measure_bytes() == {FIRST.key: sum(sizes.values())}
 
 
+def test_files_are_described_by_hour_as_if_it_was_listed_alone(tmp_path: Path) -> None:
+    land(tmp_path, STARTS[0], "a.json")
+    land(tmp_path, STARTS[2], "c.json")
+    land(tmp_path, STARTS[2], "_EMPTY")
+    described = list_events(tmp_path).describe_files()
+    assert [(found.files, found.bytes) for found in described.values()] == [(1, 9), (0, 0), (2, 18)]
+    for partition in PARTITIONS:
+        found = described[partition.key]
+        alone = list_events(tmp_path, [partition]).fingerprint()
+        assert f"{found.files} files {found.fingerprint}" == alone
+
+
 def test_fingerprint_is_of_the_listed_hours_alone(tmp_path: Path) -> None:
     land(tmp_path, STARTS[1], "a.json")
     before = list_events(tmp_path, [FIRST]).fingerprint()

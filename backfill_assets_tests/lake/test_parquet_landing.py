@@ -291,6 +291,13 @@ def test_part_of_a_listing_is_about_its_partitions(tmp_path: Path) -> None:
     part = listing.restrict([BUCKETS[2], BUCKETS[1]])
     assert part == list_orders(tmp_path, 1, 2)
     assert part.fingerprint() == list_orders(tmp_path, 1).fingerprint() != listing.fingerprint()
+    described = part.describe_files()
+    assert [(key, found.files) for key, found in described.items()] == [
+        ("0000100", 1),
+        ("0000200", 0),
+    ]
+    assert described["0000100"].bytes == (first.parent / "b.parquet").stat().st_size
+    assert part.fingerprint() == f"1 files {described['0000100'].fingerprint}"
     assert part.missing == (BUCKETS[2],)
     assert set(part.measure_bytes()) == {"0000100", "0000200"}
     first.unlink()

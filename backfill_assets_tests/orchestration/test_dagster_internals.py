@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 from dagster import (
     AssetCheckEvaluation,
+    AssetDep,
     AssetKey,
+    AssetMaterialization,
     DagsterInstance,
     DailyPartitionsDefinition,
+    Definitions,
     MaterializeResult,
+    TimeWindowPartitionMapping,
     asset,
     materialize,
 )
@@ -22,6 +26,7 @@ from backfill_assets.definitions import defs
 from backfill_assets.orchestration.dagster_internals import (
     BACKFILL_TAG,
     EVENTS_ARE_LOGGED,
+    UNCOMPARED_PARTITIONS,
     AssetGraph,
     AssetGraphSubset,
     AssetPartitionStatus,
@@ -29,9 +34,12 @@ from backfill_assets.orchestration.dagster_internals import (
     PartitionBackfill,
     ReconstructableRepository,
     TargetMaterialization,
+    get_input_data_version_tag,
+    get_input_event_pointer_tag,
     make_new_backfill_id,
 )
 from backfill_assets_tests.commands import PROJECT
+from backfill_assets_tests.pipeline.running import find_unsynced
 
 DAYS = DailyPartitionsDefinition("2013-01-01", end_date="2013-01-05")
 MODULE = "orchestration/dagster_internals.py"
@@ -117,3 +125,50 @@ def test_words_of_dagster_are_what_they_were():
         "IN_PROGRESS",
         "MATERIALIZED",
     }
+
+
+@pytest.mark.parametrize(
+    ("pointer", "window", "unsynced"),
+    [
+        (None, 2, True),
+        (0, 2, False),
+        (-2, 2, True),
+        (-2, UNCOMPARED_PARTITIONS - 1, True),
+        (-2, UNCOMPARED_PARTITIONS, False),
+    ],
+    ids=["no tags", "the newest event", "before all", "compared", "not compared"],
+)
+def test_an_upstream_is_new_if_its_data_version_is_another_than_at_the_event_pointer(
+    pointer: int | None, window: int, *, unsynced: bool
+) -> None:
+    days = DailyPartitionsDefinition("2013-01-01", end_date="2014-01-01")
+    mapping = TimeWindowPartitionMapping(start_offset=1 - window)
+
+    @asset(partitions_def=days)
+    def upstream() -> None: ...
+
+    @asset(
+        partitions_def=days,
+        code_version="1",
+        deps=[AssetDep("upstream", partition_mapping=mapping)],
+    )
+    def downstream() -> None: ...
+
+    graph = Definitions([upstream, downstream]).get_repository_def().asset_graph
+    keys = days.get_partition_keys()
+    tags = {"dagster/data_version": "1"}
+    with DagsterInstance.ephemeral() as instance:
+        instance.report_runless_asset_event(
+            AssetMaterialization(upstream.key, partition=keys[-1], tags=tags)
+        )
+        newest = instance.event_log_storage.get_maximum_record_id()
+        if pointer is not None:
+            tags[get_input_data_version_tag(upstream.key)] = "1"
+            tags[get_input_event_pointer_tag(upstream.key)] = str(pointer or newest)
+        instance.report_runless_asset_event(
+            AssetMaterialization(
+                downstream.key, partition=keys[-1], tags={**tags, "dagster/code_version": "1"}
+            )
+        )
+        found = find_unsynced(instance, graph, downstream.key, keys[-1:])
+    assert found == (keys[-1:] if unsynced else [])

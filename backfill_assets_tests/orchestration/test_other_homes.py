@@ -35,15 +35,18 @@ DAYS = list_days(1, 10)
 BROKEN, DRIFTED, ACCEPTED = "2013-01-05", "2013-01-08", "2013-01-09"
 ACCEPT = [{"check": "partition_is_stable", "reason": "longer routes", "partitions": [ACCEPTED]}]
 OF_RECOVERY = {"recovered_at"}
+EVENT_POINTER = "dagster/input_event_pointer"
+"""Counts the events of one home."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What a home shows: statuses, figures of what is published, and checks that did not pass."""
+    """What a home shows: statuses, figures of what is published, what failed or is unsynced."""
 
     statuses: dict[tuple[str, str], str]
     figures: dict[tuple[str, str], dict[str, Any]]
     failed_checks: set[tuple[str, str, str]]
+    unsynced: dict[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,11 @@ def read_view(pipeline: Pipeline) -> View:
                     name: round(value.value, 6) if isinstance(value.value, float) else value.value
                     for name, value in event.metadata.items()
                     if name not in OF_RECOVERY
-                } | dict(event.tags or {})
+                } | {
+                    tag: value
+                    for tag, value in (event.tags or {}).items()
+                    if not tag.startswith(EVENT_POINTER)
+                }
         for check in ("partition_is_complete", "partition_is_valid", "partition_is_stable"):
             records = pipeline.instance.event_log_storage.get_asset_check_execution_history(
                 AssetCheckKey(AssetKey.from_user_string(key), check),
@@ -110,7 +117,8 @@ def read_view(pipeline: Pipeline) -> View:
                 status={CheckStatus.FAILED},
             )
             failed |= {(key, check, record.partition) for record in records if record.partition}
-    return View(statuses, figures, failed)
+    unsynced = {key: pipeline.find_unsynced(key) for key in TABLES}
+    return View(statuses, figures, failed, unsynced)
 
 
 def count_rows(view: View) -> dict[tuple[str, str], int]:

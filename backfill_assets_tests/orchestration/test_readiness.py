@@ -80,6 +80,8 @@ def test_staging_days_that_later_landings_may_change_are_published_as_provisiona
         "2013-01-09": f"to be run again: raw/flights 2013-01-10 {missing}, "
         f"raw/flights 2013-01-11 {missing}",
     }
+    inputs = layers.pipeline.read_inputs(STAGING, "2013-01-09")
+    assert inputs[RAW]["not published"] == ["2013-01-10", "2013-01-11"]
 
 
 def test_features_withhold_every_day_whose_window_holds_a_withheld_one(layers: Layers) -> None:

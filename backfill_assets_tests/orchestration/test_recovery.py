@@ -15,7 +15,8 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.writer import build_record, overwrite_partitions
 from backfill_assets.orchestration.claims import PROCESS_TAG, fail_dead_runs, find_dead_runs
 from backfill_assets.orchestration.processes import identify_own_process, identify_process
-from backfill_assets.orchestration.recovery import find_recovery, recover_table
+from backfill_assets.orchestration.recovering import recover_table
+from backfill_assets.orchestration.recovery import find_recovery
 from backfill_assets.publishing.write_modes.overwrite import Overwrite
 from backfill_assets.publishing.write_modes.restore import TakeBack
 from backfill_assets.tables.flights import RAW_FLIGHTS
@@ -122,7 +123,7 @@ def test_a_commit_that_reads_back_differently_is_not_recorded(
     assert list(dead) == ["killed"]
     found = find_recovery(pipeline.instance, log, dead=dead)
     fail_dead_runs(pipeline.instance, now=now, silent_seconds=600)
-    recovered = recover_table(pipeline.instance, log, now=now)
+    (recovered,) = recover_table(pipeline.instance, log, now=now)
     assert found == replace(recovered, log=log)
     assert [result.key for result in recovered.published] == [LOST[1]]
     assert recovered.doubtful == {LOST[0]: "120 rows are not as they were audited"}
@@ -180,7 +181,9 @@ def test_a_commit_from_older_inputs_than_the_one_it_replaced_is_to_be_run_again(
     now = datetime.now(tz=UTC)
     dead = fail_dead_runs(pipeline.instance, now=now, silent_seconds=600)
     assert list(dead) == ["older"]
-    recovered = recover_table(pipeline.instance, read_log(pipeline.warehouse, RAW_FLIGHTS), now=now)
+    (recovered,) = recover_table(
+        pipeline.instance, read_log(pipeline.warehouse, RAW_FLIGHTS), now=now
+    )
     why = f"it replaced version {newer}, of newer inputs"
     assert recovered.doubtful == dict.fromkeys(LOST, why)
     assert recovered.published == ()

@@ -83,6 +83,10 @@ class Lake:
             recipe,
             landing_root=self.landing_root,
             partitions=partitions,
+            windows={
+                table.key: {partition.key: [partition.key] for partition in partitions}
+                for table in recipe.inputs
+            },
         )
 
     def publish(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dagster import (
     AssetCheckEvaluation,
@@ -21,9 +21,12 @@ from dagster import (
     DagsterEventType,
     DagsterInstance,
     Definitions,
+    JsonMetadataValue,
     define_asset_job,
     execute_job,
 )
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
 
 from backfill_assets.catalog import find_table
 from backfill_assets.contents.read_back import read_back
@@ -31,7 +34,7 @@ from backfill_assets.definitions import defs
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.dagster_internals import ReconstructableRepository
+from backfill_assets.orchestration.dagster_internals import AssetGraph, ReconstructableRepository
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.resources import build_resources
 from backfill_assets.rules.verdicts import Check
@@ -172,6 +175,12 @@ class Pipeline:
         found = self.instance.get_status_by_partition(asset_key, keys, partitions_def) or {}
         return [day for day, one in found.items() if one is not None and one.value == status]
 
+    def find_unsynced(self, key: str) -> list[str]:
+        """Partitions that Dagster calls unsynced, as the UI does."""
+        graph, asset_key = defs.get_repository_def().asset_graph, AssetKey.from_user_string(key)
+        days = self.find_days(key, "MATERIALIZED")
+        return find_unsynced(self.instance, graph, asset_key, days)
+
     def read_evaluations(self, run: FinishedRun) -> list[AssetCheckEvaluation]:
         """The check evaluations that a run stored, oldest first."""
         entries = self.instance.all_logs(run.id, of_type=DagsterEventType.ASSET_CHECK_EVALUATION)
@@ -183,6 +192,12 @@ class Pipeline:
         wanted = AssetRecordsFilter(AssetKey.from_user_string(key), asset_partitions=[day])
         records = self.instance.fetch_materializations(wanted, limit=100).records
         return [record.asset_materialization for record in records if record.asset_materialization]
+
+    def read_inputs(self, key: str, day: str) -> dict[str, Any]:
+        """What the newest materialization of a partition says that it was computed from."""
+        inputs = self.read_materializations(key, day)[0].metadata["inputs"]
+        assert isinstance(inputs, JsonMetadataValue)
+        return dict(cast("dict[str, Any]", inputs.data))
 
     def read_rows(self, table: Table, day: str | None = None) -> list[dict[str, Any]]:
         """A table, or one day of it, as delta-rs reads it, sorted; none if it doesn't exist."""
@@ -248,6 +263,14 @@ def copy_pipeline(source: Path, root: Path) -> Iterator[Pipeline]:
     shutil.copytree(source, root, dirs_exist_ok=True)
     with open_pipeline(root) as pipeline:
         yield pipeline
+
+
+def find_unsynced(
+    instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, keys: Sequence[str]
+) -> list[str]:
+    """The partitions that Dagster calls unsynced."""
+    resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+    return [key for key in keys if resolver.get_status(asset_key, key) is StaleStatus.STALE]
 
 
 def list_days(first: int, last: int) -> list[str]:

@@ -86,6 +86,13 @@ def read_records(lake: Lake) -> list[CommitRecord]:
     ]
 
 
+def read_source_rows(lake: Lake) -> list[int]:
+    """Rows of the source from which commits say that they computed the first day, newest first."""
+    consumed = [record.find_consumed(FIRST) for record in read_records(lake)]
+    # What stands for a checksum of the readings.
+    return [int(one.upstream[READINGS.key][FIRST], 16) for one in consumed]
+
+
 def roll_back(lake: Lake, days: Sequence[Partition], version: int) -> None:
     """As a rollback publishes: the table at a version, as the pinned input of itself."""
     restore = replace(COPIES, inputs=(COPIES.table,), count_source=None, compute=read_as_it_was)
@@ -124,6 +131,7 @@ def test_a_second_time_changes_nothing(lake: Lake, options: WriteOptions) -> Non
     lake.publish(RECONCILED, DAYS, options=options, run_id="again")
     assert [read(lake, day) for day in (FIRST, SECOND)] == once
     assert once[0] == ({2: "new"} if options is MIRROR else {0: "old", 1: "old", 2: "new"})
+    assert read_source_rows(lake)[0] == 1
 
 
 def test_merge_is_audited_over_all_that_will_be_there(lake: Lake) -> None:
@@ -148,6 +156,7 @@ def test_filter_takes_part_of_the_rows_and_deletes_missing_ones_among_these_only
     land(lake, DAYS, {5: "new"})
     lake.publish(RECONCILED, DAYS[:1], options=replace(MIRROR, row_filter="id >= 1 AND id <> 5"))
     assert read(lake) == {0: "old"}
+    assert read_source_rows(lake) == [2, 2, 2], "what a filter leaves out is of earlier inputs"
 
 
 def test_rows_for_which_the_filter_is_null_are_filtered_out(lake: Lake) -> None:

@@ -68,6 +68,7 @@ class AppendOnce(WriteMode):
                     PartitionMeasures(rows=publish.rows, checksum=publish.checksum),
                     version=publish.version,
                     input_versions=publish.record.input_versions,
+                    consumed=publish.consumed,
                     repeated_batch=batch,
                 )
             )
