@@ -22,7 +22,8 @@ PROFILE = PartitionProfile(1000, {"n": 10}, {DRIFT.histogram: (500, 500, 0)})
 
 
 def build_table(*rules: Rule, **others) -> Table:
-    columns = (required("day", "DATE", "Day"), required("id", "INT", "Key"))
+    ruled = (required(name, "INT", "What rules are about") for name in "dnv")
+    columns = (required("day", "DATE", "Day"), required("id", "INT", "Key"), *ruled)
     return Table("raw", "readings", "day", columns, rules=rules, **others)
 
 
