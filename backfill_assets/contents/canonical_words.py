@@ -164,7 +164,8 @@ def _hash_nested(values: pa.Array) -> Longs:
 
 
 def _measure_lists(values: pa.Array) -> Longs:
-    return pc.fill_null(pc.list_value_length(values), 0).to_numpy().astype(np.int64)
+    lengths = pc.fill_null(pc.call_function("list_value_length", [values]), 0)
+    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _hash_lists(lengths: Longs, words: Sequence[Longs]) -> Hashes:

@@ -13,7 +13,7 @@ can compute the same:
 - decimals: XXH64, seed 42, of the unscaled integer: up to 18 digits of its 8 bytes; beyond, of as
   few bytes as hold it with its sign, the highest first
 - arrays, structs and maps: XXH64 chained, from seed 42, over 64-bit integers. What stands inside
-  gives two, a mark (0 null, 1 a value, 2 NaN or an infinity) and the canonical value (of a null, 0).
+  gives two, a mark (0 null, 1 a value, 2 NaN or an infinity) and the canonical value (0 of a null).
   An array gives its size, then its elements in order; a struct its fields in declared order; a map
   its size, then its entries as four integers, key before value, sorted by these
 - null: a constant; for strings it is the seed, 42
@@ -82,6 +82,11 @@ def _canonical(value: SparkColumn, type_: ColumnType) -> SparkColumn:
             return _hash_value(value, value.cast(str(type_)))
         case "BINARY":
             return _hash_value(value, value)
+    return _canonical_of_parts(value, type_)
+
+
+def _canonical_of_parts(value: SparkColumn, type_: ColumnType) -> SparkColumn:
+    match type_.kind:
         case "ARRAY":
             (of_element,) = type_.parts
             elements = F.transform(value, lambda one: F.struct(*_mark(one, of_element)))

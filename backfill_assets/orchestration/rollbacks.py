@@ -9,6 +9,7 @@ from pydantic import Field
 from backfill_assets.catalog import find_table
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.stored_declarations import check_readable
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
@@ -89,6 +90,7 @@ def _roll_back(
     warehouse = lakehouse.warehouse()
     warehouse.check_writable()
     log = read_log(warehouse, table).require()
+    check_readable(log)
     recover_table(instance, log, now=now)
     run = Run(
         run_id=context.run.run_id,

@@ -65,10 +65,8 @@ APART: dict[str, list[Any]] = {
     "BINARY": [None, b"", b"\0", b"\0\0", b"a", b"\xff" * 40],
     "TIMESTAMP_NTZ": [
         None,
-        dt.datetime(1, 1, 1),
-        dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
-        dt.datetime(2013, 3, 10, 2, 30),
-        dt.datetime(9999, 12, 31, 23, 59, 59, 999_999),
+        *map(dt.datetime.fromisoformat, ("0001-01-01", "1969-12-31 23:59:59.999999")),
+        *map(dt.datetime.fromisoformat, ("2013-03-10 02:30", "9999-12-31 23:59:59.999999")),
     ],
     "ARRAY<INT>": [None, [], [None], [None, None], [0], [0, None], [None, 0], [1, 2], [2, 1], [1]],
     "ARRAY<ARRAY<INT>>": [None, [], [None], [[]], [[], []], [[1], []], [[], [1]], [[1]], [[1, 2]]]
@@ -138,7 +136,7 @@ def test_zeros_and_precision_of_decimals_are_the_values() -> None:
     assert find_words("DECIMAL(10,2)", [Decimal(7)]) == find_words("DECIMAL(18,2)", [Decimal(7)])
 
 
-INSTANTS = {"min_value": dt.datetime(1, 1, 3), "max_value": dt.datetime(9999, 12, 30)}
+FIRST, LAST = map(dt.datetime.fromisoformat, ("0001-01-03", "9999-12-30"))
 PLAIN: dict[str, st.SearchStrategy[Any]] = {
     "BOOLEAN": st.booleans(),
     "TINYINT": st.integers(-(2**7), 2**7 - 1),
@@ -150,9 +148,10 @@ PLAIN: dict[str, st.SearchStrategy[Any]] = {
     "STRING": st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
     "BINARY": st.binary(max_size=40),
     "DATE": st.dates(),
-    "TIMESTAMP": st.datetimes(**INSTANTS, timezones=st.just(UTC)),
-    "TIMESTAMP_NTZ": st.datetimes(**INSTANTS),
+    "TIMESTAMP": st.datetimes(FIRST, LAST, timezones=st.just(UTC)),
+    "TIMESTAMP_NTZ": st.datetimes(FIRST, LAST),
 }
+HEALTHY = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture)
 DIGITS = st.integers(1, 38).flatmap(lambda most: st.tuples(st.just(most), st.integers(0, most)))
 DECIMALS = DIGITS.map(lambda digits: f"DECIMAL({digits[0]},{digits[1]})")
 TYPES = st.recursive(
@@ -191,7 +190,7 @@ def build_values(type_: ColumnType, *, nulls: bool = True) -> st.SearchStrategy[
     return st.none() | found if nulls else found
 
 
-@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, suppress_health_check=HEALTHY)
 @given(data=st.data())
 def test_spark_and_arrow_agree_on_values_of_any_type(
     spark: SparkSession, data: st.DataObject

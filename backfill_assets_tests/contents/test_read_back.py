@@ -68,7 +68,9 @@ POOLS: dict[str, tuple[str, list[Any]]] = {
     "huge": ("DECIMAL(38,10)", [Decimal(-(2**64)), Decimal("1E-10"), Decimal(10**27)]),
     "local": (
         "TIMESTAMP_NTZ",
-        [dt.datetime(1, 1, 1), dt.datetime(2013, 3, 10, 2, 30), dt.datetime(9999, 12, 31, 23)],
+        list(
+            map(dt.datetime.fromisoformat, ("0001-01-01", "2013-03-10 02:30", "9999-12-31 23:59"))
+        ),
     ),
     "bytes": ("BINARY", [b"", b"\0", b"\xff" * 33]),
     "tags": ("ARRAY<STRING>", [[], ["a"], [None, "", "a"]]),
@@ -76,7 +78,13 @@ POOLS: dict[str, tuple[str, list[Any]]] = {
         "ARRAY<STRUCT<name: STRING, at: TIMESTAMP_NTZ, fares: MAP<STRING, DECIMAL(20,2)>>>",
         [
             [],
-            [{"name": "é", "at": dt.datetime(2013, 1, 1), "fares": {"a": Decimal(1), "b": None}}],
+            [
+                {
+                    "name": "é",
+                    "at": dt.datetime.fromisoformat("2013-01-01"),
+                    "fares": {"a": Decimal(1), "b": None},
+                }
+            ],
             [None, {"name": None, "at": None, "fares": {}}, {"name": "", "at": None}],
         ],
     ),
