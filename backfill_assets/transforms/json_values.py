@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from backfill_assets.tables.column_types import ColumnType
 
 _NUMBER = r"^-?\d+(\.\d*)?([eE][+-]?\d+)?$"
+_SHORT = r"^-?\d(\.\d{0,14})?[eE][+-]?\d+$"
 _ZONE = r":\d\d(\.\d*)?\s*([A-Za-z+-].*)$"
 
 
@@ -73,8 +74,11 @@ def _cast(text: SparkColumn, type_: ColumnType) -> SparkColumn:
         is_number = text.rlike(_NUMBER) & (F.abs(typed) < float("inf"))
         return F.when(is_number, typed)
     if type_.kind == "DECIMAL":
-        # A cast would round.
-        return F.when(text.rlike(rf"^-?\d+(\.\d{{0,{type_.digits[1]}}}0*)?$"), typed)
+        # A cast would round. Spark passes numbers on as doubles print: small ones with an exponent,
+        # and of over 15 digits not as they were, so these must land as strings.
+        is_plain = text.rlike(rf"^-?\d+(\.\d{{0,{type_.digits[1]}}}0*)?$")
+        is_exact = text.rlike(_SHORT) & (typed.cast("double") == text.try_cast("double"))
+        return F.when(is_plain | is_exact, typed)
     if type_.kind == "TIMESTAMP_NTZ":
         return F.when(~text.rlike(_ZONE), typed)
     return typed

@@ -58,8 +58,8 @@ TYPE_CASES = {
     "STRUCT<1: INT>": "a field of a STRUCT can't be called `1`: write letters and digits",
     "INT NOT NULL": "`NOT` follows the type INT: a type says nothing of nulls or comments",
     "DECIMAL": "DECIMAL needs its digits: write DECIMAL(10,2)",
-    "DECIMAL(39,2)": "there is no DECIMAL(39,2): it has 1 to 38 digits, and no more than these behi",
-    "DECIMAL(5,6)": "there is no DECIMAL(5,6): it has 1 to 38 digits, and no more than these behind",
+    "DECIMAL(39,2)": "there is no DECIMAL(39,2): it has 1 to 38 digits, and no more",
+    "DECIMAL(5,6)": "there is no DECIMAL(5,6): it has 1 to 38 digits, and no more",
 }
 
 CASES: dict[str, tuple[Callable[[], object], str]] = {
@@ -142,7 +142,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "rule about text": (
         declare(rules=(Values("note", 0, 1),)),
-        "raw/readings: the rule Values is about `note`, which is STRING: give it a column of TINYI",
+        "raw/readings: the rule Values is about `note`, which is STRING: give it a column",
     ),
     "drift of a day": (
         declare(rules=(Drift("day", (1, 2)),)),
@@ -154,7 +154,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "total of floats": (
         declare(columns=(DAY, Column("f", "DOUBLE", "F")), rules=(Reconciled(total_of="f"),)),
-        "raw/readings: the rule Reconciled is about `f`, which is DOUBLE: give it a column of TINYI",
+        "raw/readings: the rule Reconciled is about `f`, which is DOUBLE: give it a column",
     ),
     "rule twice": (
         declare(rules=(Nulls("note"), Nulls("note"))),

@@ -15,6 +15,8 @@ NESTED = "ARRAY<STRUCT<a: INT, b: MAP<STRING, DECIMAL(5,2)>>>"
 RIGHT: list[tuple[str, str | None, Any]] = [
     ("DECIMAL(5,2)", "-1.50", Decimal("-1.50")),
     ("DECIMAL(5,2)", "1.5000", Decimal("1.50")),
+    ("DECIMAL(5,2)", "1e1", Decimal(10)),
+    ("DECIMAL(10,6)", "1.25E-4", Decimal("0.000125")),
     ("DECIMAL(38,18)", f"{10**19}.{'1' * 18}", Decimal(f"{10**19}.{'1' * 18}")),
     ("TIMESTAMP_NTZ", "2013-03-10T02:30:00", dt.datetime.fromisoformat("2013-03-10 02:30")),
     ("TIMESTAMP_NTZ", "2013-03-10", dt.datetime.fromisoformat("2013-03-10")),
@@ -33,7 +35,8 @@ RIGHT: list[tuple[str, str | None, Any]] = [
 WRONG = [
     ("DECIMAL(5,2)", "1.234"),
     ("DECIMAL(5,2)", "1000"),
-    ("DECIMAL(5,2)", "1e1"),
+    ("DECIMAL(5,2)", "1.5E-3"),
+    ("DECIMAL(38,18)", "1.2345678901234567E19"),
     ("DECIMAL(5,2)", "x"),
     ("TIMESTAMP_NTZ", "2013-03-10T02:30:00Z"),
     ("TIMESTAMP_NTZ", "2013-03-10 02:30:00.5 +01:00"),
