@@ -194,7 +194,7 @@ def test_a_golden_of_every_type_is_compared(shop: Shop, tmp_path: Path) -> None:
 
 def test_merge_keeps_rows_with_every_type(shop: Shop) -> None:
     before = read_back(shop.log(TOTALS), DAYS)
-    shop.lake.publish(COMPUTED, DAYS[:1], run_id="merge", options=WriteOptions("merge"))
+    shop.lake.publish(COMPUTED, DAYS[:1], run_id="merge", options=WriteOptions(write_mode="merge"))
     assert read_back(shop.log(TOTALS), DAYS) == before
 
 
