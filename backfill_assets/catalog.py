@@ -13,11 +13,8 @@ from functools import cache
 import backfill_assets.tables as declared
 from backfill_assets.errors import TableError
 from backfill_assets.settings import read_settings
-from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.declarations import LAYERS, Table
 from backfill_assets.tables.orders import ORDER_BUCKETS
-
-LAYERS = ("raw", "staging", "features")
-"""In the order in which data flows."""
 
 
 @cache

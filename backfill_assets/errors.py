@@ -13,6 +13,10 @@ class SettingsError(BackfillError):
     """A setting or an argument has no usable value."""
 
 
+class DeclarationError(BackfillError, ValueError):
+    """A table, what lands, or an asset is declared as it can't be."""
+
+
 class SparkUnavailableError(BackfillError):
     """No Spark session can be had: Java, the Delta jars or the remote server is missing."""
 

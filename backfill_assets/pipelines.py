@@ -2,24 +2,83 @@
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
+from dagster import TimeWindowPartitionMapping
+
 from backfill_assets import assets
-from backfill_assets.catalog import find_table
+from backfill_assets.catalog import find_table, list_tables
+from backfill_assets.errors import DeclarationError
 from backfill_assets.publishing.code_versions import compute_code_version
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.write_modes.choosing import choose_options
-from backfill_assets.table_assets import TableAsset
+from backfill_assets.table_assets import SAME_KEY, TableAsset, Upstream
+from backfill_assets.tables.declarations import Table
 
 
 @cache
 def list_table_assets() -> tuple[TableAsset, ...]:
-    """Lists all that the modules of `assets` declare, by module and in their order there."""
+    """Lists all that the modules of `assets` declare, by module and in their order there.
+
+    Raises:
+        DeclarationError: if they don't fit together, or not with the tables.
+    """
     names = sorted(module.name for module in pkgutil.iter_modules(assets.__path__))
     modules = (importlib.import_module(f"{assets.__name__}.{name}") for name in names)
     declared = (value for module in modules for value in vars(module).values())
-    return tuple(value for value in declared if isinstance(value, TableAsset))
+    found = tuple(value for value in declared if isinstance(value, TableAsset))
+    check_together(found, list_tables())
+    return found
+
+
+def check_together(found: Sequence[TableAsset], tables: Sequence[Table]) -> None:
+    """Refuses assets and tables that don't fit together.
+
+    Args:
+        found: what `assets` declares.
+        tables: what `tables` declares, as this installation partitions it.
+
+    Raises:
+        DeclarationError: if a table has no asset or several, an asset no table, or a partition of
+            an input can't be found.
+    """
+    declared, published = {table.key: table for table in tables}, [one.table.key for one in found]
+    for table in tables:
+        if (count := published.count(table.key)) > 1:
+            raise DeclarationError(
+                f"{table.key} is published by {count} assets: leave it to one of them"
+            )
+    for one in found:
+        if one.table.key not in declared:
+            raise DeclarationError(
+                f"{one.table.key} has an asset and isn't declared in a module of `tables`: "
+                "declare it there, so that every command knows it"
+            )
+        for upstream in one.inputs:
+            if upstream.table.key not in published:
+                raise DeclarationError(
+                    f"{one.table.key} reads {upstream.table.key}, which no asset publishes: write "
+                    "one with @table_asset in a module of `assets`, or don't read it"
+                )
+            _check_mapping(declared[one.table.key], upstream, declared[upstream.table.key])
+    for table in tables:
+        if table.key not in published:
+            raise DeclarationError(
+                f"{table.key} is declared, and no asset publishes it: write one with @table_asset "
+                "in a module of `assets`, or remove the table"
+            )
+
+
+def _check_mapping(table: Table, upstream: Upstream, read: Table) -> None:
+    """Refuses an input of which no partition could be told that a partition needs."""
+    both = f"{table.key} is partitioned by {table.grain} and reads {read.key}, by {read.grain}"
+    if upstream.mapping == SAME_KEY and table.grain != read.grain:
+        cure = "give Upstream a mapping, such as map_offsets(), or both tables one grain"
+        raise DeclarationError(f"{both}, by the same key: {cure}")
+    by_time = isinstance(upstream.mapping, TimeWindowPartitionMapping)
+    if by_time and not (table.grain.cron and read.grain.cron):
+        raise DeclarationError(f"{both}, by its time: give both a grain of time, or both buckets")
 
 
 @cache

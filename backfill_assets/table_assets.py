@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from dagster import IdentityPartitionMapping, PartitionMapping
 
+from backfill_assets.errors import DeclarationError
+from backfill_assets.grains.buckets import Buckets
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.orchestration.readiness import Required
 from backfill_assets.publishing.recipes import Compute, CountSource
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.landings import Landing
+from backfill_assets.tables.landings import JsonLanding, Landing, ParquetLanding
 
 SAME_KEY = IdentityPartitionMapping()
 
@@ -69,9 +71,35 @@ def table_asset(
         landing: what the function reads of the landing zone.
         count_source: records of the layer above that each partition must account for; left out, of
             what landed all, and of a single input those of the same partition.
+
+    Raises:
+        DeclarationError: if the table couldn't be computed from these.
     """
+    _check_inputs(table, [upstream.table for upstream in inputs])
+    _check_landing(table, landing)
     count = count_source or _count_whole_source(inputs, landing)
     return lambda compute: TableAsset(table, compute, tuple(inputs), landing, count)
+
+
+def _check_inputs(table: Table, inputs: Sequence[Table]) -> None:
+    keys = [read.key for read in inputs]
+    if table.key in keys:
+        raise DeclarationError(f"{table.key} reads itself: take it out of its `inputs`")
+    if repeated := [key for at, key in enumerate(keys) if key in keys[:at]]:
+        raise DeclarationError(f"{table.key} reads {repeated[0]} twice: name it once in `inputs`")
+
+
+def _check_landing(table: Table, landing: Landing | None) -> None:
+    if isinstance(landing, JsonLanding) and not table.grain.landing_format:
+        raise DeclarationError(
+            f"{table.key}: JSON lands in folders of a time, and the table is partitioned by "
+            f"{table.grain}: give it a ParquetLanding, or a grain of time"
+        )
+    if isinstance(landing, ParquetLanding) and not isinstance(table.grain, Buckets):
+        raise DeclarationError(
+            f"{table.key}: Parquet lands by an integer key, and the table is partitioned by "
+            f"{table.grain}: give it a JsonLanding, or buckets as its grain"
+        )
 
 
 def _count_whole_source(inputs: Sequence[Upstream], landing: Landing | None) -> CountSource | None:

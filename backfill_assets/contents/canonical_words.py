@@ -15,13 +15,17 @@ from numpy.typing import NDArray
 from backfill_assets.contents.canonical_form import (
     FLOAT_SCALE,
     INFINITY,
+    IS_CONSTANT,
+    IS_NULL,
+    IS_VALUE,
     MINUS_INFINITY,
     NOT_A_NUMBER,
     NULL,
     NULL_STRING,
     SEED,
 )
-from backfill_assets.tables.declarations import Column
+from backfill_assets.tables.column_types import ColumnType
+from backfill_assets.tables.columns import Column
 
 _ARROW_TYPES: dict[str, pa.DataType] = {
     "TINYINT": pa.int8(),
@@ -34,7 +38,10 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
     "FLOAT": pa.float32(),
     "DOUBLE": pa.float64(),
     "STRING": pa.string(),
+    "BINARY": pa.binary(),
+    "TIMESTAMP_NTZ": pa.timestamp("us"),
 }
+_MOST_DIGITS_OF_LONG = 18
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _P3 = np.uint64(0x165667B19E3779F9)
@@ -47,14 +54,22 @@ Hashes: TypeAlias = NDArray[np.uint64]
 
 
 def find_arrow_type(column: Column) -> pa.DataType:
-    """Finds what Arrow calls the column's type.
+    """Finds what Arrow calls the column's type."""
+    return _translate(column.parsed_type)
 
-    Raises:
-        TypeError: if the type has no canonical form.
-    """
-    if column.type not in _ARROW_TYPES:
-        raise TypeError(f"no canonical form for type {column.type} of column {column.name}")
-    return _ARROW_TYPES[column.type]
+
+def _translate(type_: ColumnType) -> pa.DataType:
+    parts = [_translate(part) for part in type_.parts]
+    match type_.kind:
+        case "DECIMAL":
+            return pa.decimal128(*type_.digits)
+        case "ARRAY":
+            return pa.list_(parts[0])
+        case "MAP":
+            return pa.map_(parts[0], parts[1])
+        case "STRUCT":
+            return pa.struct(list(zip(type_.names, parts, strict=True)))
+    return _ARROW_TYPES[type_.kind]
 
 
 def canonicalize(values: pa.Array) -> Longs:
@@ -64,9 +79,15 @@ def canonicalize(values: pa.Array) -> Longs:
         values: of one of the types that `find_arrow_type` returns.
     """
     if pa.types.is_string(values.type):
-        return _hash_strings(values)
+        return _hash_texts(values, NULL_STRING)
+    if pa.types.is_binary(values.type):
+        return _hash_texts(values, NULL)
     if pa.types.is_floating(values.type):
         return _scale_floats(values)
+    if pa.types.is_decimal(values.type):
+        return _fill_nulls(_hash_decimals(values), values)
+    if pa.types.is_nested(values.type):
+        return _fill_nulls(_hash_nested(values), values)
     if pa.types.is_date(values.type):
         values = values.cast(pa.int32())
     return pc.fill_null(values.cast(pa.int64()), NULL).to_numpy(zero_copy_only=False)
@@ -74,7 +95,7 @@ def canonicalize(values: pa.Array) -> Longs:
 
 def hash_rows(words: Sequence[Longs]) -> Hashes:
     """Chains XXH64 over the columns, one hash a row; the order of the columns matters."""
-    hashes = np.full(len(words[0]), SEED, np.uint64)
+    hashes = _seed(len(words[0]))
     for column in words:
         hashes = _hash_longs(column.view(np.uint64), hashes)
     return hashes
@@ -98,14 +119,84 @@ def _scale_floats(values: pa.Array) -> Longs:
     return longs
 
 
-def _hash_strings(values: pa.Array) -> Longs:
+def _hash_texts(values: pa.Array, null: int) -> Longs:
     """Hashes each distinct value of the batch once."""
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary.cast(pa.binary()).to_pylist()
     hashes = [xxhash.xxh64_intdigest(value, SEED) for value in distinct]
-    longs = np.array([*hashes, NULL_STRING], np.uint64).view(np.int64)
+    longs = np.array([*hashes, null], np.uint64).view(np.int64)
     at = pc.fill_null(encoded.indices, len(distinct)).to_numpy(zero_copy_only=False)
     return longs[at]
+
+
+def _hash_decimals(values: pa.Array) -> Longs:
+    """Hashes unscaled integers, of which Arrow has the lower 8 bytes first."""
+    if not len(values):
+        return np.zeros(0, np.int64)  # Its buffer may be none, or of any size.
+    stored = np.frombuffer(values.buffers()[1], np.int64, 2 * len(values), 16 * values.offset)
+    halves = stored.reshape(-1, 2)
+    if values.type.precision <= _MOST_DIGITS_OF_LONG:
+        return _hash_longs(halves[:, 0].view(np.uint64), _seed(len(values))).view(np.int64)
+    distinct, at = np.unique(halves, axis=0, return_inverse=True)
+    unscaled = [(int(upper) << 64) + (int(lower) % 2**64) for lower, upper in distinct]
+    hashes = [xxhash.xxh64_intdigest(_write_shortest(number), SEED) for number in unscaled]
+    return np.array(hashes, np.uint64).view(np.int64)[at.reshape(-1)]
+
+
+def _write_shortest(number: int) -> bytes:
+    """Writes an integer as Java's BigInteger does: in two's complement, the highest byte first."""
+    bits = (number if number >= 0 else ~number).bit_length()
+    return number.to_bytes(bits // 8 + 1, "big", signed=True)
+
+
+def _hash_nested(values: pa.Array) -> Longs:
+    if pa.types.is_struct(values.type):
+        fields = [word for field in values.flatten() for word in _mark(field)]
+        return hash_rows(fields).view(np.int64)
+    if not pa.types.is_map(values.type):
+        return _hash_lists(_measure_lists(values), _mark(values.flatten())).view(np.int64)
+    entry = pa.struct([("key", values.type.key_type), ("value", values.type.item_type)])
+    entries = values.cast(pa.list_(entry))
+    lengths = _measure_lists(entries)
+    words = [word for part in entries.flatten().flatten() for word in _mark(part)]
+    order = np.lexsort((*reversed(words), np.repeat(np.arange(len(lengths)), lengths)))
+    return _hash_lists(lengths, [word[order] for word in words]).view(np.int64)
+
+
+def _measure_lists(values: pa.Array) -> Longs:
+    lengths = pc.fill_null(pc.call_function("list_value_length", [values]), 0)
+    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _hash_lists(lengths: Longs, words: Sequence[Longs]) -> Hashes:
+    """Chains XXH64 over the size of each list and its elements' words, all lists in step."""
+    hashes = _hash_longs(lengths.view(np.uint64), _seed(len(lengths)))
+    starts, rows, position = np.cumsum(lengths) - lengths, np.flatnonzero(lengths), 0
+    while len(rows):
+        at = starts[rows] + position
+        for word in words:
+            hashes[rows] = _hash_longs(word[at].view(np.uint64), hashes[rows])
+        position += 1
+        rows = rows[lengths[rows] > position]
+    return hashes
+
+
+def _mark(values: pa.Array) -> tuple[Longs, Longs]:
+    """Computes the two words of values inside of others: mark, and canonical value."""
+    marks = np.full(len(values), IS_VALUE, np.int64)
+    if pa.types.is_floating(values.type):
+        marks[~np.isfinite(values.to_numpy(zero_copy_only=False))] = IS_CONSTANT
+    is_null = values.is_null().to_numpy(zero_copy_only=False)
+    marks[is_null] = IS_NULL
+    return marks, np.where(is_null, 0, canonicalize(values))
+
+
+def _fill_nulls(words: Longs, values: pa.Array) -> Longs:
+    return np.where(values.is_null().to_numpy(zero_copy_only=False), NULL, words)
+
+
+def _seed(count: int) -> Hashes:
+    return np.full(count, SEED, np.uint64)
 
 
 def _hash_longs(words: Hashes, seeds: Hashes) -> Hashes:

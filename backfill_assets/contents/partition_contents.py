@@ -77,7 +77,6 @@ def read_contents(
         keys: columns that identify a row within its partition; None for the natural key.
 
     Raises:
-        TypeError: if a column's type has no canonical form.
         ValueError: if a column isn't declared.
         ArrowInvalid: if a data file is missing, or unreadable (another size than the log says).
     """

@@ -77,7 +77,6 @@ def read_readable(log: TableLog, partitions: Sequence[Partition]) -> dict[str, R
         Rows and checksum per partition key, for each of `partitions`, in their order.
 
     Raises:
-        TypeError: if a column's type has no canonical form.
         ArrowInvalid: if a data file is missing, or unreadable (another size than the log says).
     """
     if not partitions:

@@ -14,11 +14,11 @@ from backfill_assets.lake.locks import hold_lock
 from backfill_assets.lake.partitions import build_folder_predicate, build_table_predicate
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
-from backfill_assets.lake.table_log import TableLog
+from backfill_assets.lake.stored_declarations import GRAIN_PROPERTY, check_grain
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Column, Table, build_ddl
 
-_GRAIN_PROPERTY = "backfill_assets.grain"
 _CONFLICT_ATTEMPTS = 8
 # Delta's conflict errors, by error class (Spark Connect) or exception name (Spark in the process).
 _CONFLICT_MARKS = (
@@ -57,7 +57,7 @@ def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
         TableError: if it exists with partitions of another grain.
     """
     if warehouse.exists(table):
-        _refuse_other_grain(warehouse, table)
+        check_grain(read_log(warehouse, table))
         return
     days = warehouse.retention_days
     with hold_lock(warehouse, table.key):
@@ -70,21 +70,8 @@ def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
                     f"'delta.logRetentionDuration' = 'interval {days} days', "
                     f"'delta.deletedFileRetentionDuration' = 'interval {days} days', "
                     f"'delta.enableInCommitTimestamps' = 'true', "
-                    f"'{_GRAIN_PROPERTY}' = '{table.grain}')"
+                    f"'{GRAIN_PROPERTY}' = '{table.grain}')"
                 )
-
-
-def _refuse_other_grain(warehouse: Warehouse, table: Table) -> None:
-    """Refuses a stored table of another grain.
-
-    Partitions of another size would be replaced in part, or with their neighbours.
-    """
-    stored = warehouse.open(table).metadata().configuration.get(_GRAIN_PROPERTY)
-    if stored is not None and stored != str(table.grain):
-        raise TableError(
-            f"{table.key} at {warehouse.uri(table)} is partitioned by {stored}, not by "
-            f"{table.grain}: set it back, or use another warehouse; nothing was written"
-        )
 
 
 @contextmanager
@@ -211,7 +198,8 @@ def add_columns(spark: SparkSession, log: TableLog, columns: Sequence[Column]) -
     with hold_lock(log.warehouse, log.table.key):
         for attempt in retry_conflicts():
             with attempt:
-                stored = {name.lower() for name in log.reread().extra_fields}
+                fields = log.reread().open_snapshot().schema().fields
+                stored = {field.name.lower() for field in fields}
                 missing = [column for column in columns if column.name.lower() not in stored]
                 if missing:
                     spark.sql(f"ALTER TABLE delta.`{log.uri}` ADD COLUMNS ({build_ddl(missing)})")

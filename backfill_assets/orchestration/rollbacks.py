@@ -9,6 +9,7 @@ from pydantic import Field
 from backfill_assets.catalog import find_table
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.stored_declarations import check_readable
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
@@ -90,7 +91,9 @@ def _roll_back(
     fail_dead_runs(instance, now=now, silent_seconds=lakehouse.silent_seconds)
     warehouse = lakehouse.warehouse()
     warehouse.check_writable()
-    recover_table(instance, read_log(warehouse, table).require(), now=now)
+    log = read_log(warehouse, table).require()
+    check_readable(log)
+    recover_table(instance, log, now=now)
     log = read_log(warehouse, table)
     run = Run(
         run_id=context.run.run_id,

@@ -11,6 +11,7 @@ from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.filesystems import check_landing_root
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.stored_declarations import check_readable, check_stored
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermark_writer import move_watermark
 from backfill_assets.orchestration.certificates import leave_certificate
@@ -40,6 +41,7 @@ from backfill_assets.publishing.runs import Run
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.landings import JsonLanding
 
 _LISTED = 7
 _LOOK_AGAIN_SECONDS = 5.0
@@ -90,6 +92,12 @@ class Step:
         if self.recipe.landing is not None:
             check_landing_root(self.lakehouse.landing_root)
         tables = (*self.recipe.inputs, self.recipe.table)
+        check_stored(
+            read_log(warehouse, self.recipe.table),
+            evolves=isinstance(self.recipe.landing, JsonLanding),
+        )
+        for table in self.recipe.inputs:
+            check_readable(read_log(warehouse, table))
         try:
             with keep_claim(self.context.instance, self.run.run_id):
                 self._recover(tables)

@@ -154,7 +154,6 @@ def read_golden(
     Raises:
         GoldenError: if it is unreadable, lacks a key or the partition column, or holds a value that
             can't be cast to the declared type.
-        TypeError: if a column's type has no canonical form.
     """
     source = GoldenRows(path, table)
     needed = (table.partition_by, *keys)

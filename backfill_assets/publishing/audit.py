@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
+from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import Publish
 from backfill_assets.lake.evolution import build_field_columns, find_new_fields
 from backfill_assets.lake.input_window import InputWindow
@@ -23,7 +24,7 @@ from backfill_assets.rules.landed import Landed, list_some
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.rules.verdicts import Verdict
-from backfill_assets.tables.declarations import build_ddl
+from backfill_assets.tables.declarations import Table, build_ddl
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,34 @@ def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> 
         recipe: how the table is made.
         window: its partitions and pinned inputs.
         options: of the run.
+
+    Raises:
+        TableError: if a declared column isn't computed, or as another type.
     """
-    computed = mark_filtered_out(recipe.compute(window), window, options)
+    rows = recipe.compute(window)
+    _check_computed(rows, window.stored_table)
+    computed = mark_filtered_out(rows, window, options)
     return recipe.place_rows(find_write_mode(options).combine(computed, window, options))
+
+
+def _check_computed(rows: DataFrame, table: Table) -> None:
+    """Refuses what Delta would refuse to write once all is computed: it casts nothing."""
+    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    placed = {table.folder_by}  # The recipe adds it.
+    for column in table.columns:
+        computed = types.get(column.name)
+        if computed is None and column.name not in placed:
+            raise TableError(
+                f"{table.key}: `{column.name}` is declared and not computed: select it in the "
+                "compute function; nothing was written"
+            )
+        # A null without a type becomes one of any.
+        if computed and "void" not in computed and replace(column, type=computed) != column:
+            raise TableError(
+                f"{table.key}: `{column.name}` is computed as {replace(column, type=computed).type}"
+                f", and {column.type} is declared: cast it in the compute function; nothing was "
+                "written"
+            )
 
 
 def _persist(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:

@@ -9,8 +9,10 @@ from backfill_assets.errors import TableError
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.stored_declarations import find_missing_columns
 from backfill_assets.lake.writer import (
     PartitionsChangedError,
+    add_columns,
     build_record,
     create_table,
     hold_partitions,
@@ -74,6 +76,9 @@ class Publisher:
         """
         table = self.recipe.table
         create_table(self.spark, pinned.target.warehouse, table)
+        current = pinned.target.reread()
+        if missing := find_missing_columns(current):
+            add_columns(self.spark, current, missing)
         results: dict[str, PartitionResult] = {}
         pending = tuple(partitions)
         changed: set[str] = set()

@@ -1,14 +1,14 @@
 """Judges whether a column's values are distributed as before."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from backfill_assets.rules.baseline import MIN_PARTITIONS
 from backfill_assets.rules.profiles import BINS
 from backfill_assets.rules.psi import MIN_VALUES, compute_psi
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
-from backfill_assets.rules.sql import quote_name, write_number
+from backfill_assets.rules.sql import NUMBERS, quote_name, write_number
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
 
@@ -32,6 +32,11 @@ class Drift(Rule, check=Check.STABLE):
     warn: float = 0.1
     fail: float = 0.25
     blocking: bool = True
+
+    @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the column, which must be numeric."""
+        return {self.column: NUMBERS}
 
     @property
     def histogram(self) -> str:

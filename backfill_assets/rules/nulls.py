@@ -1,5 +1,7 @@
 """Judges how many values of a column are missing."""
 
+from collections.abc import Collection, Mapping
+
 from backfill_assets.rules.baseline import MIN_PARTITIONS
 from backfill_assets.rules.profiles import NULLS
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
@@ -21,6 +23,11 @@ class Nulls(Rule, check=Check.VALID):
     at_most: float = 1.0
     spike: float | None = None
     blocking: bool = True
+
+    @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the column."""
+        return {self.column: ()}
 
     def build_aggregates(self, rows: RowConditions) -> Aggregates:
         """Counts the nulls among the rows to publish."""

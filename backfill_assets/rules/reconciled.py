@@ -1,8 +1,10 @@
 """Judges whether all records of the layer above are accounted for."""
 
+from collections.abc import Collection, Mapping
+
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
-from backfill_assets.rules.sql import quote_name
+from backfill_assets.rules.sql import INTEGERS, quote_name
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
 
@@ -15,6 +17,11 @@ class Reconciled(Rule, check=Check.COMPLETE, kw_only=True):
     """
 
     total_of: str | None = None
+
+    @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the column that it sums, of integers: sums of others depend on their order."""
+        return {} if self.total_of is None else {self.total_of: INTEGERS}
 
     def build_aggregates(self, rows: RowConditions) -> Aggregates:
         """Sums the column over all computed rows, if there is one."""

@@ -87,6 +87,14 @@ class Rule(ABC):
         cls.check = check
 
     @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the columns that it is about, each with the kinds of types that will do.
+
+        No kinds are any; no columns by default. A table that lacks one is refused when declared.
+        """
+        return {}
+
+    @property
     def figure(self) -> Figure:
         """Names the figure that only this rule, with just these bounds, needs."""
         return "rule", repr(self)

@@ -1,4 +1,7 @@
-"""Writes names and numbers as Spark SQL text."""
+"""Writes names and numbers as Spark SQL text, and tells which of its types are numbers."""
+
+INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+NUMBERS = INTEGERS | {"FLOAT", "DOUBLE", "DECIMAL"}
 
 
 def quote_name(column: str) -> str:

@@ -1,7 +1,9 @@
 """Judges whether the values of a column are possible."""
 
+from collections.abc import Collection, Mapping
+
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
-from backfill_assets.rules.sql import quote_name, write_number
+from backfill_assets.rules.sql import NUMBERS, quote_name, write_number
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, format_figure
 
 
@@ -19,6 +21,11 @@ class Values(Rule, check=Check.VALID):
     low: float
     high: float
     blocking: bool = True
+
+    @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the column, which must be numeric."""
+        return {self.column: NUMBERS}
 
     def build_aggregates(self, rows: RowConditions) -> Aggregates:
         """Counts the values out of range among the rows to publish."""

@@ -1,9 +1,10 @@
 """What is declared of a table: columns, types, partitions, natural key, rules. Pure data."""
 
-from collections.abc import Sequence
+import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
+from backfill_assets.errors import DeclarationError
 from backfill_assets.grains.days import DAYS
 from backfill_assets.grains.grain import Grain
 from backfill_assets.rules.declared_fields import DeclaredFields
@@ -13,21 +14,23 @@ from backfill_assets.rules.required_columns import RequiredColumns
 from backfill_assets.rules.rule import Rule
 from backfill_assets.rules.shrink import Shrink
 from backfill_assets.rules.unique_keys import UniqueKeys
+from backfill_assets.tables.column_types import NESTED, TYPES
+from backfill_assets.tables.columns import Column as Column
+from backfill_assets.tables.columns import build_ddl as build_ddl
+from backfill_assets.tables.columns import check_columns
+from backfill_assets.tables.columns import required as required
+
+Empty: TypeAlias = Literal["publish", "evidenced", "withhold"]
+"""What becomes of a partition whose source has no records any more: see `Table.empty`."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column: name, Spark SQL type, meaning (with unit), and whether it may be null."""
+LAYERS = ("raw", "staging", "features")
+"""In the order in which data flows."""
 
-    name: str
-    type: str
-    comment: str
-    nullable: bool = True
+SIDE_LAYERS = ("withheld", "quarantine")
+"""Of what is kept aside; no asset publishes there."""
 
-
-def required(name: str, type: str, comment: str) -> Column:
-    """Declares a column that is never null."""
-    return Column(name, type, comment, nullable=False)
+_TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,9 @@ class Table:
             `publishing.write_modes`; one that the table can't honour is refused at assembly.
         row_filter: SQL over the columns: only rows for which it is true belong to the table; empty
             means all. `filters.row_filters` says what it may hold.
+
+    Raises:
+        DeclarationError: when it is made, if it can't be as it is declared.
     """
 
     layer: str
@@ -62,7 +68,7 @@ class Table:
     folder_by: str | None = None
     natural_key: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
-    empty: Literal["publish", "evidenced", "withhold"] = "evidenced"
+    empty: Empty = "evidenced"
     max_new_fields: int = 50
     write_mode: str = "overwrite"
     row_filter: str = ""
@@ -71,22 +77,11 @@ class Table:
     def __post_init__(self) -> None:
         names = tuple(column.name for column in self.columns)
         object.__setattr__(self, "column_names", names)
-        required_names = {column.name for column in self.columns if not column.nullable}
-        for name in (self.partition_by, self.folder_column, *self.natural_key):
-            if name not in required_names:
-                raise ValueError(f"{self.key}: `{name}` must be a declared, required column")
-        types = {column.name: column.type for column in self.columns}
-        if types[self.partition_by] not in self.grain.column_types:
-            raise ValueError(
-                f"{self.key}: `{self.partition_by}` must be {self.grain.column_types[0]}, "
-                f"to be partitioned by {self.grain}"
-            )
-        daily = self.grain.in_daily_folders
-        if daily != (self.folder_by is not None) or (daily and types[self.folder_column] != "DATE"):
-            raise ValueError(
-                f"{self.key}: `folder_by` is the DATE column of a table with several partitions a "
-                f"day, and of no other; this one is partitioned by {self.grain}"
-            )
+        self._check_names()
+        check_columns(self.key, self.columns)
+        self._check_partitions()
+        self._check_natural_key()
+        self._check_rules()
 
     @property
     def folder_column(self) -> str:
@@ -111,15 +106,84 @@ class Table:
         """`layer/name`, as Dagster prints the asset key."""
         return f"{self.layer}/{self.name}"
 
+    def _check_names(self) -> None:
+        if self.layer not in (*LAYERS, *SIDE_LAYERS):
+            raise DeclarationError(
+                f"{self.key}: there is no layer `{self.layer}`: choose of {', '.join(LAYERS)}"
+            )
+        if not _TABLE_NAME.fullmatch(self.name):
+            raise DeclarationError(
+                f"{self.key}: a table can't be called `{self.name}`: write letters, digits and _"
+            )
+        if self.empty not in get_args(Empty):
+            raise DeclarationError(
+                f"{self.key}: `empty` can't be `{self.empty}`: choose of "
+                f"{', '.join(get_args(Empty))}"
+            )
 
-def build_ddl(columns: Sequence[Column], *, constraints: bool = True) -> str:
-    """Builds column definitions as Spark SQL; with constraints also NOT NULL and comments."""
-    return ", ".join(
-        f"`{column.name}` {column.type}" + (_constraints(column) if constraints else "")
-        for column in columns
-    )
+    def _check_partitions(self) -> None:
+        if not isinstance(self.grain, Grain):
+            raise DeclarationError(
+                f"{self.key}: {self.grain!r} is no grain: give one of `backfill_assets.grains`, "
+                "such as DAYS or Buckets(step=…, space=…)"
+            )
+        self._check_required(self.partition_by, self.folder_column)
+        types = {column.name: column.type for column in self.columns}
+        if types[self.partition_by] not in self.grain.column_types:
+            raise DeclarationError(
+                f"{self.key}: `{self.partition_by}` must be {self.grain.column_types[0]}, "
+                f"to be partitioned by {self.grain}"
+            )
+        daily = self.grain.in_daily_folders
+        if daily != (self.folder_by is not None) or (daily and types[self.folder_column] != "DATE"):
+            raise DeclarationError(
+                f"{self.key}: `folder_by` is the DATE column of a table with several partitions a "
+                f"day, and of no other; this one is partitioned by {self.grain}"
+            )
 
+    def _check_natural_key(self) -> None:
+        if isinstance(self.natural_key, str):
+            raise DeclarationError(
+                f'{self.key}: `natural_key` is a tuple of names: write ("{self.natural_key}",)'
+            )
+        self._check_required(*self.natural_key)
+        if len(set(self.natural_key)) < len(self.natural_key):
+            raise DeclarationError(
+                f"{self.key}: `natural_key` has a column twice: name each once in "
+                f"{', '.join(self.natural_key)}"
+            )
+        for column in self.columns:
+            if column.name in self.natural_key and column.parsed_type.kind in NESTED:
+                raise DeclarationError(
+                    f"{self.key}: `{column.name}` is {column.type}, which tells no rows apart: "
+                    "make a natural key of columns that aren't nested"
+                )
 
-def _constraints(column: Column) -> str:
-    comment = column.comment.replace("\\", "\\\\").replace("'", "\\'")
-    return ("" if column.nullable else " NOT NULL") + f" COMMENT '{comment}'"
+    def _check_required(self, *names: str) -> None:
+        required_names = {column.name for column in self.columns if not column.nullable}
+        for name in names:
+            if name not in required_names:
+                raise DeclarationError(f"{self.key}: `{name}` must be a declared, required column")
+
+    def _check_rules(self) -> None:
+        kinds = {column.name: column.parsed_type.kind for column in self.columns}
+        for at, rule in enumerate(self.rules):
+            if not isinstance(rule, Rule):
+                raise DeclarationError(
+                    f"{self.key}: {rule!r} is no rule: make one of the classes in "
+                    "`backfill_assets.rules`"
+                )
+            if rule in self.rules[:at]:
+                raise DeclarationError(f"{self.key}: the rule {rule!r} is there twice: remove one")
+            for name, wanted in rule.columns_needed.items():
+                if name not in kinds:
+                    raise DeclarationError(
+                        f"{self.key}: the rule {type(rule).__name__} is about a column `{name}`, "
+                        f"which isn't declared: choose of {', '.join(self.column_names)}"
+                    )
+                if wanted and kinds[name] not in wanted:
+                    raise DeclarationError(
+                        f"{self.key}: the rule {type(rule).__name__} is about `{name}`, which is "
+                        f"{kinds[name]}: give it a column of "
+                        f"{', '.join(kind for kind in TYPES if kind in wanted)}"
+                    )

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from backfill_assets.tables.declarations import Column
+from backfill_assets.errors import DeclarationError
+from backfill_assets.rules.sql import INTEGERS
+from backfill_assets.tables.columns import Column, check_columns
 
 EMPTY_MARKER = "_EMPTY"
 """Name of the file that says that a partition is meant to have no records."""
@@ -21,11 +23,17 @@ class JsonLanding:
         fields: what a record may hold.
         empty_marker: name of the file that says that a partition is meant to have no records. In an
             object store, which has no empty folders, nothing else does.
+
+    Raises:
+        DeclarationError: when it is made, if it can't be as it is declared.
     """
 
     dataset: str
     fields: tuple[Column, ...] = ()
     empty_marker: str = EMPTY_MARKER
+
+    def __post_init__(self) -> None:
+        check_columns(f"landing `{self.dataset}`", self.fields)
 
 
 @dataclass(frozen=True)
@@ -40,12 +48,29 @@ class ParquetLanding:
         space_setting: the environment variable that sets the key space, for messages.
         fields: by name of a kind of file, the columns that it has, the key included. A file that
             lacks one, or has it as another type, holds its partitions back. Others aren't read.
+
+    Raises:
+        DeclarationError: when it is made, if it can't be as it is declared.
     """
 
     dataset: str
     keys: tuple[tuple[str, str], ...]
     space_setting: str
     fields: tuple[tuple[str, tuple[Column, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        keys, owner = dict(self.keys), f"landing `{self.dataset}`"
+        for kind, columns in self.fields:
+            if kind not in keys:
+                raise DeclarationError(
+                    f"{owner}: `fields` are of `{kind}` files, and `keys` names no such kind: "
+                    f"choose of {', '.join(keys)}"
+                )
+            check_columns(f"{owner}, {kind}", columns)
+            if keys[kind] not in {c.name for c in columns if c.type in INTEGERS}:
+                raise DeclarationError(
+                    f"{owner}, {kind}: the key `{keys[kind]}` must be a declared column of integers"
+                )
 
 
 Landing: TypeAlias = JsonLanding | ParquetLanding

@@ -13,9 +13,9 @@ from backfill_assets.tables.audit_columns import (
     REJECTED_LINE,
 )
 from backfill_assets.tables.declarations import Column
+from backfill_assets.transforms.json_values import build_value, is_wrong
 
 _END = "_line_ends_here"
-_NUMBER = r"^-?\d+(\.\d*)?([eE][+-]?\d+)?$"
 
 
 def parse_json_lines(
@@ -62,7 +62,7 @@ def parse_json_lines(
         "_fields",
         F.json_object_keys("value").alias("_keys"),
         *others,
-        *(_typed(field).alias(field.name) for field in fields),
+        *(build_value(_text(field), field.parsed_type).alias(field.name) for field in fields),
     )
     names = [field.name for field in fields[:declared]]
     reason = (
@@ -103,24 +103,14 @@ def _text(field: Column) -> SparkColumn:
     return F.col("_fields").getField(field.name)
 
 
-def _typed(field: Column) -> SparkColumn:
-    text = _text(field)
-    if field.type == "STRING":
-        return text
-    typed = text.try_cast(field.type)
-    if field.type in ("FLOAT", "DOUBLE"):
-        # Spark reads "NaN", "1d" and 1e400 as numbers too, which JSON's are not.
-        is_number = text.rlike(_NUMBER) & (F.abs(typed) < float("inf"))
-        return F.when(is_number, typed)
-    return typed
-
-
 def _reject_reason(field: Column) -> SparkColumn:
     missing = F.when(_text(field).isNull(), f"`{field.name}` is missing")
     if field.type == "STRING":
         return F.lit(None).cast("string") if field.nullable else missing
     wrong = F.when(
-        _text(field).isNotNull() & F.col(field.name).isNull(),
+        is_wrong(_text(field), field.parsed_type)
+        if field.parsed_type.parts
+        else _text(field).isNotNull() & F.col(field.name).isNull(),
         F.concat(F.lit(f"`{field.name}` is not {field.type}: "), F.left(_text(field), F.lit(40))),
     )
     return wrong if field.nullable else F.coalesce(missing, wrong)

@@ -6,7 +6,6 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
 from backfill_assets.contents.checksums import (
@@ -235,12 +234,3 @@ def test_no_rows_have_the_checksum_zero() -> None:
 def test_sums_wrap_at_64_bits() -> None:
     assert format_checksum(2**32, 5) == f"{5:016x}"
     assert format_checksum(-1, 2**32 - 1) == "f" * 16
-
-
-@pytest.mark.usefixtures("spark")
-def test_type_without_canonical_form_is_refused() -> None:
-    amount = Column("amount", "DECIMAL(10,2)", "Amount")
-    columns = (required("id", "INT", "Number"), amount)
-    table = Table("raw", "payments", "id", columns, grain=Buckets(1, 1000))
-    with pytest.raises(TypeError, match=r"DECIMAL\(10,2\) of column amount"):
-        build_row_hash(table)

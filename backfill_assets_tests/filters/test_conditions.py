@@ -18,7 +18,7 @@ ACCEPTED = [
     "`Id` <=> 1",
     "name <=> null",
     "not name <=> 'a'",
-    "`odd.name` > 1",
+    "`odd-name` > 1",
     "`ODD.name` > 1",
     "id != 1",
     "1 <> id",

@@ -18,7 +18,7 @@ TABLE = Table(
         Column("ok", "BOOLEAN", "Whether it is"),
         Column("at", "TIMESTAMP", "Instant"),
         Column("tags", "ARRAY<STRING>", "Tags"),
-        Column("odd.name", "INT", "A name that needs quotes"),
+        Column("odd-name", "INT", "A name that needs quotes"),
     ),
 )
 

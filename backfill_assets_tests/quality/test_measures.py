@@ -168,7 +168,7 @@ def test_rules_get_the_figures_that_they_ask_for(spark: SparkSession) -> None:
 
 def test_bounds_are_as_exact_as_the_values(spark: SparkSession) -> None:
     """As DECIMAL, SQL's 0.1 would not be the DOUBLE 0.1."""
-    level = Column("the level", "DOUBLE", "A name that must be quoted")
+    level = Column("the-level", "DOUBLE", "A name that must be quoted")
     bounds = ((0.1, math.inf), (-math.inf, 0.1), (0, 0.3), (0.30000000000000004, 1))
     ranges = tuple(Values(level.name, low, high) for low, high in bounds)
     edges = Drift(level.name, (0.1, 0.30000000000000004))
@@ -177,7 +177,7 @@ def test_bounds_are_as_exact_as_the_values(spark: SparkSession) -> None:
     )
     levels = [0.1, 0.3, 0.30000000000000004, math.nan, math.inf, -math.inf, None]
     rows = [(dt.date(2013, 1, 1), value) for value in levels]
-    frame = spark.createDataFrame(rows, "day DATE, `the level` DOUBLE")
+    frame = spark.createDataFrame(rows, "day DATE, `the-level` DOUBLE")
     (measured,) = measure_partitions(frame, table, DAYS[:1]).values()
     # NaN is larger than any number.
     assert [measured.figures[rule.figure] for rule in ranges] == [2, 4, 4, 5]

@@ -41,10 +41,10 @@ READINGS = Table(
     partition_by="day",
     columns=(
         required("day", "DATE", "Day"),
-        Column("the kind", "STRING", "A name that must be quoted"),
+        Column("the-kind", "STRING", "A name that must be quoted"),
     ),
 )
-WET = ShareOfValue("the kind", "wet", 0.5)
+WET = ShareOfValue("the-kind", "wet", 0.5)
 
 
 def test_a_rule_that_the_package_does_not_know_withholds_a_partition(spark: SparkSession) -> None:
@@ -52,13 +52,13 @@ def test_a_rule_that_the_package_does_not_know_withholds_a_partition(spark: Spar
     first, second = (dt.date(2013, 1, day) for day in (1, 2))
     rows = [(first, "wet", None), (first, "dry", None), (first, "wet", "a reason")]
     rows += [(second, "wet", None), (second, "wet", None), (second, None, None)]
-    frame = spark.createDataFrame(rows, f"day DATE, `the kind` STRING, {REJECT_REASON} STRING")
+    frame = spark.createDataFrame(rows, f"day DATE, `the-kind` STRING, {REJECT_REASON} STRING")
     measures = measure_partitions(frame, table, build_days("2013-01-01", 3))
     verdicts = judge_partitions(table, measures, source_records={}, published={})
     assert [verdict.withheld for verdict in verdicts.values()] == [False, True, False]
     assert [verdict.findings[Check.STABLE] for verdict in verdicts.values()] == [
-        (Finding("share(the kind)", 0.5, "at most 0.5", Outcome.PASSED),),
-        (Finding("share(the kind)", 2 / 3, "at most 0.5", Outcome.FAILED),),
+        (Finding("share(the-kind)", 0.5, "at most 0.5", Outcome.PASSED),),
+        (Finding("share(the-kind)", 2 / 3, "at most 0.5", Outcome.FAILED),),
         (),
     ]
 

@@ -10,7 +10,7 @@ from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.rules.row_count import RowCount
 from backfill_assets.rules.rule import Rule
 from backfill_assets.rules.verdicts import Check, Finding, Verdict
-from backfill_assets.tables.declarations import Table, required
+from backfill_assets.tables.declarations import Column, Table, required
 
 DAY = "2013-01-08"
 NEIGHBOURS = ("2013-01-01", "2013-01-02", "2013-01-03", "2013-01-04")
@@ -22,7 +22,8 @@ PROFILE = PartitionProfile(1000, {"n": 10}, {DRIFT.histogram: (500, 500, 0)})
 
 
 def build_table(*rules: Rule, **others) -> Table:
-    columns = (required("day", "DATE", "Day"), required("id", "INT", "Key"))
+    ruled = (Column(name, "INT", "What rules are about") for name in "dnv")
+    columns = (required("day", "DATE", "Day"), required("id", "INT", "Key"), *ruled)
     return Table("raw", "readings", "day", columns, rules=rules, **others)
 
 
