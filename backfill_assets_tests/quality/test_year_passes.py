@@ -24,10 +24,9 @@ from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_
 from backfill_assets_tests.quality.real_days import (
     build_delays,
     count_source_records,
-    measure,
-    measure_days,
     read_flights,
 )
+from backfill_assets_tests.quality.real_measures import measure, measure_days
 
 DAYS = {RAW_FLIGHTS: 366, STAGING_FLIGHTS: 365, CARRIER_DELAYS: 365}
 ODD_DAYS = {
