@@ -74,10 +74,16 @@ FEWEST_ROWS_TO_MEDIAN = 0.045
 """The last landing day has only the stragglers of the year: 0.047 of the busiest Wednesday."""
 
 
-def _is_delay(delay: str, actual: str, scheduled: str) -> str:
-    """Writes the SQL by which a delay is the minutes between two times HHMM, of whichever day."""
+def _is_delay(delay: str, actual: str, scheduled: str, known: str) -> str:
+    """Writes the SQL by which a delay is the minutes between two times HHMM, of whichever day.
+
+    It is null just where `known` is.
+    """
     minutes = [f"({time} div 100 * 60 + {time} % 100)" for time in (actual, scheduled)]
-    return f"pmod({minutes[0]} - {minutes[1]} - {delay}, 1440) = 0"
+    return (
+        f"({delay} IS NULL) = ({known} IS NULL)"
+        f" AND pmod({minutes[0]} - {minutes[1]} - {delay}, 1440) = 0"
+    )
 
 
 RAW_FLIGHTS = Table(
@@ -151,10 +157,8 @@ STAGING_FLIGHTS = Table(
         Values("air_time", 1, 1_200),
         # None of the year's flights contradicts itself in these.
         Agreement("sched_dep_time", "sched_dep_time <=> hour * 100 + minute"),
-        Agreement("dep_delay", _is_delay("dep_delay", "dep_time", "sched_dep_time")),
-        Agreement("arr_delay", _is_delay("arr_delay", "arr_time", "sched_arr_time")),
-        Agreement("dep_time", "(dep_time IS NULL) = (dep_delay IS NULL)"),
-        Agreement("arr_time", "(air_time IS NULL) = (arr_delay IS NULL)"),
+        Agreement("dep_delay", _is_delay("dep_delay", "dep_time", "sched_dep_time", "dep_time")),
+        Agreement("arr_delay", _is_delay("arr_delay", "arr_time", "sched_arr_time", "air_time")),
         Agreement("tailnum", "dep_time IS NULL OR tailnum IS NOT NULL"),
         # Up to 1 % of a day's are slower or faster; of flights by an hour off, at least 35 %.
         Agreement("air_time", "air_time BETWEEN distance / 9.5 AND distance / 6.0 + 40", 0.05),

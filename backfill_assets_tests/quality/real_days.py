@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from backfill_assets.rules.measured import PartitionMeasures
+from backfill_assets.rules.reconciled import Reconciled
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import CARRIER_DELAYS, LATE_MINUTES, WINDOW_DAYS
 
@@ -62,11 +63,12 @@ def build_delays() -> pd.DataFrame:
 
 
 def count_source_records(table: Table, measures: Mapping[str, PartitionMeasures]) -> dict[str, int]:
-    """Records of the layer above: flights of the window of a feature day, else the day's own."""
+    """Records of the layer above: flights of the window of a feature day, else what it sums up."""
     if table is CARRIER_DELAYS:
         flights = _count_flights_of_windows()
         return {key: flights[key] for key in measures}
-    return {key: measured.rows for key, measured in measures.items()}
+    (reconciled,) = (rule for rule in table.rules if isinstance(rule, Reconciled))
+    return {key: reconciled.count_accounted(measured) for key, measured in measures.items()}
 
 
 @functools.cache

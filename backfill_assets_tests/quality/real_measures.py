@@ -62,17 +62,16 @@ def count_bins(day: pd.DataFrame, drift: Drift) -> tuple[int, ...]:
     return tuple(counts.astype(int).tolist())
 
 
-def _misses_minutes(day: pd.DataFrame, way: str) -> pd.Series:
+def _misses_minutes(day: pd.DataFrame, way: str, known: str) -> pd.Series:
     actual, scheduled = day[f"{way}_time"], day[f"sched_{way}_time"]
     minutes = actual // 100 * 60 + actual % 100 - scheduled // 100 * 60 - scheduled % 100
-    return day[f"{way}_delay"].notna() & ((minutes - day[f"{way}_delay"]) % 1440 > 0)
+    delay = day[f"{way}_delay"]
+    return (delay.isna() != day[known].isna()) | ((minutes - delay) % 1440 > 0)
 
 
 def _misses_humidity(day: pd.DataFrame) -> pd.Series:
     dew_point, temperature = ((day[name] - 32) / 1.8 for name in ("dewp", "temp"))
-    exponent = 17.625 * (
-        dew_point / (dew_point + 243.04) - temperature / (temperature + 243.04)
-    )
+    exponent = 17.625 * (dew_point / (dew_point + 243.04) - temperature / (temperature + 243.04))
     return (100 * np.exp(exponent) - day["humid"]).abs() > 10
 
 
@@ -87,10 +86,8 @@ def _is_outside(values: pd.Series, low: Any, high: Any) -> pd.Series:
 
 _CONTRADICTIONS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "sched_dep_time": lambda day: day["sched_dep_time"] != day["hour"] * 100 + day["minute"],
-    "dep_delay": lambda day: _misses_minutes(day, "dep"),
-    "arr_delay": lambda day: _misses_minutes(day, "arr"),
-    "dep_time": lambda day: day["dep_time"].isna() != day["dep_delay"].isna(),
-    "arr_time": lambda day: day["air_time"].isna() != day["arr_delay"].isna(),
+    "dep_delay": lambda day: _misses_minutes(day, "dep", "dep_time"),
+    "arr_delay": lambda day: _misses_minutes(day, "arr", "air_time"),
     "tailnum": lambda day: day["tailnum"].isna() & day["dep_time"].notna(),
     "air_time": lambda day: _is_outside(
         day["air_time"], day["distance"] / 9.5, day["distance"] / 6 + 40
