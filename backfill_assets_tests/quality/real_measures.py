@@ -50,7 +50,8 @@ def measure(day: pd.DataFrame, table: Table) -> PartitionMeasures:
 
 def count_bins(day: pd.DataFrame, drift: Drift) -> tuple[int, ...]:
     """Values by bin, nulls last."""
-    values, edges = day[drift.column], list(drift.edges)
+    values: Any = day[drift.column]
+    edges: list[Any] = list(drift.edges)
     if isinstance(edges[0], str):
         bins = pd.Index(edges).get_indexer(pd.Index(values))
         bins = np.where(bins < 0, len(edges), bins)
@@ -80,11 +81,11 @@ def _misses_departure(day: pd.DataFrame) -> pd.Series:
     return age.notna() & ~age.between(pd.Timedelta(0), pd.Timedelta(hours=3), inclusive="left")
 
 
-def _is_outside(values: pd.Series, low: Any, high: Any) -> pd.Series:
+def _is_outside(values: Any, low: Any, high: Any) -> pd.Series:
     return values.notna() & ~values.between(low, high)
 
 
-_CONTRADICTIONS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
+_CONTRADICTIONS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "sched_dep_time": lambda day: day["sched_dep_time"] != day["hour"] * 100 + day["minute"],
     "dep_delay": lambda day: _misses_minutes(day, "dep", "dep_time"),
     "arr_delay": lambda day: _misses_minutes(day, "arr", "air_time"),
@@ -100,7 +101,9 @@ _CONTRADICTIONS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "wind_gust": lambda day: day["wind_gust"] < day["wind_speed"],
     "observed_at": _misses_departure,
     "lines": lambda day: _is_outside(day["lines"], day["orders"], 7 * day["orders"]),
-    "net_cents": lambda day: _is_outside(day["net_cents"] / day["lines"], 80_000, 10_500_000),
+    "net_cents": lambda day: _is_outside(
+        day["net_cents"], 80_000 * day["lines"], 10_500_000 * day["lines"]
+    ),
     "last_order_date": lambda day: day["last_order_date"] < day["first_order_date"],
 }
 """By column of an `Agreement`, the rows that it counts."""

@@ -1,6 +1,7 @@
 """The declared rules on broken days: each fault that a person must see warns or withholds."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,14 +21,14 @@ from backfill_assets_tests.quality.real_years import (
     profile_year,
 )
 
-Break = Callable[[pd.DataFrame], pd.DataFrame]
+Break = Callable[[pd.DataFrame], Any]
 
 
-def _change(column: str, change: Callable[[pd.Series], object]) -> Break:
+def _change(column: str, change: Callable[[Any], object]) -> Break:
     return lambda day: day.assign(**{column: change(day[column])})
 
 
-def _half(column: str, change: Callable[[pd.Series], object]) -> Break:
+def _half(column: str, change: Callable[[Any], object]) -> Break:
     """Changes every other row."""
     return lambda day: day.assign(
         **{column: day[column].where(np.arange(len(day)) % 2 > 0, change(day[column]))}

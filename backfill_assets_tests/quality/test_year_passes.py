@@ -11,6 +11,7 @@ import pytest
 
 from backfill_assets.rules.agreement import Agreement
 from backfill_assets.rules.drift import Drift
+from backfill_assets.rules.finding_names import find_name
 from backfill_assets.rules.reconciled import Reconciled
 from backfill_assets.rules.verdicts import Check, Outcome
 from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
@@ -55,7 +56,7 @@ def test_rules_are_about_declared_columns(table):
         column = rule.total_of if isinstance(rule, Reconciled) else getattr(rule, "column", None)
         assert column is None or column in table.column_names
         if isinstance(rule, Agreement):
-            assert column in rule.condition
+            assert rule.column in rule.condition
         if isinstance(rule, Drift):
             assert list(rule.edges) == sorted(set(rule.edges))
             assert rule.weight is None or rule.weight in table.column_names
@@ -66,6 +67,7 @@ def test_every_partition_passes_in_one_range_ascending(table):
     verdicts = judge(table, measure_year(table), {})
     assert len(verdicts) == PARTITIONS[table]
     assert find_not_passed(verdicts) == ({STRAGGLERS} if table is RAW_FLIGHTS else set())
+    assert {one.rule for _, one in list_findings(verdicts) if not find_name(one.rule)} == set()
 
 
 @each_table
