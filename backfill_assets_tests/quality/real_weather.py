@@ -2,6 +2,7 @@
 
 import functools
 import importlib.metadata
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,6 +53,8 @@ def build_conditions() -> pd.DataFrame:
     known = pd.concat([days[["origin", "hour"]], reports], axis=1)
     hour = pd.to_datetime(read_flights()["time_hour"], utc=True)
     flights = read_flights().assign(at=hour).drop(columns=["hour"])
-    joined = flights.merge(known.rename(columns={"hour": "at"}), on=["origin", "at"], how="left")
+    joined: Any = flights.merge(
+        known.rename(columns={"hour": "at"}), on=["origin", "at"], how="left"
+    )
     departure = joined["at"] + pd.to_timedelta(joined["minute"], unit="min")
     return joined.assign(scheduled_departure=departure, cancelled=joined["dep_time"].isna())
