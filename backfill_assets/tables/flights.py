@@ -163,7 +163,6 @@ STAGING_FLIGHTS = Table(
         # Up to 1 % of a day's are slower or faster; of flights by an hour off, at least 35 %.
         Agreement("air_time", "air_time BETWEEN distance / 9.5 AND distance / 6.0 + 40", 0.05),
         Variation("tailnum"),
-        Variation("dest"),
         Drift("origin", AIRPORTS),
         Drift("carrier", CARRIERS),
         Drift("distance", DISTANCE_EDGES),
