@@ -42,6 +42,7 @@ from backfill_assets.orchestration.step_messages import describe_withheld
 from backfill_assets.orchestration.steps import Step, StepResult
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.rules.finding_names import list_names
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.table_assets import Upstream
 from backfill_assets.tables.declarations import Table
@@ -81,7 +82,7 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
             AssetCheckSpec(
                 check.value,
                 asset=asset_key,
-                description=_QUESTIONS[check],
+                description=_describe_check(check),
                 partitions_def=partitions_def,
             )
             for check in checks
@@ -118,6 +119,12 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
         yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)
 
     return publish_range
+
+
+def _describe_check(check: Check) -> str:
+    """Describes the question that a check answers, and each finding that it may have."""
+    findings = (f"- `{name}`: {name.meaning}; bound: {name.bound}" for name in list_names(check))
+    return "\n".join((_QUESTIONS[check], "", *findings))
 
 
 def _describe_columns(table: Table) -> TableSchema:

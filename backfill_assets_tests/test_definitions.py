@@ -73,6 +73,9 @@ def test_each_table_has_the_checks_that_ask_something():
     assert {key for key, checks in found.items() if "stable" in checks} == {
         "staging/flights",
         "staging/orders",
+        "features/carrier_delays",
+        "features/departure_conditions",
+        "features/customer_orders",
     }
     assert all(checks - {"stable"} == always for checks in found.values())
 

@@ -37,8 +37,8 @@ def raw_weather(window: InputWindow) -> DataFrame:
 def staging_weather(window: InputWindow) -> DataFrame:
     """One row per station and hour, reported or not; a partition is a day (UTC).
 
-    Goes as soon as one of its hours is there. Hours without a report are rows of nulls, and their
-    share is a warning.
+    Goes as soon as one of its hours is there. Hours without a report are rows of nulls; over 30 %
+    of them are a warning.
     """
     reports = window.read(RAW_WEATHER, column="landing_date")
     return build_staging_weather(reports, window.list_partitions())

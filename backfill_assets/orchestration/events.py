@@ -29,6 +29,7 @@ from backfill_assets.orchestration.materializations import DATA_VERSION
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import PROVISIONAL
 from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.rules.finding_names import find_name
 from backfill_assets.rules.verdicts import Check, Outcome, find_outcome
 from backfill_assets.tables.declarations import Table
 
@@ -127,6 +128,9 @@ def build_evaluations(
                 if finding.value is not None:
                     metadata[finding.rule] = finding.value
                 metadata[f"{finding.rule}: bound"] = f"{finding.bound} ({finding.outcome})"
+                passed = finding.outcome is Outcome.PASSED
+                if not passed and (name := find_name(finding.rule)):
+                    metadata[f"{finding.rule}: what to do"] = name.cure
             if accepted:
                 metadata["accepted"] = "; ".join(acceptance.reason for acceptance in accepted)
             failed = outcome is Outcome.FAILED

@@ -39,6 +39,7 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, fail, withhold
 from backfill_assets.publishing.runs import Run
 from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import JsonLanding
@@ -125,7 +126,8 @@ class Step:
         readiness = self._wait_for_upstream(keys)
         recovering = self._find_recovering(len(partitions), target)
         blocked = [
-            withhold(key, "upstream_is_published", why) for key, why in readiness.blocked.items()
+            withhold(key, FindingName.UPSTREAM_IS_PUBLISHED, why)
+            for key, why in readiness.blocked.items()
         ]
         outcome.results += blocked
         yield from self._build_evaluations(blocked, recovering)

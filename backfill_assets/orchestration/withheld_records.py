@@ -17,6 +17,7 @@ from backfill_assets.proof.certificates import (
     list_documents,
 )
 from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
 
@@ -113,7 +114,7 @@ def _read_result(row: CertifiedPartition) -> PartitionResult:
     findings = {
         Check(check): (
             Finding(
-                "as_certified",
+                FindingName.AS_CERTIFIED,
                 None,
                 row.failures if outcome == Outcome.FAILED else "see its certificate",
                 Outcome(outcome),

@@ -53,7 +53,11 @@ class Audit:
 
 @contextmanager
 def audit_window(
-    recipe: Recipe, window: InputWindow, run: Run, published: Mapping[str, Publish]
+    recipe: Recipe,
+    window: InputWindow,
+    run: Run,
+    published: Mapping[str, Publish],
+    provisional: Mapping[str, str],
 ) -> Iterator[Audit]:
     """Audits a window; the frame stays persisted for as long as the context is open.
 
@@ -64,6 +68,7 @@ def audit_window(
         window: what to compute.
         run: says how what is computed gets together with what is published.
         published: the last publish of each partition, by key: what the window's are compared with.
+        provisional: by key, what of a partition's input is not there yet, or not final.
     """
     broken_files = tuple(window.listing.faults) if window.listing else ()
     window = _leave_out(window, broken_files)
@@ -84,7 +89,9 @@ def audit_window(
             source_records = _count_source(recipe, window)
         landed = window.listing.describe_landed() if window.listing else {}
         measures = _add_landed_bytes(measures, landed)
-        verdicts = _judge(recipe, window, measures, source_records, landed, run, published)
+        verdicts = _judge(
+            recipe, window, measures, source_records, landed, run, published, provisional
+        )
         new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
         if new_fields:
             add_columns(window.spark, window.target, build_field_columns(new_fields))
@@ -191,6 +198,7 @@ def _judge(
     landed: Mapping[str, Landed],
     run: Run,
     published: Mapping[str, Publish],
+    provisional: Mapping[str, str],
 ) -> dict[str, Verdict]:
     # What a rollback is to undo is nothing to compare with.
     undone = measures if find_write_mode(run.options).restores else ()
@@ -207,6 +215,7 @@ def _judge(
         source_fields=recipe.source_fields,
         evolved_fields=window.extra_fields,
         landed=landed,
+        provisional=provisional,
         acceptances=run.acceptances,
     )
 

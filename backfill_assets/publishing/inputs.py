@@ -13,6 +13,7 @@ from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, withhold
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.tables.landings import JsonLanding, ParquetLanding
 
 
@@ -163,7 +164,9 @@ def withhold_never_landed(pinned: PinnedInputs) -> list[PartitionResult]:
     landed = pinned.listing.restrict(missing).describe_landed()
     return [
         withhold(
-            key, "landing_files_exist", f"nothing has ever landed; {landed[key].why_never_landed}"
+            key,
+            FindingName.LANDING_FILES_EXIST,
+            f"nothing has ever landed; {landed[key].why_never_landed}",
         )
         for key in sorted(never)
     ]

@@ -29,6 +29,7 @@ from backfill_assets.publishing.verifying import verify_publish
 from backfill_assets.publishing.withholding import keep_rejected_records, keep_withheld_rows
 from backfill_assets.publishing.write_modes.append_once import build_transaction
 from backfill_assets.publishing.write_modes.choosing import find_write_mode
+from backfill_assets.rules.finding_names import FindingName
 
 _ROUNDS = 5
 
@@ -141,7 +142,9 @@ class Publisher:
             listing=pinned.restrict(pending).listing,
             extra_fields=current.extra_fields,
         )
-        with audit_window(self.recipe, window, self.run, current.publishes) as audit:
+        with audit_window(
+            self.recipe, window, self.run, current.publishes, self.provisional
+        ) as audit:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()
             is_partial = bool(self.run.options.row_filter)
@@ -158,7 +161,7 @@ class Publisher:
                 for key, measures in audit.measures.items()
             ]
             found += [
-                withhold(key, "files_are_readable", faults)
+                withhold(key, FindingName.FILES_ARE_READABLE, faults)
                 for key, faults in describe_faults(audit.broken_files).items()
             ]
             judged, version, changed = self._write_judged(audit, window, found, results, pinned)

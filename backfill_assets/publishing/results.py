@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from backfill_assets.contents.read_back import Counted, ReadBack
 from backfill_assets.lake.consumed import Consumed
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict, find_outcome
 
@@ -57,7 +58,7 @@ def withhold(partition: str, rule: str, why: str) -> PartitionResult:
 def judge_contents(found: ReadBack, audited: Counted) -> Finding:
     """Judges what an independent reader found against what the audit counted."""
     return Finding(
-        "content_is_as_audited",
+        FindingName.CONTENT_IS_AS_AUDITED,
         float(found.rows),
         f"{audited.rows} rows with checksum {audited.checksum}, found {found.checksum}",
         Outcome.of(failed=not found.agrees_with(audited)),
@@ -66,7 +67,7 @@ def judge_contents(found: ReadBack, audited: Counted) -> Finding:
 
 def fail(partition: str, why: str) -> PartitionResult:
     """Says of a partition that its step ended before it came to it."""
-    return replace(withhold(partition, "step_ended", why), failed=True)
+    return replace(withhold(partition, FindingName.STEP_ENDED, why), failed=True)
 
 
 def find_outcomes(verdict: Verdict) -> dict[str, str]:

@@ -13,6 +13,7 @@ from backfill_assets.rules.verdicts import Acceptance, Check, Finding, Verdict
 from backfill_assets.tables.declarations import Table
 
 _NOTHING_LANDED: Mapping[str, Landed] = {}
+_NOTHING_PROVISIONAL: Mapping[str, str] = {}
 
 
 def judge_partitions(
@@ -24,6 +25,7 @@ def judge_partitions(
     source_fields: Sequence[str] = (),
     evolved_fields: Sequence[str] = (),
     landed: Mapping[str, Landed] = _NOTHING_LANDED,
+    provisional: Mapping[str, str] = _NOTHING_PROVISIONAL,
     acceptances: Sequence[Acceptance] = (),
 ) -> dict[str, Verdict]:
     """Judges the partitions in the order of `measures` (ascending keys), each against its baseline.
@@ -43,6 +45,7 @@ def judge_partitions(
         source_fields: fields that the source's records should have; empty where none are parsed.
         evolved_fields: columns that the table has beyond its declaration; none has to be there.
         landed: what is known of the files, by key; empty for a table that reads none.
+        provisional: by key, what of a partition's input is not there yet, or not final.
         acceptances: of this run.
 
     Returns:
@@ -67,6 +70,7 @@ def judge_partitions(
             evolved_fields=evolved,
             new_fields=new_fields,
             landed=landed.get(key),
+            provisional=provisional.get(key, ""),
         )
         verdict = _judge(subject, rules, acceptances)
         current = previous if verdict.withheld else measured.profile()

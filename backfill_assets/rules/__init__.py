@@ -4,10 +4,11 @@ Partitions must meet the rules to be published. Each rule belongs to one check, 
 question:
 
 - `partition_is_complete`: RowCount, Reconciled; and of every table, Emptied, Shrink, LandedFiles
-- `partition_is_valid`: Rejects, Nulls, Values; and of every table, RequiredColumns, UniqueKeys,
-  DeclaredFields
+- `partition_is_valid`: Rejects, Nulls, Values, Agreement, Variation; and of every table,
+  RequiredColumns, UniqueKeys, DeclaredFields
 - `partition_is_stable`: Drift
 
-A failed rule that blocks withholds the partition; one that doesn't is a warning. No Spark, no Delta
-and no Dagster here: what is to be measured is SQL text, and what was measured is plain data.
+A failed rule that blocks withholds the partition; one that doesn't is a warning. All that they may
+find is listed in `finding_names`, with what to do then. No Spark, no Delta and no Dagster here:
+what is to be measured is SQL text, and what was measured is plain data.
 """

@@ -1,5 +1,6 @@
 """Judges whether the source's records have the fields that are declared."""
 
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.landed import list_some
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
@@ -30,11 +31,11 @@ class DeclaredFields(Rule, check=Check.VALID):
         if unknown:
             bound += f"; not declared: {list_some(unknown)}"
         outcome = Outcome.of(failed=bool(missing or unknown), blocking=bool(missing))
-        yield Finding("fields_are_declared", len(missing), bound, outcome)
+        yield Finding(FindingName.FIELDS_ARE_DECLARED, len(missing), bound, outcome)
         evolved = len(subject.evolved_fields) + len(subject.new_fields)
         if subject.new_fields and evolved > self.max_new:
             bound = (
                 f"at most {self.max_new} columns beyond the declaration: declare the fields, or "
                 "raise max_new_fields of the table"
             )
-            yield Finding("new_fields_are_few", evolved, bound, Outcome.FAILED)
+            yield Finding(FindingName.NEW_FIELDS_ARE_FEW, evolved, bound, Outcome.FAILED)

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
@@ -18,7 +19,7 @@ class Emptied(Rule, check=Check.COMPLETE, kw_only=True):
     empty: Literal["publish", "evidenced", "withhold"]
 
     def judge(self, subject: Subject) -> Findings:
-        """Judges only partitions without any record."""
+        """Judges only partitions without any record; one that never had any is as it should be."""
         if not subject.emptied:
             return
         landed, bound = subject.landed, "its source has no records"
@@ -26,4 +27,7 @@ class Emptied(Rule, check=Check.COMPLETE, kw_only=True):
             bound += f": {landed.why_empty}"
         evidenced = landed is None or bool(landed.evidence)
         blocking = self.empty == "withhold" or (self.empty == "evidenced" and not evidenced)
-        yield Finding("row_count", 0, bound, Outcome.of(failed=True, blocking=blocking))
+        had_rows = subject.previous is not None and subject.previous.rows > 0
+        meant = landed is not None and evidenced and not had_rows
+        outcome = Outcome.of(failed=blocking or not meant, blocking=blocking)
+        yield Finding(FindingName.ROW_COUNT, 0, bound, outcome)

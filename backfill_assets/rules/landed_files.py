@@ -1,5 +1,6 @@
 """Reports what lies in the landing zone and isn't read, or is there twice."""
 
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.landed import list_some
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
@@ -13,8 +14,8 @@ class LandedFiles(Rule, check=Check.COMPLETE):
         if subject.landed is None:
             return
         for rule, names, what in (
-            ("files_are_known", subject.landed.not_read, "not read"),
-            ("files_differ", subject.landed.repeated, "landed twice"),
+            (FindingName.FILES_ARE_KNOWN, subject.landed.not_read, "not read"),
+            (FindingName.FILES_DIFFER, subject.landed.repeated, "landed twice"),
         ):
             if names:
                 yield Finding(rule, len(names), f"{what}: {list_some(names)}", Outcome.WARNED)

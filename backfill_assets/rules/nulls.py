@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from backfill_assets.rules.baseline import MIN_PARTITIONS
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.profiles import NULLS
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
 from backfill_assets.rules.sql import quote_name
@@ -35,7 +36,7 @@ class Nulls(Rule, check=Check.VALID):
 
     def judge(self, subject: Subject) -> Findings:
         """Judges the nulls' share of the rows to publish; nothing of an emptied partition."""
-        name, rows = f"nulls({self.column})", subject.measured.rows
+        name, rows = FindingName.NULLS.of(self.column), subject.measured.rows
         if subject.emptied:
             return
         if rows == 0:

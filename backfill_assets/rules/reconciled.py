@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
 from backfill_assets.rules.sql import INTEGERS, quote_name
@@ -39,10 +40,10 @@ class Reconciled(Rule, check=Check.COMPLETE, kw_only=True):
     def judge(self, subject: Subject) -> Findings:
         """Judges the records accounted for minus the records of the source."""
         if subject.source_records is None:
-            yield Finding("reconciled", None, "nothing to reconcile with", Outcome.PASSED)
+            yield Finding(FindingName.RECONCILED, None, "nothing to reconcile with", Outcome.PASSED)
             return
         accounted = self.count_accounted(subject.measured)
         what = f"sum of {self.total_of}" if self.total_of else "rows + duplicates dropped + rejects"
         difference = accounted - subject.source_records
         bound = f"0 = {what} ({accounted}) - records of the source ({subject.source_records})"
-        yield Finding("reconciled", difference, bound, Outcome.of(failed=difference != 0))
+        yield Finding(FindingName.RECONCILED, difference, bound, Outcome.of(failed=difference != 0))

@@ -1,5 +1,6 @@
 """Judges how many records of the source can't become rows."""
 
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
@@ -18,4 +19,4 @@ class Rejects(Rule, check=Check.VALID, kw_only=True):
         rejects = subject.measured.rejects - subject.measured.rejects_before_first
         share = rejects / (subject.measured.computed + rejects) if rejects else 0.0
         bound = f"at most {self.at_most} of the records"
-        yield Finding("rejects", share, bound, Outcome.of(failed=share > self.at_most))
+        yield Finding(FindingName.REJECTS, share, bound, Outcome.of(failed=share > self.at_most))

@@ -1,5 +1,6 @@
 """Judges whether required columns have values everywhere."""
 
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
 from backfill_assets.rules.sql import quote_name
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
@@ -23,4 +24,4 @@ class RequiredColumns(Rule, check=Check.VALID):
         """Judges only partitions in which a column is null somewhere."""
         if lacking := subject.measured.figures.get(self.figure, 0):
             bound = f"0 rows without one of {', '.join(self.columns)}"
-            yield Finding("required_columns", lacking, bound, Outcome.FAILED)
+            yield Finding(FindingName.REQUIRED_COLUMNS, lacking, bound, Outcome.FAILED)

@@ -1,6 +1,7 @@
 """Judges how many rows there are."""
 
 from backfill_assets.rules.baseline import MIN_PARTITIONS
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, format_figure
 
@@ -13,8 +14,8 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
         at_most: upper bound; None for none.
         ratio: bounds of rows / median rows of its peers in the baseline; the grain says which
             partitions are peers. None to not compare.
-        ratio_blocks: whether the ratio withholds; the absolute bounds always do. It only warns of
-            a partition of which more is yet to land.
+        ratio_blocks: whether the ratio withholds; the absolute bounds always do. Of a partition of
+            which more is yet to land it never does, and that this has few rows is no warning.
         withhold_below: ratio below which it withholds although it only warns otherwise; None for
             none.
     """
@@ -35,7 +36,7 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
         if self.at_most is not None:
             bound += f", at most {self.at_most}"
             failed = failed or rows > self.at_most
-        yield Finding("row_count", rows, bound, Outcome.of(failed=failed))
+        yield Finding(FindingName.ROW_COUNT, rows, bound, Outcome.of(failed=failed))
         if self.ratio is not None:
             yield self._judge_ratio(self.ratio, subject)
 
@@ -43,19 +44,17 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
         everyone = subject.baseline.find_typical_rows()
         peers = subject.baseline.find_typical_rows(peers_of=subject.key)
         if everyone.partitions < MIN_PARTITIONS:
-            return Finding.without_baseline("row_count_ratio", everyone.partitions)
+            return Finding.without_baseline(FindingName.ROW_COUNT_RATIO, everyone.partitions)
         typical, whose = peers, f"{peers.partitions} of {subject.peers}"
         if peers.partitions == 0:
             typical, whose = everyone, f"all {everyone.partitions}, as none is of {subject.peers}"
         ratio, (low, high) = subject.measured.rows / typical.median, bounds
         far_below = self.withhold_below is not None and ratio < self.withhold_below
+        bound = f"{low} to {high} times {format_figure(typical.median)}, the median of {whose}"
         unfinished = subject.landed is not None and bool(subject.landed.unfinished)
-        return Finding(
-            "row_count_ratio",
-            ratio,
-            f"{low} to {high} times {format_figure(typical.median)}, the median of {whose}",
-            Outcome.of(
-                failed=far_below or not low <= ratio <= high,
-                blocking=(self.ratio_blocks or far_below) and not unfinished,
-            ),
-        )
+        blocking = (self.ratio_blocks or far_below) and not unfinished
+        failed = far_below or not low <= ratio <= high
+        if failed and ratio < low and not blocking and subject.provisional:
+            bound, failed = f"{bound}; few, as {subject.provisional}", False
+        outcome = Outcome.of(failed=failed, blocking=blocking)
+        return Finding(FindingName.ROW_COUNT_RATIO, ratio, bound, outcome)

@@ -9,6 +9,7 @@ from backfill_assets.rules.baseline import Baseline
 from backfill_assets.rules.landed import Landed
 from backfill_assets.rules.measured import Figure, PartitionMeasures
 from backfill_assets.rules.profiles import PartitionProfile
+from backfill_assets.rules.sql import quote_name
 from backfill_assets.rules.verdicts import Check, Finding
 
 Aggregates: TypeAlias = Mapping[Figure, str]
@@ -34,6 +35,11 @@ class RowConditions:
         """Writes the SQL that counts the rows to publish for which a condition is true."""
         return f"count_if({self.to_publish} AND ({condition}))"
 
+    def sum(self, column: str, condition: str) -> str:
+        """Writes the SQL that sums up a column of these rows; 0 if there are none."""
+        value = f"CASE WHEN {self.to_publish} AND ({condition}) THEN {quote_name(column)} END"
+        return f"coalesce(sum({value}), 0)"
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -50,6 +56,7 @@ class Subject:
         evolved_fields: columns that the table has beyond its declaration.
         new_fields: columns that it would get if the partition were published.
         landed: what is known of its files; None where it is computed from tables.
+        provisional: what of its input is not there yet, or not final, in words; empty if all is.
     """
 
     key: str
@@ -62,6 +69,7 @@ class Subject:
     evolved_fields: Collection[str]
     new_fields: Collection[str] = ()
     landed: Landed | None = None
+    provisional: str = ""
 
     @property
     def emptied(self) -> bool:

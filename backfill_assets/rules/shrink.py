@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
@@ -25,10 +26,10 @@ class Shrink(Rule, check=Check.COMPLETE, kw_only=True):
         previous = subject.previous
         if previous is None or not previous.rows or subject.emptied:
             return
-        yield self._judge("shrink", subject.measured.rows, previous.rows, "rows")
+        yield self._judge(FindingName.SHRINK, subject.measured.rows, previous.rows, "rows")
         before, now = previous.landed_bytes, subject.measured.kept_bytes
         if sum(before.values()) and before.keys() == now.keys():
-            yield self._judge("shrink_bytes", _sum(now), _sum(before), "bytes of files")
+            yield self._judge(FindingName.SHRINK_BYTES, _sum(now), _sum(before), "bytes of files")
 
     def _judge(self, rule: str, now: int, before: int, what: str) -> Finding:
         share = max(0.0, 1 - now / before)

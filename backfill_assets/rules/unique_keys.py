@@ -1,5 +1,6 @@
 """Judges whether a natural key tells rows apart."""
 
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.rule import Findings, Rule, Subject
 from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
@@ -20,4 +21,6 @@ class UniqueKeys(Rule, check=Check.VALID):
         duplicates, rows = subject.measured.key_duplicates, subject.measured.rows
         per_1000 = 1000 * duplicates / rows if rows else 0.0
         bound = f"0 duplicates of ({', '.join(self.columns)}) per 1,000 rows"
-        yield Finding("keys_are_unique", per_1000, bound, Outcome.of(failed=duplicates > 0))
+        yield Finding(
+            FindingName.KEYS_ARE_UNIQUE, per_1000, bound, Outcome.of(failed=duplicates > 0)
+        )

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
 from backfill_assets.rules.sql import NUMBERS, quote_name, write_number
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, format_figure
@@ -38,4 +39,4 @@ class Values(Rule, check=Check.VALID):
         outside = subject.measured.figures.get(self.figure, 0)
         bound = f"0 values outside {format_figure(self.low)} to {format_figure(self.high)}"
         outcome = Outcome.of(failed=outside > 0, blocking=self.blocking)
-        yield Finding(f"values({self.column})", outside, bound, outcome)
+        yield Finding(FindingName.VALUES.of(self.column), outside, bound, outcome)

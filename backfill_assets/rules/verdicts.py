@@ -4,14 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-
-class Check(StrEnum):
-    """Names the checks of a partition; each answers a question."""
-
-    COMPLETE = "partition_is_complete"
-    VALID = "partition_is_valid"
-    STABLE = "partition_is_stable"
-    READABLE = "partition_is_readable"
+from backfill_assets.rules.checks import Check
 
 
 class Outcome(StrEnum):
@@ -44,6 +37,10 @@ class Finding:
     value: float | None
     bound: str
     outcome: Outcome
+
+    def __post_init__(self) -> None:
+        # A plain text: Dagster stores no enum that it doesn't know.
+        object.__setattr__(self, "rule", str(self.rule))
 
     @classmethod
     def without_baseline(cls, rule: str, partitions: int) -> "Finding":

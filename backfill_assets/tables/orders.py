@@ -4,12 +4,14 @@ Partitions are buckets of the order key, a number that the source only counts up
 """
 
 from backfill_assets.grains.buckets import Buckets
+from backfill_assets.rules.agreement import Agreement
 from backfill_assets.rules.drift import Drift
 from backfill_assets.rules.nulls import Nulls
 from backfill_assets.rules.reconciled import Reconciled
 from backfill_assets.rules.rejects import Rejects
 from backfill_assets.rules.row_count import RowCount
 from backfill_assets.rules.values import Values
+from backfill_assets.rules.variation import Variation
 from backfill_assets.tables.declarations import Column, Table, required
 
 ORDER_BUCKETS = Buckets(step=100_000, space=10_000_000)
@@ -21,6 +23,12 @@ ORDER, LINE = "order", "line"
 
 TOTAL_EDGES = (5_000_000, 10_000_000, 15_000_000, 20_000_000, 30_000_000)
 """Cents: sixths of TPC-H's orders, roughly."""
+
+LATE_EDGES, RETURNED_EDGES = (0.2,), (0.95,)
+"""Shares that a few lines reach as well as many."""
+
+_LEAST_CENTS, _MOST_CENTS = 80_000, 10_500_000
+"""Of a line less its discount: 1 to 50 units of a part for 900 to 2,100 dollars, up to 10 % off."""
 
 _BUCKET = required("order_bucket", "BIGINT", "First order key of the bucket that the order is in")
 _ORDER_FIELDS = (
@@ -84,7 +92,7 @@ RAW_ORDERS = Table(
         required("source_file", "STRING", "Landing file, below the landing root"),
     ),
     rules=(
-        # Of the newest bucket, which is still being filled, this only warns.
+        # Of the newest bucket, which is still being filled, few rows are no warning.
         RowCount(ratio=(0.5, 2.0)),
         Reconciled(),
         Rejects(at_most=0.01),
@@ -142,10 +150,20 @@ CUSTOMER_ORDERS = Table(
     ),
     natural_key=("customer_key",),
     rules=(
-        RowCount(),
+        RowCount(ratio=(0.8, 1.25), ratio_blocks=False),
         Reconciled(total_of="orders"),
         Nulls("late_share", at_most=0.0),
+        Nulls("returned_share", at_most=0.0),
         Values("late_share", 0, 1),
         Values("returned_share", 0, 1),
+        Agreement("lines", "lines BETWEEN orders AND 7 * orders"),
+        Agreement(
+            "net_cents", f"net_cents BETWEEN {_LEAST_CENTS} * lines AND {_MOST_CENTS} * lines"
+        ),
+        Agreement("last_order_date", "last_order_date >= first_order_date"),
+        *(Variation(column) for column in ("net_cents", "first_order_date", "last_order_date")),
+        # Sums of a customer grow as a bucket is filled; these shares hardly move: 0.08.
+        Drift("late_share", LATE_EDGES, blocking=False),
+        Drift("returned_share", RETURNED_EDGES, blocking=False),
     ),
 )

@@ -1,14 +1,24 @@
 """The weather pipeline: hourly reports, whole days of them, and what a flight departed into."""
 
 from backfill_assets.grains.hours import HOURS
+from backfill_assets.rules.agreement import Agreement
+from backfill_assets.rules.drift import Drift
 from backfill_assets.rules.nulls import Nulls
 from backfill_assets.rules.reconciled import Reconciled
 from backfill_assets.rules.rejects import Rejects
 from backfill_assets.rules.row_count import RowCount
 from backfill_assets.rules.values import Values
+from backfill_assets.rules.variation import Variation
 from backfill_assets.tables.declarations import Column, Table, required
+from backfill_assets.tables.flights import (
+    AIRPORTS,
+    CARRIERS,
+    DELAY_DRIFT,
+    DELAY_EDGES,
+    ROWS_TO_MEDIAN,
+)
 
-STATIONS = ("EWR", "JFK", "LGA")
+STATIONS = AIRPORTS
 """Airports of which a report is due each hour."""
 
 AS_OF_HOURS = 3
@@ -38,6 +48,26 @@ REPORT_FIELDS = (
     Column("hour", "INT", "Hour of the day, local"),
     *MEASURED,
 )
+
+_VAPOUR = "17.625 * ({0} - 32) / ({0} - 32 + 437.472)"
+"""Exponent of the vapour pressure at a temperature in °F (Magnus; O. Alduchov, 1996)."""
+
+# The weather of one day is no sample of the year's: its PSI is 5 to 11 on clean days, and that of
+# another unit no more. So values are held against physics and each other, not against other days.
+MEASURED_RULES = (
+    Agreement(
+        "humid",
+        f"abs(100 * exp({_VAPOUR.format('dewp')} - {_VAPOUR.format('temp')}) - humid) <= 10",
+        at_most=0.1,
+    ),
+    Agreement("wind_gust", "wind_gust >= wind_speed"),
+    Values("pressure", 870, 1_085, blocking=False),
+    *(
+        Variation(column)
+        for column in ("temp", "dewp", "humid", "wind_dir", "wind_speed", "pressure")
+    ),
+)
+"""What staging and features demand alike."""
 
 RAW_WEATHER = Table(
     layer="raw",
@@ -79,9 +109,11 @@ STAGING_WEATHER = Table(
     rules=(
         RowCount(at_least=24 * len(STATIONS), at_most=24 * len(STATIONS)),
         Reconciled(total_of="reports"),
-        # Each missing hour is reported; a day with half of them is of no use.
-        Nulls("observed_at", at_most=0.0, blocking=False),
+        # Up to 28 % of a day's hours are missing; a station that is silent for a day is a third. A
+        # day with half of them is of no use.
+        Nulls("observed_at", at_most=0.3, blocking=False),
         Nulls("temp", at_most=0.5),
+        *MEASURED_RULES,
     ),
 )
 
@@ -102,8 +134,22 @@ DEPARTURE_CONDITIONS = Table(
     ),
     natural_key=("flight_date", "carrier", "flight", "origin"),
     rules=(
-        RowCount(),
+        RowCount(ratio=ROWS_TO_MEDIAN),
         Reconciled(),
         Nulls("observed_at", at_most=0.5),
+        # At most 5 % of a day's flights, 15 % for the direction of light winds.
+        *(
+            Nulls(column, at_most=0.25, blocking=False)
+            for column in ("temp", "dewp", "humid", "wind_dir", "wind_speed", "precip", "visib")
+        ),
+        Agreement(
+            "observed_at",
+            "observed_at <= scheduled_departure"
+            f" AND scheduled_departure < observed_at + INTERVAL {AS_OF_HOURS} HOURS",
+        ),
+        *MEASURED_RULES,
+        Drift("origin", AIRPORTS),
+        Drift("carrier", CARRIERS),
+        Drift("dep_delay", DELAY_EDGES, warn=DELAY_DRIFT, blocking=False),
     ),
 )

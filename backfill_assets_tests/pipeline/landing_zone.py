@@ -82,6 +82,12 @@ def build_flights(day: str) -> list[Flight]:
     return [_build_flight(date, number) for number in range(FLIGHTS_A_DAY)]
 
 
+def _add_minutes(hour: int, minute: int, more: int) -> int:
+    """A time HHMM."""
+    hours, minutes = divmod(60 * hour + minute + more, 60)
+    return 100 * hours + minutes
+
+
 def _build_flight(day: dt.date, number: int) -> Flight:
     hour, minute = 6 + number % 16, number % 60
     distance = _DISTANCES[number % 7]
@@ -91,10 +97,10 @@ def _build_flight(day: dt.date, number: int) -> Flight:
         "year": day.year,
         "month": day.month,
         "day": day.day,
-        "dep_time": None if cancelled else 100 * hour + minute,
+        "dep_time": None if cancelled else _add_minutes(hour, minute, delay),
         "sched_dep_time": 100 * hour + minute,
         "dep_delay": None if cancelled else delay,
-        "arr_time": None if cancelled else 1200,
+        "arr_time": None if cancelled else _add_minutes(12, 0, delay - 5),
         "sched_arr_time": 1200,
         "arr_delay": None if cancelled else delay - 5,
         "carrier": _CARRIERS[number % 4],

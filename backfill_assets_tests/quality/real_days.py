@@ -1,20 +1,15 @@
-"""The year 2013 as the pipeline's tables hold it, measured with pandas instead of Spark."""
+"""Flights of the year 2013 as the pipeline's tables hold them, made with pandas."""
 
 import functools
 import importlib.metadata
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from backfill_assets.rules.drift import Drift
-from backfill_assets.rules.measured import Figure, PartitionMeasures
-from backfill_assets.rules.nulls import Nulls
-from backfill_assets.rules.profiles import BINS, NULLS
+from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.reconciled import Reconciled
-from backfill_assets.rules.values import Values
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import CARRIER_DELAYS, LATE_MINUTES, WINDOW_DAYS
 
@@ -39,7 +34,7 @@ def read_flights() -> pd.DataFrame:
 
 @functools.cache
 def build_delays() -> pd.DataFrame:
-    """`features/carrier_delays`, without its cancellations."""
+    """`features/carrier_delays`."""
     flights = read_flights()
     known = {
         "flights_7d": 1,
@@ -48,6 +43,7 @@ def build_delays() -> pd.DataFrame:
         "arrived": flights["arr_delay"].notna(),
         "late": flights["arr_delay"] > LATE_MINUTES,
     }
+    known |= {"arr_delay": flights["arr_delay"], "cancelled_7d": flights["dep_time"].isna()}
     key = ["flight_date", "carrier", "origin"]
     daily = (
         flights[key]
@@ -61,47 +57,18 @@ def build_delays() -> pd.DataFrame:
     delays = weekly.loc[weekly["flights_7d"] > 0].reset_index()
     return delays.assign(
         mean_dep_delay_7d=delays["dep_delay"] / delays["departed"].replace(0, np.nan),
+        mean_arr_delay_7d=delays["arr_delay"] / delays["arrived"].replace(0, np.nan),
         late_share_7d=delays["late"] / delays["arrived"].replace(0, np.nan),
     )
 
 
-def measure_days(frame: pd.DataFrame, table: Table) -> dict[str, PartitionMeasures]:
-    """By day, ascending."""
-    return {str(key): measure(day, table) for key, day in frame.groupby(table.partition_by)}
-
-
-def measure(day: pd.DataFrame, table: Table) -> PartitionMeasures:
-    """What `measure_partitions` would find of one day, in what the rules look at."""
-    figures: dict[Figure, Any] = {}
-    for rule in table.rules:
-        match rule:
-            case Nulls(column):
-                figures[NULLS, column] = int(day[column].isna().sum())
-            case Values(column, low, high):
-                figures[rule.figure] = int(((day[column] < low) | (day[column] > high)).sum())
-            case Reconciled(total_of=str(column)):
-                figures[rule.figure] = int(day[column].sum())
-            case Drift(column, edges) as drift:
-                values = day[column].dropna()
-                bins = np.bincount(
-                    np.searchsorted(edges, values, "right"), minlength=len(edges) + 1
-                )
-                figures[BINS, drift.histogram] = (*bins.tolist(), len(day) - len(values))
-    return PartitionMeasures(
-        rows=len(day),
-        key_duplicates=(
-            int(day.duplicated(list(table.natural_key)).sum()) if table.natural_key else 0
-        ),
-        figures=figures,
-    )
-
-
 def count_source_records(table: Table, measures: Mapping[str, PartitionMeasures]) -> dict[str, int]:
-    """Records of the layer above: flights of the window of a feature day, else the day's own."""
+    """Records of the layer above: flights of the window of a feature day, else what it sums up."""
     if table is CARRIER_DELAYS:
         flights = _count_flights_of_windows()
         return {key: flights[key] for key in measures}
-    return {key: measured.rows for key, measured in measures.items()}
+    (reconciled,) = (rule for rule in table.rules if isinstance(rule, Reconciled))
+    return {key: reconciled.count_accounted(measured) for key, measured in measures.items()}
 
 
 @functools.cache

@@ -6,6 +6,7 @@ from backfill_assets.rules.drift import Drift
 from backfill_assets.rules.landed import Landed
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.nulls import Nulls
+from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.rules.reconciled import Reconciled
 from backfill_assets.rules.rejects import Rejects
 from backfill_assets.rules.row_count import RowCount
@@ -63,7 +64,8 @@ def test_a_partition_of_rejects_only_is_not_emptied(source_records):
     ("empty", "landed", "bound", "outcome"),
     [
         ("evidenced", None, "its source has no records", WARNED),
-        ("evidenced", Landed(evidence="it is so"), "its source has no records: it is so", WARNED),
+        ("evidenced", Landed(evidence="it is so"), "its source has no records: it is so", PASSED),
+        ("publish", Landed(evidence="it is so"), "its source has no records: it is so", PASSED),
         ("evidenced", Landed(lack="gone", cure="land it"), ": gone: land it", FAILED),
         ("evidenced", Landed(lack="gone", cure="x", not_read=("a", "b")), ": gone (a, b)", FAILED),
         ("publish", Landed(lack="gone", cure="land it"), ": gone: land it", WARNED),
@@ -81,6 +83,18 @@ def test_emptiness_takes_evidence(empty, landed, bound, outcome):
     assert finding.outcome is outcome
     assert bound in finding.bound
     assert verdict.withheld == (outcome is FAILED)
+
+
+@pytest.mark.parametrize(("rows", "outcome"), [(0, PASSED), (10, WARNED)])
+def test_what_is_meant_to_be_empty_warns_only_where_rows_vanish(rows, outcome):
+    verdict = judge(
+        build_table(),
+        PartitionMeasures(),
+        source_records={DAY: 0},
+        landed={DAY: Landed(evidence="it is so")},
+        published={DAY: PartitionProfile(rows)},
+    )
+    assert find(verdict, Check.COMPLETE, "row_count").outcome is outcome
 
 
 def test_evidence_is_what_tables_ask_for_unless_they_say_otherwise():

@@ -110,7 +110,24 @@ def test_far_below_the_median_withholds_where_the_ratio_only_warns(rows, outcome
     assert find(verdict, Check.COMPLETE, "row_count_ratio").outcome is outcome
 
 
-def test_of_a_partition_of_which_more_is_to_land_the_ratio_only_warns():
-    rule, landed = RowCount(ratio=(0.5, 2.0)), Landed(unfinished="landed up to 240000 of it")
-    verdict = judge(build_table(rule), PartitionMeasures(rows=10), landed={DAY: landed})
-    assert find(verdict, Check.COMPLETE, "row_count_ratio").outcome is WARNED
+@pytest.mark.parametrize(
+    ("rows", "landed", "ratio_blocks", "outcome"),
+    [
+        (10, True, True, PASSED),
+        (10, False, False, PASSED),
+        (10, False, True, FAILED),  # few for another reason than what is to land
+        (9000, True, True, WARNED),
+        (9000, False, False, WARNED),
+    ],
+)
+def test_few_rows_are_no_warning_while_more_is_to_land(rows, landed, ratio_blocks, outcome):
+    rule, why = RowCount(ratio=(0.5, 2.0), ratio_blocks=ratio_blocks), "landed up to 240000 of it"
+    verdict = judge(
+        build_table(rule),
+        PartitionMeasures(rows=rows),
+        landed={DAY: Landed(unfinished=why)} if landed else {},
+        provisional={DAY: why},
+    )
+    finding = find(verdict, Check.COMPLETE, "row_count_ratio")
+    assert finding.outcome is outcome
+    assert finding.bound.endswith(f"; few, as {why}") == (outcome is PASSED)

@@ -15,6 +15,7 @@ from backfill_assets.publishing.write_modes.merge import Merge
 from backfill_assets.publishing.write_modes.mode import WriteMode, read_published
 from backfill_assets.publishing.write_modes.options import APPEND_ONCE, WriteOptions
 from backfill_assets.publishing.write_modes.restore import RESTORING
+from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
 from backfill_assets.tables.declarations import Table
@@ -61,7 +62,7 @@ class AppendOnce(WriteMode):
             if version is None or publish is None:
                 continue
             bound = f"batch {batch} was appended as version {version}; nothing was written"
-            finding = Finding("batch_is_appended_once", None, bound, Outcome.PASSED)
+            finding = Finding(FindingName.BATCH_IS_APPENDED_ONCE, None, bound, Outcome.PASSED)
             repeated.append(
                 PartitionResult(
                     Verdict(key, {Check.COMPLETE: (finding,)}),
