@@ -22,6 +22,7 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.claims import fail_dead_runs
 from backfill_assets.orchestration.continuation import find_continuation
+from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.increments import Increment, find_increments, has_unfinished_run
 from backfill_assets.orchestration.recovery import is_unseen, recover_table
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
@@ -46,13 +47,15 @@ CONTINUES_TAG = "backfill_assets/continues"
     default_status=DefaultSensorStatus.RUNNING,
     request_jobs=grain_jobs,
     minimum_interval_seconds=10,
+    # A run that a shell started belongs to no code location; the tag tells ours.
+    monitor_all_code_locations=True,
 )
 def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunRequest | SkipReason]:
     """Goes on with what does not depend on withheld partitions.
 
     Dagster stops the downstream steps of a run in which a step withheld something. This requests
     runs of the same range for the assets that did not get their turn, for the partitions whose
-    upstream is published; once for each failed run.
+    upstream is published; once for each failed run, however that was started.
     """
     run = context.dagster_run
     withheld = run.tags.get(WITHHELD_TAG)
@@ -67,12 +70,13 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
         context.instance,
         repository.asset_graph,
         AssetKey.from_user_string(withheld),
-        run.asset_selection or (),
+        find_run_assets(context.instance, run),
         first=first,
         last=last,
     )
-    if not found.assets:
-        yield SkipReason(f"no asset of run {run.run_id} comes after {withheld}")
+    if not found.ranges:
+        why = found.describe_nothing()
+        yield SkipReason(f"run {run.run_id} withheld partitions of {withheld}: {why}")
         return
     for start, end in found.ranges:
         yield RunRequest(

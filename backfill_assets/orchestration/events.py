@@ -17,6 +17,7 @@ from dagster import (
     AssetKey,
     AssetMaterialization,
     EventLogRecord,
+    MarkdownMetadataValue,
     MetadataValue,
 )
 
@@ -90,6 +91,7 @@ def build_evaluations(
     *,
     targets: Mapping[str, EventLogRecord],
     recovering: frozenset[str] | None,
+    pages: Mapping[str, MarkdownMetadataValue] | None = None,
 ) -> Iterator[AssetCheckEvaluation]:
     """Builds an evaluation for each partition and check.
 
@@ -100,8 +102,10 @@ def build_evaluations(
             about it; a withheld partition's is about the version that stays.
         recovering: None within the budget. Beyond it, the keys of partitions that get evaluations
             even where they pass (recovered ones); others get them only if they failed or warned.
+        pages: of withheld partitions, by key: why, and what to do; on the checks that failed.
     """
-    for result in results:
+    # Nothing was to be checked of a partition that is not due.
+    for result in (result for result in results if not result.not_due):
         for check, findings in result.verdict.findings.items():
             outcome = find_outcome(findings)
             folded = recovering is not None and result.key not in recovering
@@ -110,14 +114,16 @@ def build_evaluations(
             accepted = [
                 acceptance for acceptance in result.verdict.accepted if acceptance.check == check
             ]
-            metadata: dict[str, float | str] = {}
+            metadata: dict[str, float | str | MarkdownMetadataValue] = {}
+            failed = outcome is Outcome.FAILED
+            if failed and pages and result.key in pages:
+                metadata["what to do"] = pages[result.key]
             for finding in findings:
                 if finding.value is not None:
                     metadata[finding.rule] = finding.value
                 metadata[f"{finding.rule}: bound"] = f"{finding.bound} ({finding.outcome})"
             if accepted:
                 metadata["accepted"] = "; ".join(acceptance.reason for acceptance in accepted)
-            failed = outcome is Outcome.FAILED
             yield AssetCheckEvaluation(
                 asset_key=asset_key,
                 check_name=check.value,
@@ -144,23 +150,29 @@ def describe_target(
 
 
 def build_summaries(
-    results: Sequence[PartitionResult], checks: Sequence[Check]
+    results: Sequence[PartitionResult],
+    checks: Sequence[Check],
+    certificate: Mapping[str, MarkdownMetadataValue] | None = None,
 ) -> list[AssetCheckResult]:
     """Builds one result a check for the whole range: how many passed, warned, failed.
 
-    Partitions that could not even be computed count for the check that says so, and for no other.
+    Partitions that could not even be computed count for the check that says so, and for no other;
+    those that are not due for none. The certificate is to be read in each.
     """
+    due = [result for result in results if not result.not_due]
     return [
         AssetCheckResult(
             check_name=check.value,
             passed=not any(
                 find_outcome(result.verdict.findings.get(check, ())) is Outcome.FAILED
-                for result in results
+                for result in due
             ),
             metadata={
                 "first partition": min((result.key for result in results), default=""),
                 "last partition": max((result.key for result in results), default=""),
-                **_count_outcomes(results, check),
+                **_count_outcomes(due, check),
+                **({"partitions not due": len(results) - len(due)} if due != results else {}),
+                **(certificate or {}),
             },
         )
         for check in checks

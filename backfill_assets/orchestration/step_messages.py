@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from dagster import AssetExecutionContext
 
 from backfill_assets.orchestration.continuation import find_continuation
-from backfill_assets.orchestration.ranges import build_command, shorten
+from backfill_assets.orchestration.dagster_internals import find_run_assets
+from backfill_assets.orchestration.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.ranges import build_command, describe_ranges, shorten
 from backfill_assets.orchestration.run_options import build_asset_config
 from backfill_assets.publishing.results import PartitionResult, describe_failures
 from backfill_assets.tables.declarations import Table
 
 _LISTED = 50
+_UPSTREAM_LISTED = 7
 
 
 @dataclass(frozen=True)
@@ -55,24 +58,39 @@ def describe_withheld(
     withheld: Sequence[PartitionResult],
     partitions: int,
 ) -> str:
-    """Describes in one message each withheld partition with its reasons, and how to go on.
+    """Describes in one message the withheld partitions with their reasons, and how to go on.
 
     Args:
         context: of the asset.
         table: its table.
-        withheld: at least one, ascending.
+        withheld: at least one, ascending; also what is not due, which is counted apart.
         partitions: how many the step was asked for.
     """
-    reasons = [f"{result.key}: {describe_failures(result.verdict)}" for result in withheld]
+    partitions_def = find_partitions_def(table)
+    not_due = [result for result in withheld if result.not_due]
+    reasons = {
+        result.key: describe_failures(result.verdict) for result in withheld if not result.not_due
+    }
+    counted = [f"withheld {len(reasons)} of {partitions} partitions"] if reasons else []
+    lines = shorten(describe_ranges(partitions_def, reasons), _LISTED)
+    if not_due:
+        counted.append(f"{len(not_due)} of {partitions} partitions are not due")
+        lines += describe_ranges(partitions_def, dict.fromkeys(*_describe_not_due(not_due)))
     message = (
-        f"{table.key}: withheld {len(withheld)} of {partitions} partitions "
-        f"(the other {partitions - len(withheld)} are published):\n  "
-        + "\n  ".join(shorten(reasons, _LISTED))
+        f"{table.key}: {', '.join(counted)} (the other {partitions - len(withheld)} are "
+        "published):\n  " + "\n  ".join(lines)
     )
     commands = _build_commands_to_go_on(context)
     if commands:
         message += "\nTo go on with what does not depend on them:\n  " + "\n  ".join(commands)
     return message
+
+
+def _describe_not_due(results: Sequence[PartitionResult]) -> tuple[list[str], str]:
+    """Describes them together: their keys, and all that they wait for."""
+    never_came = dict.fromkeys(upstream for result in results for upstream in result.not_due)
+    listed = ", ".join(shorten(list(never_came), _UPSTREAM_LISTED))
+    return [result.key for result in results], f"not due: {listed} never came"
 
 
 def _build_commands_to_go_on(context: AssetExecutionContext) -> list[str]:
@@ -81,7 +99,7 @@ def _build_commands_to_go_on(context: AssetExecutionContext) -> list[str]:
         context.instance,
         context.job_def.asset_layer.asset_graph,
         context.asset_key,
-        context.run.asset_selection or context.selected_asset_keys,
+        find_run_assets(context.instance, context.run),
         first=context.partition_keys[0],
         last=context.partition_keys[-1],
     )

@@ -15,6 +15,7 @@ from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermark_writer import move_watermark
 from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
+from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.failed_checks import find_failed_before
 from backfill_assets.orchestration.materializations import find_latest_materializations
@@ -24,7 +25,8 @@ from backfill_assets.orchestration.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.recovery import recover_table
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.step_messages import describe_chunk
-from backfill_assets.proof.certificates import locate_certificate
+from backfill_assets.orchestration.ui_pages import build_withheld_pages
+from backfill_assets.proof.certificates import Certificate, locate_certificate
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
     measure_input_bytes,
@@ -33,7 +35,7 @@ from backfill_assets.publishing.inputs import (
 )
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.publishing.results import PartitionResult, fail, withhold
+from backfill_assets.publishing.results import PartitionResult, fail, postpone, withhold
 from backfill_assets.publishing.runs import Run
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.verdicts import Check
@@ -44,9 +46,15 @@ _LOOK_AGAIN_SECONDS = 5.0
 
 @dataclass
 class StepResult:
-    """What a step came to so far; filled while it runs."""
+    """What a step came to so far; filled while it runs.
+
+    Attributes:
+        results: of its partitions.
+        certificate: the last that could be written.
+    """
 
     results: list[PartitionResult] = field(default_factory=list)
+    certificate: Certificate | None = None
 
     @property
     def withheld(self) -> list[PartitionResult]:
@@ -111,13 +119,16 @@ class Step:
         readiness = self._wait_for_upstream(keys, inputs)
         recovering = self._find_recovering(len(partitions), target)
         blocked = [
-            withhold(key, "upstream_is_published", why) for key, why in readiness.blocked.items()
+            postpone(key, readiness.not_due[key])
+            if key in readiness.not_due
+            else withhold(key, "upstream_is_published", why)
+            for key, why in readiness.blocked.items()
         ]
         outcome.results += blocked
         yield from self._build_evaluations(blocked, recovering)
         ready = [partition for partition in partitions if partition.key not in readiness.blocked]
         if not ready:
-            self._certify(target, outcome.results)
+            outcome.certificate = self._certify(target, outcome.results)
             return
         pinned = pin_inputs(
             target,
@@ -144,7 +155,7 @@ class Step:
             results = publisher.publish_chunk(chunk, pinned)
             outcome.results += results
             # Before the events, which name it; the next chunk's replaces it.
-            self._certify(target, outcome.results)
+            outcome.certificate = self._certify(target, outcome.results)
             messages = describe_chunk(self.recipe.table, results)
             context.log.info(messages.published)
             for warning in messages.warnings:
@@ -156,9 +167,9 @@ class Step:
                 final -= set(provisional)
                 self._move_watermark([partition for partition in chunk if partition.key in final])
 
-    def _certify(self, target: TableLog, results: Sequence[PartitionResult]) -> None:
+    def _certify(self, target: TableLog, results: Sequence[PartitionResult]) -> Certificate | None:
         code_version = self.recipe.code_version
-        leave_certificate(self.context, target, results, self.run, code_version=code_version)
+        return leave_certificate(self.context, target, results, self.run, code_version=code_version)
 
     def _find_partitions(self) -> tuple[Partition, ...]:
         keys = self.context.partition_keys
@@ -203,7 +214,8 @@ class Step:
 
         None if those of all are.
         """
-        evaluations = partitions * len(Check) * len(self.context.run.asset_selection or [None])
+        assets = find_run_assets(self.context.instance, self.context.run)
+        evaluations = partitions * len(Check) * len(assets)
         if evaluations <= self.lakehouse.check_events:
             return None
         return find_failed_before(self.context.instance, target)
@@ -227,7 +239,12 @@ class Step:
     ) -> Iterator[AssetCheckEvaluation]:
         asset_key, keys = self.context.asset_key, [result.key for result in results]
         targets = find_latest_materializations(self.context.instance, asset_key, keys)
-        return build_evaluations(asset_key, results, targets=targets, recovering=recovering)
+        pages = build_withheld_pages(
+            self.lakehouse.warehouse(), self.recipe.table, results, run_id=self.run.run_id
+        )
+        return build_evaluations(
+            asset_key, results, targets=targets, recovering=recovering, pages=pages
+        )
 
     def _move_watermark(self, done: Sequence[Partition]) -> None:
         table = self.recipe.table

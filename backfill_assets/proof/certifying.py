@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from backfill_assets.lake.commits import Commit, CommitRecord
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import (
+    NOT_DUE,
     Certificate,
     CertifiedCommit,
     CertifiedPartition,
@@ -22,7 +23,7 @@ from backfill_assets.publishing.statements import format_start
 
 def certify(
     log: TableLog, results: Sequence[PartitionResult], run: Run, *, code_version: str
-) -> str:
+) -> Certificate:
     """Builds and writes the certificate of a run's results; ascending or not.
 
     Args:
@@ -30,9 +31,6 @@ def certify(
         results: of all partitions that were asked for.
         run: the run.
         code_version: what the partitions were computed by.
-
-    Returns:
-        Where it is, without suffix.
     """
     ascending = sorted(results, key=lambda result: result.key)
     own = [
@@ -71,7 +69,7 @@ def certify(
     )
     place = locate_certificate(log, run.run_id, run.backfill_id)
     write_certificate(place, certificate, page=render_certificate(certificate))
-    return place
+    return certificate
 
 
 def find_before(
@@ -115,6 +113,8 @@ def merge_inputs(
 
 
 def _find_status(result: PartitionResult) -> str:
+    if result.not_due:
+        return NOT_DUE
     if result.version is None:
         return "failed" if result.failed else "withheld"
     return "already appended" if result.repeated_batch else "published"
