@@ -30,6 +30,7 @@ from backfill_assets.orchestration.events import (
     list_publish_checks,
 )
 from backfill_assets.orchestration.failures import build_failure, fail_with_message
+from backfill_assets.orchestration.held_up import find_what_can_go_on, hold_up
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.readiness import REQUIRED
 from backfill_assets.orchestration.run_options import (
@@ -118,7 +119,11 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
             context.instance.add_run_tags(context.run.run_id, tags)
             yield from summaries
             yield build_readable_summary(asset_key, outcome.results)
-            message = describe_withheld(context, table, outcome.withheld, len(outcome.results))
+            found = find_what_can_go_on(context)
+            hold_up(context, found, lakehouse.check_events)
+            message = describe_withheld(
+                context.run, table, outcome.withheld, len(outcome.results), found
+            )
             raise build_failure(message, build_failure_metadata(message, outcome.certificate))
         yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)
 

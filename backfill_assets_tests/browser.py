@@ -1,4 +1,4 @@
-"""A headless browser that clicks, by WebDriver: JSON over HTTP, which the standard library speaks."""
+"""A headless browser that clicks, by WebDriver: JSON over HTTP, all in the standard library."""
 
 import base64
 import json

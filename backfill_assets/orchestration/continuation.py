@@ -19,18 +19,20 @@ class Continuation:
     Attributes:
         assets: those that did not get their turn, upstream ones first.
         ranges: first and last keys of the partitions whose upstream is published.
-        blocked: why the other partitions of the first of the assets can't go, a line each reason.
+        blocked: the other partitions of the first of the assets.
+        reasons: why they can't go, a line each.
     """
 
     assets: tuple[AssetKey, ...] = ()
     ranges: tuple[tuple[str, str], ...] = ()
     blocked: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     def describe_nothing(self) -> str:
         """Says why there is no range to go on with."""
         if not self.assets:
             return "none of the run's assets comes after it"
-        reasons = "; ".join(shorten(self.blocked, _LISTED))
+        reasons = "; ".join(shorten(self.reasons, _LISTED))
         return f"no partition of {self.assets[0].to_user_string()} can go: {reasons}"
 
 
@@ -66,5 +68,6 @@ def find_continuation(
     return Continuation(
         waiting,
         tuple(find_ranges(partitions_def, ready)),
+        tuple(blocked),
         tuple(describe_ranges(partitions_def, blocked)),
     )

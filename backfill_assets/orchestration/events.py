@@ -6,7 +6,7 @@ into one.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -22,8 +22,9 @@ from dagster import (
 )
 
 from backfill_assets.orchestration.dagster_internals import TargetMaterialization
+from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.readiness import PROVISIONAL
-from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.publishing.results import PartitionResult, describe_findings
 from backfill_assets.rules.verdicts import Check, Outcome, find_outcome
 from backfill_assets.tables.declarations import Table
 
@@ -131,10 +132,43 @@ def build_evaluations(
                 severity=(
                     AssetCheckSeverity.ERROR if failed and not accepted else AssetCheckSeverity.WARN
                 ),
+                description=describe_findings(result.verdict.failed(check)) or None,
                 metadata=metadata,
                 partition=result.key,
                 blocking=failed and not accepted,
                 target_materialization_data=describe_target(targets.get(result.key)),
+            )
+
+
+def build_unasked(
+    table: Table,
+    key: str,
+    why: str,
+    *,
+    asked: Collection[Check] = (),
+    target: EventLogRecord | None = None,
+) -> Iterator[AssetCheckEvaluation]:
+    """Builds evaluations of the checks that a run planned for a partition and could not ask.
+
+    They pass, with a remark: Dagster shows a planned check of a failed run as failed if nothing is
+    said of it.
+
+    Args:
+        table: its table.
+        key: the partition.
+        why: nothing was there to be checked.
+        asked: the checks that have evaluations.
+        target: as `targets` of `build_evaluations`.
+    """
+    for check in dict.fromkeys((*list_publish_checks(table), Check.READABLE)):
+        if check not in asked:
+            yield AssetCheckEvaluation(
+                asset_key=find_asset_key(table),
+                check_name=check.value,
+                passed=True,
+                metadata={"not asked": why},
+                partition=key,
+                target_materialization_data=describe_target(target),
             )
 
 

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dagster import AssetExecutionContext
+from dagster import DagsterRun
 
-from backfill_assets.orchestration.continuation import find_continuation
-from backfill_assets.orchestration.dagster_internals import find_run_assets
+from backfill_assets.orchestration.continuation import Continuation
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import build_command, describe_ranges, shorten
 from backfill_assets.orchestration.run_options import build_asset_config
@@ -53,18 +52,20 @@ def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMes
 
 
 def describe_withheld(
-    context: AssetExecutionContext,
+    run: DagsterRun,
     table: Table,
     withheld: Sequence[PartitionResult],
     partitions: int,
+    found: Continuation,
 ) -> str:
     """Describes in one message the withheld partitions with their reasons, and how to go on.
 
     Args:
-        context: of the asset.
+        run: the run.
         table: its table.
         withheld: at least one, ascending; also what is not due, which is counted apart.
         partitions: how many the step was asked for.
+        found: what can go on.
     """
     partitions_def = find_partitions_def(table)
     not_due = [result for result in withheld if result.not_due]
@@ -74,13 +75,14 @@ def describe_withheld(
     counted = [f"withheld {len(reasons)} of {partitions} partitions"] if reasons else []
     lines = shorten(describe_ranges(partitions_def, reasons), _LISTED)
     if not_due:
-        counted.append(f"{len(not_due)} of {partitions} partitions are not due")
+        of_all = "more" if reasons else f"of {partitions} partitions"
+        counted.append(f"{len(not_due)} {of_all} are not due")
         lines += describe_ranges(partitions_def, dict.fromkeys(*_describe_not_due(not_due)))
     message = (
         f"{table.key}: {', '.join(counted)} (the other {partitions - len(withheld)} are "
         "published):\n  " + "\n  ".join(lines)
     )
-    commands = _build_commands_to_go_on(context)
+    commands = _build_commands(run, found)
     if commands:
         message += "\nTo go on with what does not depend on them:\n  " + "\n  ".join(commands)
     return message
@@ -93,16 +95,7 @@ def _describe_not_due(results: Sequence[PartitionResult]) -> tuple[list[str], st
     return [result.key for result in results], f"not due: {listed} never came"
 
 
-def _build_commands_to_go_on(context: AssetExecutionContext) -> list[str]:
-    """Builds commands for the run's next assets, where their upstream is published."""
-    found = find_continuation(
-        context.instance,
-        context.job_def.asset_layer.asset_graph,
-        context.asset_key,
-        find_run_assets(context.instance, context.run),
-        first=context.partition_keys[0],
-        last=context.partition_keys[-1],
-    )
+def _build_commands(run: DagsterRun, found: Continuation) -> list[str]:
     assets = [key.to_user_string() for key in found.assets]
-    config = build_asset_config(context.run, found.assets)
+    config = build_asset_config(run, found.assets)
     return [build_command(assets, first, last, config) for first, last in found.ranges]

@@ -16,7 +16,11 @@ from backfill_assets.lake.watermark_writer import move_watermark
 from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
 from backfill_assets.orchestration.dagster_internals import find_run_assets
-from backfill_assets.orchestration.events import build_evaluations, build_materialization
+from backfill_assets.orchestration.events import (
+    build_evaluations,
+    build_materialization,
+    build_unasked,
+)
 from backfill_assets.orchestration.failed_checks import find_failed_before
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
@@ -35,13 +39,21 @@ from backfill_assets.publishing.inputs import (
 )
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.publishing.results import PartitionResult, fail, postpone, withhold
+from backfill_assets.publishing.results import (
+    PartitionResult,
+    fail,
+    find_outcomes,
+    postpone,
+    withhold,
+)
 from backfill_assets.publishing.runs import Run
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.verdicts import Check
 
 _LISTED = 7
 _LOOK_AGAIN_SECONDS = 5.0
+_FAILING_BUDGET = 10
+"""Times the budget of check evaluations that a run may store which withholds something."""
 
 
 @dataclass
@@ -166,6 +178,19 @@ class Step:
                 final = {result.key for result in results if result.version is not None}
                 final -= set(provisional)
                 self._move_watermark([partition for partition in chunk if partition.key in final])
+        if outcome.withheld and recovering is not None:
+            yield from self._unfold(outcome.results, recovering)
+
+    def _unfold(
+        self, results: Sequence[PartitionResult], recovering: frozenset[str]
+    ) -> Iterator[AssetCheckEvaluation]:
+        """Builds the passes that were folded: in a run that fails, Dagster shows them as failed."""
+        if len(results) * len(Check) > _FAILING_BUDGET * self.lakehouse.check_events:
+            return
+        published = [result for result in results if result.version is not None]
+        for evaluation in self._build_evaluations(published, None):
+            if evaluation.passed and evaluation.partition not in recovering:
+                yield evaluation
 
     def _certify(self, target: TableLog, results: Sequence[PartitionResult]) -> Certificate | None:
         code_version = self.recipe.code_version
@@ -242,9 +267,20 @@ class Step:
         pages = build_withheld_pages(
             self.lakehouse.warehouse(), self.recipe.table, results, run_id=self.run.run_id
         )
-        return build_evaluations(
+        yield from build_evaluations(
             asset_key, results, targets=targets, recovering=recovering, pages=pages
         )
+        for result in results:
+            if result.version is None:
+                asked = [] if result.not_due else find_outcomes(result.verdict)
+                why = "nothing of the partition was published"
+                yield from build_unasked(
+                    self.recipe.table,
+                    result.key,
+                    why,
+                    asked=[Check(check) for check in asked],
+                    target=targets.get(result.key),
+                )
 
     def _move_watermark(self, done: Sequence[Partition]) -> None:
         table = self.recipe.table

@@ -89,9 +89,16 @@ def find_outcomes(verdict: Verdict) -> dict[str, str]:
 def describe_failures(verdict: Verdict) -> str:
     """Describes each failed check with what was measured and the bound, in one line."""
     return "; ".join(
-        f"{check}: {finding.rule}{_describe_value(finding)} ({finding.bound})"
+        f"{check}: {describe_findings([finding])}"
         for check in verdict.findings
         for finding in verdict.failed(check)
+    )
+
+
+def describe_findings(findings: Sequence[Finding]) -> str:
+    """Describes findings with what was measured and the bound, in one line."""
+    return "; ".join(
+        f"{finding.rule}{_describe_value(finding)} ({finding.bound})" for finding in findings
     )
 
 
