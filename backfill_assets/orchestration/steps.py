@@ -15,21 +15,16 @@ from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermark_writer import move_watermark
 from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
-from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.events import (
-    build_evaluations,
     build_materialization,
-    build_unasked,
 )
-from backfill_assets.orchestration.failed_checks import find_failed_before
-from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.recovery import recover_table
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.step_messages import describe_chunk
-from backfill_assets.orchestration.ui_pages import build_withheld_pages
+from backfill_assets.orchestration.told_evaluations import find_told_evaluations
 from backfill_assets.proof.certificates import Certificate, locate_certificate
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
@@ -42,18 +37,14 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import (
     PartitionResult,
     fail,
-    find_outcomes,
     postpone,
     withhold,
 )
 from backfill_assets.publishing.runs import Run
 from backfill_assets.resources import LakehouseResource, SparkResource
-from backfill_assets.rules.verdicts import Check
 
 _LISTED = 7
 _LOOK_AGAIN_SECONDS = 5.0
-_FAILING_BUDGET = 10
-"""Times the budget of check evaluations that a run may store which withholds something."""
 
 
 @dataclass
@@ -129,7 +120,9 @@ class Step:
         context = self.context
         keys = [partition.key for partition in partitions]
         readiness = self._wait_for_upstream(keys, inputs)
-        recovering = self._find_recovering(len(partitions), target)
+        evaluations = find_told_evaluations(
+            context, target, self.lakehouse, run_id=self.run.run_id, partitions=len(partitions)
+        )
         blocked = [
             postpone(key, readiness.not_due[key])
             if key in readiness.not_due
@@ -137,7 +130,7 @@ class Step:
             for key, why in readiness.blocked.items()
         ]
         outcome.results += blocked
-        yield from self._build_evaluations(blocked, recovering)
+        yield from evaluations.build(blocked)
         ready = [partition for partition in partitions if partition.key not in readiness.blocked]
         if not ready:
             outcome.certificate = self._certify(target, outcome.results)
@@ -173,24 +166,13 @@ class Step:
             for warning in messages.warnings:
                 context.log.warning(warning)
             yield from self._build_materializations(results, target)
-            yield from self._build_evaluations(results, recovering)
+            yield from evaluations.build(results)
             if self.run.saves_watermark:
                 final = {result.key for result in results if result.version is not None}
                 final -= set(provisional)
                 self._move_watermark([partition for partition in chunk if partition.key in final])
-        if outcome.withheld and recovering is not None:
-            yield from self._unfold(outcome.results, recovering)
-
-    def _unfold(
-        self, results: Sequence[PartitionResult], recovering: frozenset[str]
-    ) -> Iterator[AssetCheckEvaluation]:
-        """Builds the passes that were folded: in a run that fails, Dagster shows them as failed."""
-        if len(results) * len(Check) > _FAILING_BUDGET * self.lakehouse.check_events:
-            return
-        published = [result for result in results if result.version is not None]
-        for evaluation in self._build_evaluations(published, None):
-            if evaluation.passed and evaluation.partition not in recovering:
-                yield evaluation
+        if outcome.withheld:
+            yield from evaluations.unfold(outcome.results)
 
     def _certify(self, target: TableLog, results: Sequence[PartitionResult]) -> Certificate | None:
         code_version = self.recipe.code_version
@@ -234,17 +216,6 @@ class Step:
             time.sleep(_LOOK_AGAIN_SECONDS)
             self._recover(inputs.values())
 
-    def _find_recovering(self, partitions: int, target: TableLog) -> frozenset[str] | None:
-        """Finds partitions whose passes are told, as they failed before.
-
-        None if those of all are.
-        """
-        assets = find_run_assets(self.context.instance, self.context.run)
-        evaluations = partitions * len(Check) * len(assets)
-        if evaluations <= self.lakehouse.check_events:
-            return None
-        return find_failed_before(self.context.instance, target)
-
     def _build_materializations(
         self, results: Sequence[PartitionResult], target: TableLog
     ) -> Iterator[AssetMaterialization]:
@@ -257,29 +228,6 @@ class Step:
                     uri=target.uri,
                     code_version=self.recipe.code_version,
                     certificate=certificate,
-                )
-
-    def _build_evaluations(
-        self, results: Sequence[PartitionResult], recovering: frozenset[str] | None
-    ) -> Iterator[AssetCheckEvaluation]:
-        asset_key, keys = self.context.asset_key, [result.key for result in results]
-        targets = find_latest_materializations(self.context.instance, asset_key, keys)
-        pages = build_withheld_pages(
-            self.lakehouse.warehouse(), self.recipe.table, results, run_id=self.run.run_id
-        )
-        yield from build_evaluations(
-            asset_key, results, targets=targets, recovering=recovering, pages=pages
-        )
-        for result in results:
-            if result.version is None:
-                asked = [] if result.not_due else find_outcomes(result.verdict)
-                why = "nothing of the partition was published"
-                yield from build_unasked(
-                    self.recipe.table,
-                    result.key,
-                    why,
-                    asked=[Check(check) for check in asked],
-                    target=targets.get(result.key),
                 )
 
     def _move_watermark(self, done: Sequence[Partition]) -> None:
