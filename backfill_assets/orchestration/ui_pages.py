@@ -52,9 +52,10 @@ def _render_withheld(
         kept[f"{result.measures.rows:,} rows"] = build_withheld_table(table)
     if result.measures.rejects:
         kept[f"{result.measures.rejects:,} rejected records"] = build_quarantine_table(table)
-    for what, aside in kept.items():
+    if kept:
+        places = [f"{what} are kept aside in `{warehouse.uri(at)}`" for what, at in kept.items()]
         parts.append(
-            f"{what} are kept aside in `{warehouse.uri(aside)}`. To look at them:\n\n"
+            f"{', '.join(places)}. To look at them:\n\n"
             f"```\nbackfill-assets withheld {table.key} --from {key} --to {key}\n```"
         )
     parts.append(

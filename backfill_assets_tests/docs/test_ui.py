@@ -106,6 +106,7 @@ def test_a_spoiled_day_is_one_red_partition_that_says_why_and_what_to_do(
     browser.click("//*[text()='partition_is_valid']")
     browser.click("//*[@role='tab'][contains(., 'Execution history')]")
     browser.click(f"(//*[text()='{SPOILED}']/following::button)[1]")
+    browser.click("//*[contains(text(), 'Show Markdown')]")
     browser.wait_for("//*[contains(., 'was withheld')]")
     shown = browser.read_text()
     for said in (

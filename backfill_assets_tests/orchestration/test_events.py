@@ -123,6 +123,7 @@ def test_beyond_the_budget_passes_are_folded_into_one_evaluation_a_check(
         }
         assert folded[VALID].passed == (failed == 0)
         figures = {name: value.value for name, value in folded[VALID].metadata.items()}
+        assert "## Partitions" in str(figures.pop("certificate")), "to be read in the UI"
         assert figures == {
             "first partition": FIRST,
             "last partition": LAST,
