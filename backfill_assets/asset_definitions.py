@@ -30,6 +30,7 @@ from backfill_assets.orchestration.events import (
     list_publish_checks,
 )
 from backfill_assets.orchestration.failures import build_failure, fail_with_message
+from backfill_assets.orchestration.held_up import find_what_can_go_on, hold_up
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.readiness import REQUIRED
 from backfill_assets.orchestration.run_options import (
@@ -40,6 +41,10 @@ from backfill_assets.orchestration.run_options import (
 )
 from backfill_assets.orchestration.step_messages import describe_withheld
 from backfill_assets.orchestration.steps import Step, StepResult
+from backfill_assets.orchestration.ui_pages import (
+    build_certificate_metadata,
+    build_failure_metadata,
+)
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.finding_names import list_names
@@ -103,19 +108,24 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
     ]:
         outcome, now = StepResult(), datetime.now(tz=UTC)
         with fail_with_message(context):
-            check_whole_run(context.run, now=now)
+            check_whole_run(context.instance, context.run, now=now)
             run = build_run(table, config, context.run, now=now)
             step = Step(context, recipe, run, spark, lakehouse)
             # As a generator, so that a chunk's events are stored before the next begins.
             yield from step.publish(outcome)
-        summaries = build_summaries(outcome.results, checks)
+        certificate = build_certificate_metadata(outcome.certificate)
+        summaries = build_summaries(outcome.results, checks, certificate)
         if outcome.withheld:
             tags = {WITHHELD_TAG: asset_key.to_user_string()}
             context.instance.add_run_tags(context.run.run_id, tags)
             yield from summaries
             yield build_readable_summary(asset_key, outcome.results)
-            message = describe_withheld(context, table, outcome.withheld, len(outcome.results))
-            raise build_failure(message)
+            found = find_what_can_go_on(context)
+            hold_up(context, found, lakehouse.check_events)
+            message = describe_withheld(
+                context.run, table, outcome.withheld, len(outcome.results), found
+            )
+            raise build_failure(message, build_failure_metadata(message, outcome.certificate))
         yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)
 
     return publish_range

@@ -7,11 +7,11 @@ from backfill_assets.asset_definitions import build_asset
 from backfill_assets.catalog import list_tables
 from backfill_assets.jobs import maintain, maintain_nightly, reconcile, rollback_partitions
 from backfill_assets.pipelines import list_recipes, list_table_assets
+from backfill_assets.range_jobs import grain_jobs, pipeline_jobs
 from backfill_assets.resources import build_resources
 from backfill_assets.sensors import (
     continue_after_withheld,
     process_new_partitions,
-    range_jobs,
     recover_dead_runs,
 )
 from backfill_assets.settings import read_settings
@@ -22,7 +22,7 @@ defs = Definitions(
         for declared in list_table_assets()
     ],
     asset_checks=[build_readable_check(table) for table in list_tables()],
-    jobs=[*range_jobs, rollback_partitions, reconcile, maintain],
+    jobs=[*pipeline_jobs, *grain_jobs, rollback_partitions, reconcile, maintain],
     schedules=[maintain_nightly],
     sensors=[continue_after_withheld, recover_dead_runs, process_new_partitions],
     resources=build_resources(read_settings()),

@@ -6,25 +6,23 @@ from datetime import UTC, datetime
 
 from dagster import (
     AssetKey,
-    AssetSelection,
     DefaultSensorStatus,
     RunFailureSensorContext,
     RunRequest,
     SensorEvaluationContext,
     SkipReason,
-    define_asset_job,
     run_failure_sensor,
     sensor,
 )
 
-from backfill_assets.catalog import find_table, list_tables
+from backfill_assets.catalog import list_tables
 from backfill_assets.errors import BackfillError
-from backfill_assets.grains.grain import Grain
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.claims import fail_dead_runs
 from backfill_assets.orchestration.continuation import find_continuation
+from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.increments import Increment, find_increments, has_unfinished_run
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery import is_unseen
@@ -37,6 +35,7 @@ from backfill_assets.orchestration.run_options import (
     find_chain,
 )
 from backfill_assets.pipelines import list_recipes
+from backfill_assets.range_jobs import find_grain_job, grain_jobs
 from backfill_assets.settings import read_settings
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
@@ -45,41 +44,19 @@ PARTITION_TAG = "dagster/partition"
 CONTINUES_TAG = "backfill_assets/continues"
 
 
-def _define_range_job(grain: Grain):
-    tables = [table for table in list_tables() if table.grain == grain]
-    return define_asset_job(
-        f"materialize_{grain.slug}",
-        selection=AssetSelection.assets(*([table.layer, table.name] for table in tables)),
-        description=f"Materializes a range of {grain} of some assets in one run.",
-    )
-
-
-# Assets of one job must have the same partitions.
-_RANGE_JOBS = {
-    grain: _define_range_job(grain)
-    for grain in dict.fromkeys(table.grain for table in list_tables())
-}
-
-range_jobs = list(_RANGE_JOBS.values())
-"""The jobs whose runs the sensors request: one for each grain."""
-
-
-def _find_range_job(asset_key: AssetKey) -> str:
-    """Finds the name of the range job that an asset belongs to."""
-    return _RANGE_JOBS[find_table(asset_key.to_user_string()).grain].name
-
-
 @run_failure_sensor(
     default_status=DefaultSensorStatus.RUNNING,
-    request_jobs=range_jobs,
+    request_jobs=grain_jobs,
     minimum_interval_seconds=10,
+    # A run that a shell started belongs to no code location; the tag tells ours.
+    monitor_all_code_locations=True,
 )
 def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunRequest | SkipReason]:
     """Goes on with what does not depend on withheld partitions.
 
     Dagster stops the downstream steps of a run in which a step withheld something. This requests
     runs of the same range for the assets that did not get their turn, for the partitions whose
-    upstream is published; once for each failed run.
+    upstream is published; once for each failed run, however that was started.
     """
     run = context.dagster_run
     withheld = run.tags.get(WITHHELD_TAG)
@@ -94,17 +71,18 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
         context.instance,
         repository.asset_graph,
         AssetKey.from_user_string(withheld),
-        run.asset_selection or (),
+        find_run_assets(context.instance, run),
         first=first,
         last=last,
     )
-    if not found.assets:
-        yield SkipReason(f"no asset of run {run.run_id} comes after {withheld}")
+    if not found.ranges:
+        why = found.describe_nothing()
+        yield SkipReason(f"run {run.run_id} withheld partitions of {withheld}: {why}")
         return
     for start, end in found.ranges:
         yield RunRequest(
             run_key=f"{run.run_id} {start}",
-            job_name=_find_range_job(found.assets[0]),
+            job_name=find_grain_job(found.assets[0]),
             asset_selection=found.assets,
             run_config=build_asset_config(run, found.assets),
             tags={
@@ -120,7 +98,7 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
     name="recover_dead_runs",
     minimum_interval_seconds=60,
     default_status=DefaultSensorStatus.RUNNING,
-    jobs=range_jobs,
+    jobs=grain_jobs,
 )
 def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     """Marks dead runs failed, and records what the tables know and this Dagster home does not.
@@ -150,7 +128,7 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     name="process_new_partitions",
     minimum_interval_seconds=60,
     default_status=DefaultSensorStatus.STOPPED,
-    jobs=range_jobs,
+    jobs=grain_jobs,
 )
 def process_new_partitions(context: SensorEvaluationContext) -> list[RunRequest] | SkipReason:
     """The incremental job: takes each table on from its watermark, as far as its input has come.
@@ -192,7 +170,7 @@ def _request_increment(key: str, increment: Increment) -> RunRequest:
     asset_key = AssetKey.from_user_string(key)
     return RunRequest(
         run_key=f"{key} {increment.first}...{increment.last} {increment.input_state}",
-        job_name=_find_range_job(asset_key),
+        job_name=find_grain_job(asset_key),
         asset_selection=[asset_key],
         tags={
             RANGE_START_TAG: increment.first,

@@ -28,6 +28,7 @@ def test_the_code_location_loads_with_all_its_jobs_and_sensors():
     assert {
         *("materialize_days", "materialize_hours", "materialize_buckets_100000_10000000"),
         *("rollback_partitions", "reconcile", "maintain"),
+        *("flights", "orders", "weather_hours", "weather_days"),
     } <= jobs
 
 

@@ -27,6 +27,7 @@ for _command in (
     setup_commands.check,
     partition_commands.status,
     partition_commands.missing,
+    partition_commands.withheld,
     partition_commands.recover,
     partition_commands.watermark,
     proof_commands.reconcile,

@@ -1,5 +1,6 @@
 """What partitions hold, which are to be run, and how they are taken back."""
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,6 +71,37 @@ def missing(
         typer.echo(f"in progress: {in_progress.table} {in_progress}", err=True)
     if ranges or at_work:
         raise typer.Exit(1 if ranges else _IN_PROGRESS_EXIT)
+
+
+def withheld(
+    table: TableKey,
+    first: First,
+    last: Last,
+    most: Annotated[int, typer.Option(min=1, help="Rows of each kind to show.")] = 20,
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
+    """Show rows that were withheld and records that were rejected, with run and reason."""
+    from backfill_assets.catalog import find_table
+    from backfill_assets.lake.kept_aside import read_kept_aside
+    from backfill_assets.lake.partitions import build_partitions
+    from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.orchestration.partition_definitions import find_partitions_def
+    from backfill_assets.orchestration.selections import find_keys_in_range
+
+    declared = find_table(table)
+    warehouse = Warehouse(read_settings().warehouse)
+    warehouse.check_root()
+    keys = find_keys_in_range(find_partitions_def(declared), first=first, last=last)
+    found = read_kept_aside(warehouse, declared, build_partitions(declared, keys), most=most)
+    if as_json:
+        print_json(found)
+        return
+    for kept in found:
+        typer.echo(f"{kept.count:,} {kept.what} in {kept.table}")
+        for row in kept.rows:
+            typer.echo("  " + json.dumps(row, default=str))
+    if not any(kept.count for kept in found):
+        typer.echo(f"nothing is kept aside of {table} {first}...{last}")
 
 
 def recover(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dagster import AssetExecutionContext, OpExecutionContext
 
 from backfill_assets.lake.table_log import TableLog
-from backfill_assets.proof.certificates import locate_certificate
+from backfill_assets.proof.certificates import Certificate, locate_certificate
 from backfill_assets.proof.certifying import certify
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.publishing.runs import Run
@@ -18,15 +18,15 @@ def leave_certificate(
     run: Run,
     *,
     code_version: str,
-) -> None:
+) -> Certificate | None:
     """Writes the certificate of a run's results; where that fails, says so in the run's log.
 
     What is published is published, and an error that ends the step is what people must see: so
-    nothing that goes wrong here is raised.
+    nothing that goes wrong here is raised, and None is returned.
     """
     try:
         record = context.instance.get_run_record_by_id(run.run_id)
-        certify(
+        return certify(
             log.reread(),
             results,
             run,
@@ -40,3 +40,4 @@ def leave_certificate(
             f"the certificate of {log.table.key} can't be written at {place}: {cause}; what was "
             "published stands, and the table's log tells of it"
         )
+        return None

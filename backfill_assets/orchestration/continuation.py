@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from dagster import AssetKey, AssetSelection, DagsterInstance
 
 from backfill_assets.orchestration.dagster_internals import AssetGraph
-from backfill_assets.orchestration.ranges import find_ranges
+from backfill_assets.orchestration.ranges import describe_ranges, find_ranges, shorten
 from backfill_assets.orchestration.readiness import find_readiness, get_partitions_def
+
+_LISTED = 7
 
 
 @dataclass(frozen=True)
@@ -17,10 +19,21 @@ class Continuation:
     Attributes:
         assets: those that did not get their turn, upstream ones first.
         ranges: first and last keys of the partitions whose upstream is published.
+        blocked: the other partitions of the first of the assets.
+        reasons: why they can't go, a line each.
     """
 
-    assets: tuple[AssetKey, ...]
-    ranges: tuple[tuple[str, str], ...]
+    assets: tuple[AssetKey, ...] = ()
+    ranges: tuple[tuple[str, str], ...] = ()
+    blocked: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    def describe_nothing(self) -> str:
+        """Says why there is no range to go on with."""
+        if not self.assets:
+            return "none of the run's assets comes after it"
+        reasons = "; ".join(shorten(self.reasons, _LISTED))
+        return f"no partition of {self.assets[0].to_user_string()} can go: {reasons}"
 
 
 def find_continuation(
@@ -47,9 +60,14 @@ def find_continuation(
         key for key in graph.toposorted_asset_keys if key in downstream and key in selected
     )
     if not waiting:
-        return Continuation((), ())
+        return Continuation()
     partitions_def = get_partitions_def(graph, waiting[0])
     keys = [key for key in partitions_def.get_partition_keys() if first <= key <= last]
     blocked = find_readiness(instance, graph, waiting[0], keys).blocked
     ready = [key for key in keys if key not in blocked]
-    return Continuation(waiting, tuple(find_ranges(partitions_def, ready)))
+    return Continuation(
+        waiting,
+        tuple(find_ranges(partitions_def, ready)),
+        tuple(blocked),
+        tuple(describe_ranges(partitions_def, blocked)),
+    )

@@ -4,6 +4,8 @@ Nothing else imports `dagster._core` or leans on a convention that Dagster doesn
 test of this module says in one line which of them a new version of Dagster has broken.
 """
 
+from dagster import AssetKey, DagsterInstance, DagsterRun
+
 # The UI shows a check as not run for a partition unless its evaluation names the materialization
 # that it is about, and the public evaluation takes that as an instance of this class.
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
@@ -65,6 +67,7 @@ __all__ = [
     "RunRecord",
     "StepMaterializationData",
     "TargetMaterialization",
+    "find_run_assets",
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
     "make_new_backfill_id",
@@ -78,3 +81,13 @@ BACKFILL_TAG = "dagster/backfill"
 # turned off by the key with which it marks outputs whose events are logged already.
 EVENTS_ARE_LOGGED = {"__source_asset_observation__": True}
 """Metadata of a result."""
+
+
+# Only a run of chosen assets says which (`asset_selection`); one of a job, or of some of its ops,
+# has them in its plan alone, and the instance's way to read that has no public name.
+def find_run_assets(instance: DagsterInstance, run: DagsterRun) -> frozenset[AssetKey]:
+    """Finds the assets that a run was to materialize, however it was started."""
+    if run.execution_plan_snapshot_id is None:
+        return frozenset(run.asset_selection or ())
+    plan = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id)
+    return frozenset(plan.asset_selection)

@@ -6,7 +6,7 @@ into one.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from dagster import (
     AssetKey,
     AssetMaterialization,
     EventLogRecord,
+    MarkdownMetadataValue,
     MetadataValue,
 )
 
@@ -26,9 +27,10 @@ from backfill_assets.orchestration.dagster_internals import (
     TargetMaterialization,
 )
 from backfill_assets.orchestration.materializations import DATA_VERSION
+from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import PROVISIONAL
-from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.publishing.results import PartitionResult, describe_findings
 from backfill_assets.rules.finding_names import find_name
 from backfill_assets.rules.verdicts import Check, Outcome, find_outcome
 from backfill_assets.tables.declarations import Table
@@ -103,6 +105,7 @@ def build_evaluations(
     *,
     targets: Mapping[str, EventLogRecord],
     recovering: frozenset[str] | None,
+    pages: Mapping[str, MarkdownMetadataValue] | None = None,
 ) -> Iterator[AssetCheckEvaluation]:
     """Builds an evaluation for each partition and check.
 
@@ -113,8 +116,10 @@ def build_evaluations(
             about it; a withheld partition's is about the version that stays.
         recovering: None within the budget. Beyond it, the keys of partitions that get evaluations
             even where they pass (recovered ones); others get them only if they failed or warned.
+        pages: of withheld partitions, by key: why, and what to do; on the checks that failed.
     """
-    for result in results:
+    # Nothing was to be checked of a partition that is not due.
+    for result in (result for result in results if not result.not_due):
         for check, findings in result.verdict.findings.items():
             outcome = find_outcome(findings)
             folded = recovering is not None and result.key not in recovering
@@ -123,7 +128,10 @@ def build_evaluations(
             accepted = [
                 acceptance for acceptance in result.verdict.accepted if acceptance.check == check
             ]
-            metadata: dict[str, float | str] = {}
+            metadata: dict[str, float | str | MarkdownMetadataValue] = {}
+            failed = outcome is Outcome.FAILED
+            if failed and pages and result.key in pages:
+                metadata["what to do"] = pages[result.key]
             for finding in findings:
                 if finding.value is not None:
                     metadata[finding.rule] = finding.value
@@ -133,7 +141,6 @@ def build_evaluations(
                     metadata[f"{finding.rule}: what to do"] = name.cure
             if accepted:
                 metadata["accepted"] = "; ".join(acceptance.reason for acceptance in accepted)
-            failed = outcome is Outcome.FAILED
             yield AssetCheckEvaluation(
                 asset_key=asset_key,
                 check_name=check.value,
@@ -141,10 +148,43 @@ def build_evaluations(
                 severity=(
                     AssetCheckSeverity.ERROR if failed and not accepted else AssetCheckSeverity.WARN
                 ),
+                description=describe_findings(result.verdict.failed(check)) or None,
                 metadata=metadata,
                 partition=result.key,
                 blocking=failed and not accepted,
                 target_materialization_data=describe_target(targets.get(result.key)),
+            )
+
+
+def build_unasked(
+    table: Table,
+    key: str,
+    why: str,
+    *,
+    asked: Collection[Check] = (),
+    target: EventLogRecord | None = None,
+) -> Iterator[AssetCheckEvaluation]:
+    """Builds evaluations of the checks that a run planned for a partition and could not ask.
+
+    They pass, with a remark: Dagster shows a planned check of a failed run as failed if nothing is
+    said of it.
+
+    Args:
+        table: its table.
+        key: the partition.
+        why: nothing was there to be checked.
+        asked: the checks that have evaluations.
+        target: as `targets` of `build_evaluations`.
+    """
+    for check in dict.fromkeys((*list_publish_checks(table), Check.READABLE)):
+        if check not in asked:
+            yield AssetCheckEvaluation(
+                asset_key=find_asset_key(table),
+                check_name=check.value,
+                passed=True,
+                metadata={"not asked": why},
+                partition=key,
+                target_materialization_data=describe_target(target),
             )
 
 
@@ -160,23 +200,29 @@ def describe_target(
 
 
 def build_summaries(
-    results: Sequence[PartitionResult], checks: Sequence[Check]
+    results: Sequence[PartitionResult],
+    checks: Sequence[Check],
+    certificate: Mapping[str, MarkdownMetadataValue] | None = None,
 ) -> list[AssetCheckResult]:
     """Builds one result a check for the whole range: how many passed, warned, failed.
 
-    Partitions that could not even be computed count for the check that says so, and for no other.
+    Partitions that could not even be computed count for the check that says so, and for no other;
+    those that are not due for none. The certificate is to be read in each.
     """
+    due = [result for result in results if not result.not_due]
     return [
         AssetCheckResult(
             check_name=check.value,
             passed=not any(
                 find_outcome(result.verdict.findings.get(check, ())) is Outcome.FAILED
-                for result in results
+                for result in due
             ),
             metadata={
                 "first partition": min((result.key for result in results), default=""),
                 "last partition": max((result.key for result in results), default=""),
-                **_count_outcomes(results, check),
+                **_count_outcomes(due, check),
+                **({"partitions not due": len(results) - len(due)} if due != results else {}),
+                **(certificate or {}),
             },
         )
         for check in checks

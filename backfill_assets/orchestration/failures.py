@@ -4,11 +4,11 @@ import atexit
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from dagster import AssetExecutionContext, Failure, OpExecutionContext
+from dagster import AssetExecutionContext, Failure, MarkdownMetadataValue, OpExecutionContext
 
 from backfill_assets.errors import BackfillError
 
@@ -52,11 +52,13 @@ def fail_with_message(context: AssetExecutionContext | OpExecutionContext) -> It
         raise build_failure(line) from error
 
 
-def build_failure(message: str) -> Failure:
+def build_failure(
+    message: str, metadata: Mapping[str, MarkdownMetadataValue] | None = None
+) -> Failure:
     """Builds what a step fails with; to whoever waits at a shell, it is also said last."""
     _say_last(message)
     # The same input gives the same error: a retry would only hide it for longer.
-    return Failure(description=message, allow_retries=False)
+    return Failure(description=message, metadata=metadata, allow_retries=False)
 
 
 def describe_known_cause(error: BaseException) -> str | None:

@@ -10,7 +10,7 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import Watermark
-from backfill_assets.orchestration.dagster_internals import AssetGraph
+from backfill_assets.orchestration.dagster_internals import AssetGraph, find_run_assets
 from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import find_readiness, get_partitions_def
@@ -108,4 +108,4 @@ def has_unfinished_run(instance: DagsterInstance, recipe: Recipe) -> bool:
     """Tells whether an incremental run of the table has not ended yet."""
     asset_key = find_asset_key(recipe.table)
     runs = instance.get_runs(RunsFilter(statuses=_UNFINISHED, tags={INCREMENTAL_TAG: "true"}))
-    return any(asset_key in (run.asset_selection or ()) for run in runs)
+    return any(asset_key in find_run_assets(instance, run) for run in runs)

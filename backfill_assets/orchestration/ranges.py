@@ -14,6 +14,26 @@ def find_ranges(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> li
     return [(found.start, found.end) for found in subset.get_partition_key_ranges(partitions_def)]
 
 
+def describe_ranges(partitions_def: PartitionsDefinition, texts: Mapping[str, str]) -> list[str]:
+    """Says a text of several partitions once: its ranges of keys, then the text.
+
+    Args:
+        partitions_def: of the partitions.
+        texts: by partition key.
+    """
+    keys: dict[str, list[str]] = {}
+    for key, text in texts.items():
+        keys.setdefault(text, []).append(key)
+    return [
+        f"{', '.join(_format_ranges(partitions_def, same))}: {text}" for text, same in keys.items()
+    ]
+
+
+def _format_ranges(partitions_def: PartitionsDefinition, keys: Sequence[str]) -> list[str]:
+    ranges = find_ranges(partitions_def, keys)
+    return [first if first == last else f"{first}...{last}" for first, last in ranges]
+
+
 def build_command(
     asset_keys: Sequence[str], first: str, last: str, config: Mapping[str, Any]
 ) -> str:

@@ -26,6 +26,7 @@ REQUIRED = "backfill_assets/required"
 
 _LISTED = 7
 _IN_PROGRESS = "still in progress"
+_MISSING = "missing"
 
 
 class Required(StrEnum):
@@ -44,12 +45,14 @@ class Readiness:
 
     Attributes:
         blocked: a required upstream partition is missing, failed or withheld: which, and how.
+        not_due: of these, the ones that only wait for upstream partitions that never came: which.
         provisional: an upstream partition that may still change the outcome isn't there yet.
         in_progress: upstream partitions that other runs work on, or are queued for.
         windows: by upstream table, all upstream partitions that the asset's mapping gives.
     """
 
     blocked: Mapping[str, str] = field(default_factory=dict)
+    not_due: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     provisional: Mapping[str, str] = field(default_factory=dict)
     in_progress: frozenset[str] = frozenset()
     windows: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
@@ -75,6 +78,7 @@ def find_readiness(
     node = graph.get(asset_key)
     required = node.metadata.get(REQUIRED, {})
     blocked: dict[str, list[str]] = defaultdict(list)
+    never_came: dict[str, list[str]] = defaultdict(list)
     provisional: dict[str, list[str]] = defaultdict(list)
     in_progress: set[str] = set()
     windows: dict[str, dict[str, list[str]]] = {}
@@ -103,8 +107,11 @@ def find_readiness(
                     }[Required(must)]
                     reasons = blocked if lacks else provisional
                     reasons[key].append(f"{upstream} {upstream_key} is {states[upstream_key]}")
+                    if lacks and states[upstream_key] == _MISSING:
+                        never_came[key].append(f"{upstream} {upstream_key}")
     return Readiness(
         {key: _describe(reasons) for key, reasons in blocked.items()},
+        {key: tuple(came) for key, came in never_came.items() if len(came) == len(blocked[key])},
         {key: _describe(reasons) for key, reasons in provisional.items()},
         frozenset(in_progress),
         windows,
@@ -144,7 +151,7 @@ def _find_states(
     words = {
         AssetPartitionStatus.FAILED: "failed or withheld",
         AssetPartitionStatus.IN_PROGRESS: _IN_PROGRESS,
-        None: "missing",
+        None: _MISSING,
     }
     return {
         key: words[statuses.get(key)]

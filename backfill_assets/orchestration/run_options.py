@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from dagster import AssetKey, Config, DagsterRun
+from dagster import AssetKey, Config, DagsterInstance, DagsterRun
 from pydantic import Field
 
 from backfill_assets.catalog import find_table
 from backfill_assets.errors import SettingsError
-from backfill_assets.orchestration.dagster_internals import BACKFILL_TAG
+from backfill_assets.orchestration.dagster_internals import BACKFILL_TAG, find_run_assets
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.choosing import choose_options
 from backfill_assets.rules.verdicts import Acceptance, Check
@@ -117,13 +117,13 @@ def find_chain(run: DagsterRun) -> str:
     return run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG) or run.run_id
 
 
-def check_whole_run(run: DagsterRun, *, now: datetime) -> None:
+def check_whole_run(instance: DagsterInstance, run: DagsterRun, *, now: datetime) -> None:
     """Checks the options of all assets of a run, before the first of them does anything.
 
     Raises:
         BackfillError: as soon as one of the tables can't honour its options.
     """
-    for key in sorted(run.asset_selection or ()):
+    for key in sorted(find_run_assets(instance, run)):
         build_run(find_table(key.to_user_string()), _read_asset_config(run, key), run, now=now)
 
 

@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dagster import AssetExecutionContext
+from dagster import DagsterRun
 
-from backfill_assets.orchestration.continuation import find_continuation
-from backfill_assets.orchestration.ranges import build_command, shorten
+from backfill_assets.orchestration.continuation import Continuation
+from backfill_assets.orchestration.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.ranges import build_command, describe_ranges, shorten
 from backfill_assets.orchestration.run_options import build_asset_config
 from backfill_assets.publishing.results import PartitionResult, describe_failures
 from backfill_assets.tables.declarations import Table
 
 _LISTED = 50
+_UPSTREAM_LISTED = 7
 
 
 @dataclass(frozen=True)
@@ -50,41 +52,50 @@ def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMes
 
 
 def describe_withheld(
-    context: AssetExecutionContext,
+    run: DagsterRun,
     table: Table,
     withheld: Sequence[PartitionResult],
     partitions: int,
+    found: Continuation,
 ) -> str:
-    """Describes in one message each withheld partition with its reasons, and how to go on.
+    """Describes in one message the withheld partitions with their reasons, and how to go on.
 
     Args:
-        context: of the asset.
+        run: the run.
         table: its table.
-        withheld: at least one, ascending.
+        withheld: at least one, ascending; also what is not due, which is counted apart.
         partitions: how many the step was asked for.
+        found: what can go on.
     """
-    reasons = [f"{result.key}: {describe_failures(result.verdict)}" for result in withheld]
+    partitions_def = find_partitions_def(table)
+    not_due = [result for result in withheld if result.not_due]
+    reasons = {
+        result.key: describe_failures(result.verdict) for result in withheld if not result.not_due
+    }
+    counted = [f"withheld {len(reasons)} of {partitions} partitions"] if reasons else []
+    lines = shorten(describe_ranges(partitions_def, reasons), _LISTED)
+    if not_due:
+        of_all = "more" if reasons else f"of {partitions} partitions"
+        counted.append(f"{len(not_due)} {of_all} are not due")
+        lines += describe_ranges(partitions_def, dict.fromkeys(*_describe_not_due(not_due)))
     message = (
-        f"{table.key}: withheld {len(withheld)} of {partitions} partitions "
-        f"(the other {partitions - len(withheld)} are published):\n  "
-        + "\n  ".join(shorten(reasons, _LISTED))
+        f"{table.key}: {', '.join(counted)} (the other {partitions - len(withheld)} are "
+        "published):\n  " + "\n  ".join(lines)
     )
-    commands = _build_commands_to_go_on(context)
+    commands = _build_commands(run, found)
     if commands:
         message += "\nTo go on with what does not depend on them:\n  " + "\n  ".join(commands)
     return message
 
 
-def _build_commands_to_go_on(context: AssetExecutionContext) -> list[str]:
-    """Builds commands for the run's next assets, where their upstream is published."""
-    found = find_continuation(
-        context.instance,
-        context.job_def.asset_layer.asset_graph,
-        context.asset_key,
-        context.run.asset_selection or context.selected_asset_keys,
-        first=context.partition_keys[0],
-        last=context.partition_keys[-1],
-    )
+def _describe_not_due(results: Sequence[PartitionResult]) -> tuple[list[str], str]:
+    """Describes them together: their keys, and all that they wait for."""
+    never_came = dict.fromkeys(upstream for result in results for upstream in result.not_due)
+    listed = ", ".join(shorten(list(never_came), _UPSTREAM_LISTED))
+    return [result.key for result in results], f"not due: {listed} never came"
+
+
+def _build_commands(run: DagsterRun, found: Continuation) -> list[str]:
     assets = [key.to_user_string() for key in found.assets]
-    config = build_asset_config(context.run, found.assets)
+    config = build_asset_config(run, found.assets)
     return [build_command(assets, first, last, config) for first, last in found.ranges]

@@ -16,17 +16,16 @@ from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermark_writer import move_watermark
 from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
-from backfill_assets.orchestration.events import build_evaluations, build_materialization
-from backfill_assets.orchestration.failed_checks import find_failed_before
+from backfill_assets.orchestration.events import build_materialization
 from backfill_assets.orchestration.input_tags import find_input_tags
-from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.step_messages import describe_chunk
-from backfill_assets.proof.certificates import locate_certificate
+from backfill_assets.orchestration.told_evaluations import find_told_evaluations
+from backfill_assets.proof.certificates import Certificate, locate_certificate
 from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
@@ -36,11 +35,15 @@ from backfill_assets.publishing.inputs import (
 )
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.publishing.results import PartitionResult, fail, withhold
+from backfill_assets.publishing.results import (
+    PartitionResult,
+    fail,
+    postpone,
+    withhold,
+)
 from backfill_assets.publishing.runs import Run
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.finding_names import FindingName
-from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import JsonLanding
 
@@ -50,9 +53,15 @@ _LOOK_AGAIN_SECONDS = 5.0
 
 @dataclass
 class StepResult:
-    """What a step came to so far; filled while it runs."""
+    """What a step came to so far; filled while it runs.
+
+    Attributes:
+        results: of its partitions.
+        certificate: the last that could be written.
+    """
 
     results: list[PartitionResult] = field(default_factory=list)
+    certificate: Certificate | None = None
 
     @property
     def withheld(self) -> list[PartitionResult]:
@@ -124,16 +133,20 @@ class Step:
         context = self.context
         keys = [partition.key for partition in partitions]
         readiness = self._wait_for_upstream(keys)
-        recovering = self._find_recovering(len(partitions), target)
+        evaluations = find_told_evaluations(
+            context, target, self.lakehouse, run_id=self.run.run_id, partitions=len(partitions)
+        )
         blocked = [
-            withhold(key, FindingName.UPSTREAM_IS_PUBLISHED, why)
+            postpone(key, readiness.not_due[key])
+            if key in readiness.not_due
+            else withhold(key, FindingName.UPSTREAM_IS_PUBLISHED, why)
             for key, why in readiness.blocked.items()
         ]
         outcome.results += blocked
-        yield from self._build_evaluations(blocked, recovering)
+        yield from evaluations.build(blocked)
         ready = [partition for partition in partitions if partition.key not in readiness.blocked]
         if not ready:
-            self._certify(target, outcome.results)
+            outcome.certificate = self._certify(target, outcome.results)
             return
         pinned = pin_inputs(
             target,
@@ -161,22 +174,24 @@ class Step:
             results = publisher.publish_chunk(chunk, pinned)
             outcome.results += results
             # Before the events, which name it; the next chunk's replaces it.
-            self._certify(target, outcome.results)
+            outcome.certificate = self._certify(target, outcome.results)
             messages = describe_chunk(self.recipe.table, results)
             context.log.info(messages.published)
             for warning in messages.warnings:
                 context.log.warning(warning)
             yield from self._build_materializations(results, target)
-            yield from self._build_evaluations(results, recovering)
+            yield from evaluations.build(results)
             if self.run.saves_watermark:
                 final = {result.key for result in results if result.version is not None}
                 final -= set(provisional)
                 self._move_watermark([partition for partition in chunk if partition.key in final])
         keep_publishes(target.reread())
+        if outcome.withheld:
+            yield from evaluations.unfold(outcome.results)
 
-    def _certify(self, target: TableLog, results: Sequence[PartitionResult]) -> None:
+    def _certify(self, target: TableLog, results: Sequence[PartitionResult]) -> Certificate | None:
         code_version = self.recipe.code_version
-        leave_certificate(self.context, target, results, self.run, code_version=code_version)
+        return leave_certificate(self.context, target, results, self.run, code_version=code_version)
 
     def _find_partitions(self) -> tuple[Partition, ...]:
         keys = self.context.partition_keys
@@ -218,16 +233,6 @@ class Step:
             time.sleep(_LOOK_AGAIN_SECONDS)
             self._recover(self.recipe.inputs)
 
-    def _find_recovering(self, partitions: int, target: TableLog) -> frozenset[str] | None:
-        """Finds partitions whose passes are told, as they failed before.
-
-        None if those of all are.
-        """
-        evaluations = partitions * len(Check) * len(self.context.run.asset_selection or [None])
-        if evaluations <= self.lakehouse.check_events:
-            return None
-        return find_failed_before(self.context.instance, target)
-
     def _build_materializations(
         self, results: Sequence[PartitionResult], target: TableLog
     ) -> Iterator[AssetMaterialization]:
@@ -243,13 +248,6 @@ class Step:
                 certificate=certificate,
                 input_tags=input_tags[result.key],
             )
-
-    def _build_evaluations(
-        self, results: Sequence[PartitionResult], recovering: frozenset[str] | None
-    ) -> Iterator[AssetCheckEvaluation]:
-        asset_key, keys = self.context.asset_key, [result.key for result in results]
-        targets = find_latest_materializations(self.context.instance, asset_key, keys)
-        return build_evaluations(asset_key, results, targets=targets, recovering=recovering)
 
     def _move_watermark(self, done: Sequence[Partition]) -> None:
         table = self.recipe.table

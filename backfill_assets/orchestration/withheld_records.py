@@ -12,6 +12,7 @@ from backfill_assets.orchestration.dagster_internals import AssetPartitionStatus
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.recovered_runs import is_known
 from backfill_assets.proof.certificates import (
+    NOT_DUE,
     Certificate,
     CertifiedPartition,
     list_documents,
@@ -65,7 +66,9 @@ def find_withheld_records(instance: DagsterInstance, log: TableLog) -> WithheldR
     standing = {
         key: (certificate, row)
         for key, (certificate, row) in sorted(latest.items())
-        if row.is_held_back and not _is_published_since(log, key, certificate)
+        if row.is_held_back
+        and row.status != NOT_DUE
+        and not _is_published_since(log, key, certificate)
     }
     statuses = _find_statuses(instance, log, list(standing))
     run_ids = {certificate.run_id for certificate, _ in standing.values()}

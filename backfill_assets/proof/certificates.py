@@ -20,6 +20,9 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.uris import join_uri
 
+NOT_DUE = "not due"
+"""Status of a partition that waits for upstream partitions that never came."""
+
 
 @dataclass(frozen=True)
 class CertifiedPartition:
@@ -27,8 +30,9 @@ class CertifiedPartition:
 
     Attributes:
         partition: its key.
-        status: `published`, `withheld`, `already appended` by a commit before the run, or `failed`
-            where the step ended before it came to the partition.
+        status: `published`, `withheld`, `already appended` by a commit before the run, `not due`
+            where upstream partitions never came, or `failed` where the step ended before it came to
+            the partition.
         version: the Delta version that published it; None if it was withheld.
         rows: rows published, or computed and withheld.
         checksum: of them, see `contents.checksums`.
@@ -56,7 +60,7 @@ class CertifiedPartition:
     @property
     def is_held_back(self) -> bool:
         """Whether the run was to publish it and did not."""
-        return self.status in ("withheld", "failed")
+        return self.status in ("withheld", NOT_DUE, "failed")
 
 
 @dataclass(frozen=True)

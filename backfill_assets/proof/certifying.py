@@ -8,6 +8,7 @@ from itertools import takewhile
 from backfill_assets.lake.commits import Commit, CommitRecord, Publish, group_publishes
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import (
+    NOT_DUE,
     Certificate,
     CertifiedCommit,
     CertifiedPartition,
@@ -31,7 +32,7 @@ def certify(
     *,
     code_version: str,
     requested_at: datetime,
-) -> str:
+) -> Certificate:
     """Builds and writes the certificate of a run's results; ascending or not.
 
     Args:
@@ -40,9 +41,6 @@ def certify(
         run: the run.
         code_version: what the partitions were computed by.
         requested_at: when the run was (UTC); it may have begun more than once.
-
-    Returns:
-        Where it is, without suffix.
     """
     ascending = sorted(results, key=lambda result: result.key)
     own = [
@@ -86,7 +84,7 @@ def certify(
     )
     place = locate_certificate(log, run.run_id, run.backfill_id)
     write_certificate(place, certificate, page=render_certificate(certificate))
-    return place
+    return certificate
 
 
 def find_before(
@@ -133,6 +131,8 @@ def merge_inputs(
 
 
 def _find_status(result: PartitionResult) -> str:
+    if result.not_due:
+        return NOT_DUE
     if result.version is None:
         return "failed" if result.failed else "withheld"
     return "already appended" if result.repeated_batch else "published"

@@ -7,10 +7,11 @@ from backfill_assets.proof.certificates import Certificate, CertifiedPartition
 from backfill_assets.proof.lines import VerifiedLine
 
 
-def render_certificate(certificate: Certificate) -> str:
-    """Renders the certificate's whole page."""
+def render_certificate(certificate: Certificate, *, most: int | None = None) -> str:
+    """Renders the certificate's page; of more than `most` partitions, only some held-back ones."""
     published = [row for row in certificate.partitions if row.status == "published"]
     changed = [row for row in published if row.checksum != row.checksum_before]
+    rows, rest = _choose_rows(certificate.partitions, most)
     lines = [
         f"# {certificate.asset_key} {certificate.partition_start} … {certificate.partition_end}",
         "",
@@ -45,9 +46,20 @@ def render_certificate(certificate: Certificate) -> str:
         "",
         "| partition | status | version | rows before | rows | checksum | checks |",
         "|---|---|---:|---:|---:|---|---|",
-        *(_describe_partition(row) for row in certificate.partitions),
+        *(_describe_partition(row) for row in rows),
+        *([f"\nand {rest} more"] if rest else []),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _choose_rows(
+    rows: Sequence[CertifiedPartition], most: int | None
+) -> tuple[Sequence[CertifiedPartition], int]:
+    """Chooses the rows that a page lists, and counts the others."""
+    if most is None or len(rows) <= most:
+        return rows, 0
+    chosen = [row for row in rows if row.is_held_back][:most]
+    return chosen, len(rows) - len(chosen)
 
 
 def _describe_mode(certificate: Certificate) -> str:

@@ -1,6 +1,6 @@
 """What became of each partition of a run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from backfill_assets.contents.read_back import Counted, ReadBack
@@ -24,6 +24,8 @@ class PartitionResult:
             empty if something was.
         provisional: what of its input was not there yet, or not final; empty if all was.
         restored: of a rollback, what came back.
+        not_due: upstream partitions that never came, where it waits for nothing else; empty where
+            it is due.
         failed: whether its step ended with an error before it came to the partition.
         stated_in: the version whose commit keeps the hash of this result, see `statements`; None
             where none came with it.
@@ -37,6 +39,7 @@ class PartitionResult:
     repeated_batch: str = ""
     provisional: str = ""
     restored: str = ""
+    not_due: tuple[str, ...] = ()
     failed: bool = False
     stated_in: int | None = None
 
@@ -53,6 +56,14 @@ def withhold(partition: str, rule: str, why: str) -> PartitionResult:
     """
     finding = Finding(rule, None, why, Outcome.FAILED)
     return PartitionResult(Verdict(partition, {Check.COMPLETE: (finding,)}))
+
+
+def postpone(partition: str, never_came: Sequence[str]) -> PartitionResult:
+    """Says of a partition that it is not due: it waits for upstream partitions that never came."""
+    first, *others = never_came
+    listed = f"{first} and {len(others)} more" if others else first
+    result = withhold(partition, "upstream_has_come", f"not due: {listed} never came")
+    return replace(result, not_due=tuple(never_came))
 
 
 def judge_contents(found: ReadBack, audited: Counted) -> Finding:
@@ -82,9 +93,16 @@ def find_outcomes(verdict: Verdict) -> dict[str, str]:
 def describe_failures(verdict: Verdict) -> str:
     """Describes each failed check with what was measured and the bound, in one line."""
     return "; ".join(
-        f"{check}: {finding.rule}{_describe_value(finding)} ({finding.bound})"
+        f"{check}: {describe_findings([finding])}"
         for check in verdict.findings
         for finding in verdict.failed(check)
+    )
+
+
+def describe_findings(findings: Sequence[Finding]) -> str:
+    """Describes findings with what was measured and the bound, in one line."""
+    return "; ".join(
+        f"{finding.rule}{_describe_value(finding)} ({finding.bound})" for finding in findings
     )
 
 

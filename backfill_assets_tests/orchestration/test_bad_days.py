@@ -5,18 +5,12 @@ By a real daemon without a person's help, and by the command line with the comma
 
 import json
 import re
-import signal
-import socket
 import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from backfill_assets_tests.commands import PROJECT, Project
+from backfill_assets_tests.commands import Project
 from backfill_assets_tests.landing_zones import (
     blank_carriers,
     copy_days,
@@ -24,6 +18,7 @@ from backfill_assets_tests.landing_zones import (
     rewrite_records,
     truncate,
 )
+from backfill_assets_tests.servers import serve, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -45,60 +40,6 @@ mutation($params: LaunchBackfillParams!) {
   }
 }
 """
-
-
-LOCATIONS = "{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }"
-
-
-class Dagster:
-    """Webserver and daemon as `dagster dev` starts them, on loopback."""
-
-    def __init__(self, project: Project) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        environment = project.environment  # makes the project's folder
-        self.log = (project.root / "dagster.log").open("w")
-        self.process = subprocess.Popen(
-            [
-                *(str(Path(sys.executable).parent / "dagster"), "dev"),
-                *("-w", str(PROJECT / "workspace.yaml"), "-p", str(self.port)),
-            ],
-            env=environment,
-            cwd=project.root,
-            stdout=self.log,
-            stderr=subprocess.STDOUT,
-        )
-
-    def query(self, query: str, variables: dict | None = None) -> dict:
-        """Asks the webserver by GraphQL."""
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/graphql",
-            data=json.dumps({"query": query, "variables": variables or {}}).encode(),
-            headers={"content-type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)["data"]
-
-    def wait_until_ready(self) -> None:
-        """Waits for the code location to be loaded."""
-        wait_for(self._loaded, seconds=120)
-
-    def _loaded(self) -> bool:
-        try:
-            answer = self.query(LOCATIONS)
-        except OSError:
-            return False
-        return bool(answer["repositoriesOrError"].get("nodes"))
-
-    def stop(self) -> None:
-        """Stops all of it."""
-        self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(timeout=60)
-        finally:
-            self.process.kill()
-            self.log.close()
 
 
 @pytest.fixture(scope="module")
@@ -125,21 +66,11 @@ def find_not_published(project: Project) -> dict[str, set[str]]:
     return found
 
 
-def wait_for(condition: Callable[[], bool], *, seconds: float) -> None:
-    """Raises AssertionError if it isn't met in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(5)
-
-
 def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
     landing: Path, tmp_path: Path
 ) -> None:
     project = Project(tmp_path / "project", landing)
-    dagster = Dagster(project)
-    try:
-        dagster.wait_until_ready()
+    with serve(project) as dagster:
         january = {"ranges": [{"start": DAYS[0], "end": DAYS[-1]}]}
         backfill = {
             "partitionsByAssets": [
@@ -150,8 +81,6 @@ def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
         assert answer["__typename"] == "LaunchBackfillSuccess", answer
         wait_for(lambda: find_not_published(project) == NOT_PUBLISHED, seconds=520)
         assert_certified_as_one_chain(project, answer["backfillId"])
-    finally:
-        dagster.stop()
     assert_nothing_withheld_can_be_read(project)
 
 

@@ -75,6 +75,20 @@ def test_dagster_takes_the_evaluations_for_those_of_what_is_published(pipeline: 
         assert statuses == ["SUCCEEDED", "FAILED" if check == VALID else "SUCCEEDED", "SUCCEEDED"]
 
 
+def test_a_failing_run_tells_of_ten_times_the_budget_which_checks_passed(
+    pipeline: Pipeline,
+) -> None:
+    """As Dagster shows the planned checks of a failed run as failed, unless they are told."""
+    pipeline.zone.add_lines(BAD, *["{"] * 5)
+    run = pipeline.run(RAW, STAGING, first=FIRST, last=LAST, check_events=2)
+    assert not run.success
+    evaluations = pipeline.read_evaluations(run)
+    found = Counter(one.check_name for one in evaluations if one.partition and one.passed)
+    assert found == {COMPLETE: 3, VALID: 2, READABLE: 3}
+    (remark,) = (one.metadata["not asked"] for one in evaluations if "not asked" in one.metadata)
+    assert remark.value == "nothing of the partition was published"
+
+
 def test_a_run_that_withheld_says_what_was_read_back(beyond_budget: BeyondBudget) -> None:
     """Dagster skips the check's own step there."""
     evaluations = beyond_budget.pipeline.read_evaluations(beyond_budget.failing)
@@ -91,6 +105,10 @@ def test_beyond_the_budget_only_failures_have_evaluations_of_their_own(
     (own,) = (evaluation for evaluation in evaluations if evaluation.partition is not None)
     assert (own.check_name, own.partition, own.passed) == (VALID, BAD, False)
     assert own.metadata["rejects"].value == 5 / 125
+    assert own.description == "rejects = 0.04 (at most 0.01 of the records)"
+    page = str(own.metadata["what to do"].value)
+    for said in ("was withheld", "120 rows are kept aside", f"withheld {RAW} --from {BAD}"):
+        assert said in page
 
 
 def test_beyond_the_budget_passes_are_folded_into_one_evaluation_a_check(
@@ -105,6 +123,7 @@ def test_beyond_the_budget_passes_are_folded_into_one_evaluation_a_check(
         }
         assert folded[VALID].passed == (failed == 0)
         figures = {name: value.value for name, value in folded[VALID].metadata.items()}
+        assert "## Partitions" in str(figures.pop("certificate")), "to be read in the UI"
         assert figures == {
             "first partition": FIRST,
             "last partition": LAST,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import SparkSession
 
+from backfill_assets.proof.certificates import find_certificates
 from backfill_assets.tables.flights import CARRIER_DELAYS, STAGING_FLIGHTS
 from backfill_assets_tests.pipeline.running import (
     FEATURES,
@@ -88,7 +89,7 @@ def test_features_withhold_every_day_whose_window_holds_a_withheld_one(layers: L
     headline, *lines = layers.features.message.split("\n")
     assert headline.startswith("features/carrier_delays: withheld 6 of 9 partitions")
     why = f"upstream_is_published (staging/flights {NEVER_LANDED} is failed or withheld)"
-    assert lines == [f"  {day}: partition_is_complete: {why}" for day in list_days(4, 9)]
+    assert lines == [f"  2013-01-04...2013-01-09: partition_is_complete: {why}"], "said once"
     assert layers.pipeline.find_days(FEATURES, "FAILED") == list_days(4, 9)
     assert layers.pipeline.find_days(FEATURES, "MATERIALIZED") == list_days(1, 3)
     published = {
@@ -97,10 +98,28 @@ def test_features_withhold_every_day_whose_window_holds_a_withheld_one(layers: L
     assert published == {*list_days(1, 3)}
 
 
-def test_a_range_of_which_upstream_has_nothing_is_withheld_whole(layers: Layers) -> None:
-    run = layers.pipeline.run(FEATURES, first="2013-02-20", last="2013-02-21")
-    assert "withheld 2 of 2 partitions" in run.message
-    missing = [f"{STAGING} 2013-02-{day} is missing" for day in range(14, 21)]
-    assert f"2013-02-20: partition_is_complete: upstream_is_published ({', '.join(missing)})" in (
-        run.message
+def test_what_waits_for_days_that_never_came_is_not_due_and_counted_apart(
+    layers: Layers,
+) -> None:
+    run = layers.pipeline.run(FEATURES, first="2013-01-09", last="2013-01-12", check_events=400)
+    headline, *withheld, not_due = run.message.split("\n")
+    assert headline == (
+        "features/carrier_delays: withheld 2 of 4 partitions, 2 more are not due (the other 0 are "
+        "published):"
     )
+    assert [line.strip()[:10] for line in withheld] == ["2013-01-09", "2013-01-10"]
+    assert not_due == (
+        f"  2013-01-11...2013-01-12: not due: {STAGING} 2013-01-10, {STAGING} 2013-01-11, "
+        f"{STAGING} 2013-01-12 never came"
+    )
+    remarks = {
+        (one.partition, one.check_name): one.metadata.get("not asked")
+        for one in layers.pipeline.read_evaluations(run)
+        if one.passed and one.partition is not None
+    }
+    checks = {"partition_is_complete", "partition_is_valid", "partition_is_readable"}
+    assert {check for day, check in remarks if day == "2013-01-11"} == checks
+    assert None not in remarks.values(), "nothing else passed"
+    (certificate,) = find_certificates(layers.pipeline.warehouse, run.id)
+    statuses = {row.partition: row.status for row in certificate.partitions}
+    assert [statuses[day] for day in list_days(9, 12)] == [*["withheld"] * 2, *["not due"] * 2]

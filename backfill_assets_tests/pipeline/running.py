@@ -98,6 +98,7 @@ class Pipeline:
         accept: Sequence[Mapping[str, Any]] = (),
         tags: Mapping[str, str] | None = None,
         ops: Mapping[str, Mapping[str, Any]] | None = None,
+        job: str | None = None,
     ) -> FinishedRun:
         """Materializes a range of partitions of some assets in one run.
 
@@ -111,6 +112,7 @@ class Pipeline:
             accept: configuration of the acceptances, for each of the assets.
             tags: of the run, beside those of its range.
             ops: configuration of some of the assets, by key.
+            job: run the assets as ops of this job; the run then has no asset selection.
         """
         config: dict[str, Any] = {
             "resources": self._describe_resources(
@@ -125,11 +127,12 @@ class Pipeline:
                 told.setdefault(key, {})["accept"] = [dict(one) for one in accept]
         config["ops"] = {key.replace("/", "__"): {"config": one} for key, one in told.items()}
         with execute_job(
-            _LOCATION.get_reconstructable_job("__ASSET_JOB"),
+            _LOCATION.get_reconstructable_job(job or "__ASSET_JOB"),
             self.instance,
             run_config={**config, "loggers": _QUIET},
             tags={**(tags or {}), RANGE_START_TAG: first, RANGE_END_TAG: last},
-            asset_selection=[AssetKey.from_user_string(key) for key in keys],
+            asset_selection=None if job else [AssetKey.from_user_string(key) for key in keys],
+            op_selection=[key.replace("/", "__") for key in keys] if job else None,
             raise_on_error=False,
         ) as result:
             return self._describe(result.run_id, success=result.success)

@@ -15,6 +15,7 @@ from backfill_assets.settings import read_settings
 from backfill_assets.spark.jars import jar_paths
 from backfill_assets_tests.commands import Project
 from backfill_assets_tests.landing_zones import copy_days, rewrite_records
+from backfill_assets_tests.ports import find_free_port
 
 pytestmark = pytest.mark.slow
 
@@ -26,9 +27,7 @@ FILTER = "origin IN ('JFK', 'LGA') AND NOT cancelled AND flight_date >= DATE'201
 
 @pytest.fixture(scope="module")
 def connect_url(tmp_path_factory):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_free_port()
     conf = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
