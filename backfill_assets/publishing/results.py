@@ -62,7 +62,7 @@ def postpone(partition: str, never_came: Sequence[str]) -> PartitionResult:
     """Says of a partition that it is not due: it waits for upstream partitions that never came."""
     first, *others = never_came
     listed = f"{first} and {len(others)} more" if others else first
-    result = withhold(partition, "upstream_has_come", f"not due: {listed} never came")
+    result = withhold(partition, FindingName.UPSTREAM_HAS_COME, f"not due: {listed} never came")
     return replace(result, not_due=tuple(never_came))
 
 

@@ -99,6 +99,12 @@ class FindingName(StrEnum):
         "none",
         "mend and run those first; the run's message and `missing` name the ranges",
     )
+    UPSTREAM_HAS_COME = (
+        *("upstream_has_come", Check.COMPLETE),
+        "the partitions that it needs and that never came, so that it is not due",
+        "none",
+        "nothing; once those have come, run it with them",
+    )
     STEP_ENDED = (
         *("step_ended", Check.COMPLETE),
         "why the step ended before it came to the partition",

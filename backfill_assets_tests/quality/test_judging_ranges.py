@@ -16,7 +16,7 @@ from backfill_assets.rules.rejects import Rejects
 from backfill_assets.rules.row_count import RowCount
 from backfill_assets.rules.values import Values
 from backfill_assets.rules.verdicts import Acceptance, Check, Verdict
-from backfill_assets.tables.declarations import Table, required
+from backfill_assets.tables.declarations import Column, Table, required
 
 DRIFTS = (Drift("d", (0.0,)), Drift("e", (0.0,), blocking=False))
 VALUES = Values("v", 0, 1)
@@ -24,7 +24,11 @@ TABLE = Table(
     "raw",
     "readings",
     "day",
-    (required("day", "DATE", "Day"), required("id", "INT", "Key")),
+    (
+        required("day", "DATE", "Day"),
+        required("id", "INT", "Key"),
+        *(Column(name, "INT", "A figure") for name in "denv"),
+    ),
     natural_key=("day", "id"),
     rules=(
         RowCount(at_most=1900, ratio=(0.5, 2.0)),
