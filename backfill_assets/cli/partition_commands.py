@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from backfill_assets.orchestration.partition_statuses import PartitionStatus
 
 
-_IN_PROGRESS_EXIT = 3
+_WAITING_EXIT = 3
 
 
 def status(
@@ -49,28 +49,34 @@ def missing(
 ) -> None:
     """Print what is missing or failed as ranges: table, then what --partition-range takes.
 
-    What runs are at work on, or queued for, is named on stderr. Exit 0: nothing is missing and
-    nothing in progress; 1: something is missing or failed; 3: all the rest is in progress.
+    What runs are at work on, or queued for, is named on stderr, and what is not due, as its
+    upstream never came. Exit 0: there is none of either, and nothing is missing; 1: something is
+    missing or failed; 3: all the rest is in progress or not due.
     """
     from backfill_assets.orchestration.partition_statuses import (
         FAILED,
         IN_PROGRESS,
         MISSING,
+        NOT_DUE,
         find_ranges_of,
     )
 
     statuses = _read_statuses(select, first, last)
     ranges = find_ranges_of(statuses, {FAILED} if failed else {FAILED, MISSING})
-    at_work = find_ranges_of(statuses, {IN_PROGRESS})
+    waiting = {
+        words: find_ranges_of(statuses, {status})
+        for words, status in (("in progress", IN_PROGRESS), ("not due", NOT_DUE))
+    }
     if as_json:
         print_json(ranges)
     else:
         for missing_range in ranges:
             typer.echo(f"{missing_range.table}\t{missing_range}")
-    for in_progress in at_work:
-        typer.echo(f"in progress: {in_progress.table} {in_progress}", err=True)
-    if ranges or at_work:
-        raise typer.Exit(1 if ranges else _IN_PROGRESS_EXIT)
+    for words, found in waiting.items():
+        for waiting_range in found:
+            typer.echo(f"{words}: {waiting_range.table} {waiting_range}", err=True)
+    if ranges or any(waiting.values()):
+        raise typer.Exit(1 if ranges else _WAITING_EXIT)
 
 
 def withheld(

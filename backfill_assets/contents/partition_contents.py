@@ -111,7 +111,11 @@ def read_source(
     count = len(index.partitions)
     columns = [column for column in table.columns if column.name in wanted]
     names = tuple(column.name for column in columns)
-    drifts = [rule for rule in table.rules if isinstance(rule, Drift) and rule.column in names]
+    drifts = [
+        rule
+        for rule in table.rules
+        if isinstance(rule, Drift) and {rule.column, rule.weight or rule.column} <= {*names}
+    ]
     nulls = {name: np.zeros(count, np.int64) for name in names}
     histograms = {rule.histogram: np.zeros((count, rule.bins), np.int64) for rule in drifts}
     owners = [np.zeros(0, np.int32)]
@@ -127,7 +131,8 @@ def read_source(
                 np.add.at(nulls[name], batch.owners[_find_nulls(batch.values[name])], 1)
         for rule in drifts:
             bins = _find_bins(batch.values[rule.column], rule)
-            np.add.at(histograms[rule.histogram], (batch.owners, bins), 1)
+            weights = 1 if rule.weight is None else _read_weights(batch.values[rule.weight])
+            np.add.at(histograms[rule.histogram], (batch.owners, bins), weights)
     joined = _join(owners)
     return Contents(
         source=source,
@@ -185,10 +190,19 @@ def _find_nulls(values: pa.Array) -> NDArray[np.bool_]:
 
 def _find_bins(values: pa.Array, rule: Drift) -> Longs:
     """Finds the same bins as when Spark measures: NaN counts as larger than any number."""
+    if isinstance(rule.edges[0], str):
+        named = pc.index_in(values, value_set=pa.array(rule.edges, values.type))
+        bins = pc.fill_null(named, len(rule.edges)).to_numpy(zero_copy_only=False).astype(np.int64)
+        bins[_find_nulls(values)] = rule.bins - 1
+        return bins
     numbers = pc.fill_null(values.cast(pa.float64(), safe=False), 0.0)
     bins = np.searchsorted(rule.edges, numbers.to_numpy(zero_copy_only=False), side="right")
     bins[_find_nulls(values)] = rule.bins - 1
     return bins
+
+
+def _read_weights(values: pa.Array) -> Longs:
+    return pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
 
 
 def _join(parts: list[Any]) -> Any:

@@ -4,21 +4,26 @@ Status comes from the Dagster instance, rows and versions from the Delta log: ne
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from dagster import DagsterInstance
 
 from backfill_assets.catalog import find_table
-from backfill_assets.lake.table_log import read_log
+from backfill_assets.errors import CertificateError
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.materializations import find_planning_runs
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.recovery import Recovery, find_recovery
 from backfill_assets.orchestration.selections import find_keys_in_range
+from backfill_assets.proof.certificates import list_documents
 from backfill_assets.tables.declarations import Table
 
 MATERIALIZED, FAILED, IN_PROGRESS, MISSING = "materialized", "failed", "in_progress", "missing"
+NOT_DUE = "not_due"
+"""Of a partition that a run was to publish, and of which upstream partitions never came."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,8 @@ class PartitionStatus:
     Attributes:
         table: `layer/name`.
         partition: its key.
-        status: `materialized`, `failed`, `in_progress` or `missing`, as Dagster has it.
+        status: `materialized`, `failed`, `in_progress` or `missing`, as Dagster has it; `not_due`
+            of a failed one that only waits for what never came.
         rows: rows in the newest version of the table; None if the partition was never published.
         version: Delta version that published it last; None likewise.
     """
@@ -125,7 +131,45 @@ def _find_statuses(
             statuses[key] = FAILED
     statuses |= {result.key: MATERIALIZED for result in recovery.published}
     statuses |= dict.fromkeys((*recovery.doubtful, *recovery.withheld_keys), FAILED)
-    return statuses
+    failed = [key for key, status in statuses.items() if status == FAILED]
+    return statuses | dict.fromkeys(_find_not_due(instance, recovery.log, failed), NOT_DUE)
+
+
+def _find_not_due(instance: DagsterInstance, log: TableLog, failed: Sequence[str]) -> list[str]:
+    """Finds the failed partitions that only wait for upstream partitions that never came.
+
+    The certificate of the run that was to publish one says for which; whether they have come since
+    the instance knows.
+    """
+    runs = find_planning_runs(instance, find_asset_key(log.table)) if failed else {}
+    wanted = {(runs[key], log.table.key) for key in failed if key in runs}
+    waiting: dict[str, Sequence[str]] = {}
+    for document in list_documents(log.warehouse) if wanted else ():
+        if document.subject in wanted:
+            with suppress(CertificateError):  # which a recovery names
+                for row in document.read().partitions:
+                    if row.never_came and runs.get(row.partition) == document.subject[0]:
+                        waiting[row.partition] = row.never_came
+    tried = _find_tried(
+        instance, {upstream for never_came in waiting.values() for upstream in never_came}
+    )
+    return [key for key in failed if key in waiting and tried.isdisjoint(waiting[key])]
+
+
+def _find_tried(instance: DagsterInstance, upstream: Collection[str]) -> set[str]:
+    """Finds the partitions, each as `layer/name key`, that a run has published or failed at."""
+    by_table: dict[str, list[str]] = {}
+    for partition in upstream:
+        table, _, key = partition.partition(" ")
+        by_table.setdefault(table, []).append(key)
+    tried: set[str] = set()
+    for name, keys in by_table.items():
+        table = find_table(name)
+        found = instance.get_status_by_partition(
+            find_asset_key(table), keys, find_partitions_def(table)
+        )
+        tried |= {f"{name} {key}" for key, status in (found or {}).items() if status is not None}
+    return tried
 
 
 def find_ranges_of(

@@ -41,6 +41,8 @@ class CertifiedPartition:
         checks: outcome by check, of those with rules.
         failures: failed rules with value and bound, in one line; empty if none.
         accepted: reason by failed check that a person let pass.
+        never_came: of one that is not due, the upstream partitions that it waits for, each as
+            `layer/name key`.
         stated_in: the version whose commit keeps the hash of this row, see
             `publishing.statements`; None where no commit came with the verdict.
     """
@@ -56,6 +58,7 @@ class CertifiedPartition:
     failures: str = ""
     accepted: Mapping[str, str] = field(default_factory=dict)
     stated_in: int | None = None
+    never_came: Sequence[str] = ()
 
     @property
     def is_held_back(self) -> bool:

@@ -162,4 +162,5 @@ def _certify_partition(result: PartitionResult, before: CommitRecord | None) -> 
         failures=describe_failures(result.verdict),
         accepted={acceptance.check: acceptance.reason for acceptance in result.verdict.accepted},
         stated_in=result.stated_in,
+        never_came=result.not_due,
     )

@@ -20,6 +20,8 @@ _SQL_CONF = {
     "spark.sql.session.timeZone": "UTC",
     # Rows outside the partitions asked for must fail the write, whatever the server's default.
     "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "true",
+    # A publish of partitions that had no rows and have none is a publish all the same.
+    "spark.databricks.delta.skipRecordingEmptyCommits": "false",
     # Defaults are for clusters: 50 tasks to read a small table's log.
     "spark.databricks.delta.snapshotPartitions": "1",
     # Below this many paths the driver looks at them itself, above it starts a job that does.

@@ -253,7 +253,7 @@ def test_a_day_goes_with_one_of_its_hours_and_waits_without_any(hourly: Pipeline
     assert not run.success
     withheld = [line.strip() for line in run.message.splitlines()]
     assert withheld[1].startswith("2013-01-04: partition_is_valid: nulls(temp) = 0.95")
-    assert withheld[2].startswith("2013-01-05: partition_is_complete: upstream_is_published")
+    assert withheld[2].startswith("2013-01-05: not due: raw/weather 2013-01-05-00:00, raw/weather")
     assert "and 17 more" in withheld[2]
 
 

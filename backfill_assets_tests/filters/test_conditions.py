@@ -19,7 +19,7 @@ ACCEPTED = [
     "name <=> null",
     "not name <=> 'a'",
     "`odd-name` > 1",
-    "`ODD.name` > 1",
+    "`ODD-name` > 1",
     "id != 1",
     "1 <> id",
     "id < 3",

@@ -107,6 +107,15 @@ def test_partition_without_rows_becomes_empty_and_others_stay(
     assert read_rows(published) == build_rows(days_except(WEEK[2:4]), "old")
 
 
+def test_partitions_that_never_had_rows_are_published_empty(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    create_table(spark, warehouse, READINGS)
+    versions = [overwrite_readings(spark, warehouse, WEEK[:2], []) for _ in range(2)]
+    assert versions == [1, 2], "a commit each, or nobody knew that there is nothing"
+    assert read_log(warehouse, READINGS).publishes[WEEK[0].key].rows == 0
+
+
 def test_rows_outside_the_partitions_are_refused(spark: SparkSession, published: Warehouse) -> None:
     before = published.open(READINGS).version()
     stray = build_rows(WEEK[2:4], "new")

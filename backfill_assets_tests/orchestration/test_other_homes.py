@@ -35,6 +35,7 @@ DAYS = list_days(1, 10)
 BROKEN, DRIFTED, ACCEPTED = "2013-01-05", "2013-01-08", "2013-01-09"
 ACCEPT = [{"check": "partition_is_stable", "reason": "longer routes", "partitions": [ACCEPTED]}]
 OF_RECOVERY = {"recovered_at"}
+OF_PLACE = {"dagster/uri", "certificate"}
 EVENT_POINTER = "dagster/input_event_pointer"
 """Counts the events of one home."""
 
@@ -121,6 +122,13 @@ def read_view(pipeline: Pipeline) -> View:
     return View(statuses, figures, failed, unsynced)
 
 
+def drop_uri(view: View) -> dict[tuple[str, str], dict[str, Any]]:
+    return {
+        partition: {name: value for name, value in one.items() if name not in OF_PLACE}
+        for partition, one in view.figures.items()
+    }
+
+
 def count_rows(view: View) -> dict[tuple[str, str], int]:
     return {key: one["dagster/partition_row_count"] for key, one in view.figures.items()}
 
@@ -171,7 +179,7 @@ def test_a_new_home_adopts_what_the_log_no_longer_tells(
         assert view.statuses == story.real.statuses
         assert count_rows(view) == count_rows(story.real)
         if index == "kept":
-            assert view.figures == story.real.figures
+            assert drop_uri(view) == drop_uri(story.real), "but for where the copy is"
             assert view.failed_checks == story.real.failed_checks
         assert recover(pipeline).messages == ()
 

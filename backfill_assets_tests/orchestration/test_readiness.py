@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import SparkSession
 
+from backfill_assets.orchestration.partition_statuses import read_statuses
 from backfill_assets.proof.certificates import find_certificates
+from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.flights import CARRIER_DELAYS, STAGING_FLIGHTS
 from backfill_assets_tests.pipeline.running import (
     FEATURES,
@@ -117,9 +119,24 @@ def test_what_waits_for_days_that_never_came_is_not_due_and_counted_apart(
         for one in layers.pipeline.read_evaluations(run)
         if one.passed and one.partition is not None
     }
-    checks = {"partition_is_complete", "partition_is_valid", "partition_is_readable"}
+    checks = {check.value for check in Check}
     assert {check for day, check in remarks if day == "2013-01-11"} == checks
     assert None not in remarks.values(), "nothing else passed"
     (certificate,) = find_certificates(layers.pipeline.warehouse, run.id)
     statuses = {row.partition: row.status for row in certificate.partitions}
     assert [statuses[day] for day in list_days(9, 12)] == [*["withheld"] * 2, *["not due"] * 2]
+    assert read_features(layers.pipeline) == [*["failed"] * 2, *["not_due"] * 2]
+    # Once what they wait for has been tried, they are to be run again.
+    layers.pipeline.run(STAGING, first="2013-01-12", last="2013-01-12")
+    assert read_features(layers.pipeline) == [*["failed"] * 2, "not_due", "failed"]
+
+
+def read_features(pipeline: Pipeline) -> list[str]:
+    (found,) = read_statuses(
+        pipeline.instance,
+        pipeline.warehouse,
+        [CARRIER_DELAYS],
+        first="2013-01-09",
+        last="2013-01-12",
+    )
+    return [status.status for status in found.partitions]

@@ -50,7 +50,8 @@ def read_verdicts(pipeline: Pipeline, runs: Sequence[FinishedRun]) -> dict:
         (evaluation.partition, evaluation.check_name): (
             evaluation.passed,
             evaluation.severity,
-            dict(evaluation.metadata),
+            # What to do names the run.
+            {name: one for name, one in evaluation.metadata.items() if name != "what to do"},
         )
         for run in runs
         for evaluation in pipeline.read_evaluations(run)

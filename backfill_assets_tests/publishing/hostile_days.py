@@ -399,7 +399,7 @@ NEW = [
     Case(
         "folder made ahead", lambda day: day.file.unlink(), WITHHELD, FILES_EXIST, "put a file _E"
     ),
-    Case("marker", _replace("_EMPTY", b""), EMPTIED, "row_count", "its folder holds _EMPTY"),
+    Case("marker", _replace("_EMPTY", b""), EMPTIED),
     Case("unknown name", lambda day: day.rename("a.jsonl"), WITHHELD, FILES_EXIST, "(a.jsonl (not"),
     Case("0 bytes", _replace("a.json", b""), WITHHELD, FILES_EXIST, "a.json (0 bytes)"),
     Case("subfolder", lambda day: day.rename(f"a/{FILE}"), WITHHELD, FILES_EXIST, "a (a folder)"),
