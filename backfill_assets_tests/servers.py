@@ -1,13 +1,14 @@
 """A webserver and a daemon, as `dagster dev` starts them."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from backfill_assets_tests.commands import PROJECT, Project
@@ -32,6 +33,8 @@ class Dagster:
             cwd=project.root,
             stdout=self.log,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_heed_interrupts,
         )
 
     @property
@@ -66,8 +69,14 @@ class Dagster:
         try:
             self.process.wait(timeout=60)
         finally:
-            self.process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.log.close()
+
+
+def _heed_interrupts() -> None:
+    """Undoes what a shell does to what it starts in the background, and all that this starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager
