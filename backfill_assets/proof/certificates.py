@@ -58,7 +58,7 @@ class CertifiedPartition:
     failures: str = ""
     accepted: Mapping[str, str] = field(default_factory=dict)
     stated_in: int | None = None
-    never_came: Sequence[str] = ()
+    never_came: tuple[str, ...] = ()
 
     @property
     def is_held_back(self) -> bool:
