@@ -191,7 +191,8 @@ def _find_nulls(values: pa.Array) -> NDArray[np.bool_]:
 def _find_bins(values: pa.Array, rule: Drift) -> Longs:
     """Finds the same bins as when Spark measures: NaN counts as larger than any number."""
     if isinstance(rule.edges[0], str):
-        named = pc.index_in(values, value_set=pa.array(rule.edges, values.type))
+        names = pa.array(rule.edges, values.type)
+        named = pc.call_function("index_in", [values], pc.SetLookupOptions(names))
         bins = pc.fill_null(named, len(rule.edges)).to_numpy(zero_copy_only=False).astype(np.int64)
         bins[_find_nulls(values)] = rule.bins - 1
         return bins
