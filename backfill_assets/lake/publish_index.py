@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from deltalake import DeltaTable
 from pyarrow import fs
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from backfill_assets.lake.commit_files import read_commit_file
 from backfill_assets.lake.commits import Commit
@@ -67,7 +67,7 @@ def read_index(warehouse: Warehouse, table: Table, snapshot: DeltaTable) -> Publ
             first, *lines = file.read().splitlines()
         header = _HEADERS.validate_json(first)
         commits = tuple(_COMMITS.validate_json(line) for line in lines)
-    except (FileNotFoundError, ValueError, ValidationError):  # made again by the next run
+    except (FileNotFoundError, ValueError):  # made again by the next run
         return PublishIndex()
     if header.table_id != str(snapshot.metadata().id) or header.version > snapshot.version():
         return PublishIndex()

@@ -136,13 +136,15 @@ class TableLog:
         """Writes the index anew, if it lacks commits of this log; returns the log that goes by it.
 
         Args:
-            certified: commits that neither has, newest first, as certificates tell them.
+            certified: commits that neither has, as certificates tell them.
         """
         if self.snapshot is None or self.index.version == self.version:
             return self
-        newer = self.list_commits_after(self.index.version)
-        kept = keep_publishes((*newer, *certified, *self.index.commits))
-        index = PublishIndex(self.version, self.known_since, kept)
+        # What the log lost may lie between what it still has.
+        commits = sorted(
+            (*self.known_commits, *certified), key=lambda commit: commit.version, reverse=True
+        )
+        index = PublishIndex(self.version, self.known_since, keep_publishes(commits))
         write_index(self.warehouse, self.table, self.snapshot, index)
         return replace(self, earlier=None, given_index=index)
 
@@ -182,12 +184,12 @@ class TableLog:
             ) from error
         return then if earlier else replace(then, given_index=self._find_index_before(version))
 
-    def find_untold(self, keys: Collection[str], version: int) -> list[str]:
-        """Finds the partitions of which isn't known what published them last as of a version.
+    def find_untold(self, keys: Collection[str], then: "TableLog") -> list[str]:
+        """Finds the partitions of which isn't known what had published them last by `then`.
 
         The log no longer has that commit, and the index keeps later ones only.
         """
-        told = self.as_of(version).publishes
+        told = then.publishes
         untold = sorted(key for key in keys if key not in told) if self.begins_with else []
         publishes = group_publishes(self.index.commits)
         return [

@@ -4,13 +4,11 @@ Status comes from the Dagster instance, rows and versions from the Delta log: ne
 """
 
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from dagster import DagsterInstance
 
 from backfill_assets.catalog import find_table
-from backfill_assets.errors import CertificateError
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.materializations import find_planning_runs
@@ -18,7 +16,7 @@ from backfill_assets.orchestration.partition_definitions import find_asset_key, 
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.recovery import Recovery, find_recovery
 from backfill_assets.orchestration.selections import find_keys_in_range
-from backfill_assets.proof.certificates import list_documents
+from backfill_assets.proof.certificates import list_documents, read_readable
 from backfill_assets.tables.declarations import Table
 
 MATERIALIZED, FAILED, IN_PROGRESS, MISSING = "materialized", "failed", "in_progress", "missing"
@@ -143,13 +141,13 @@ def _find_not_due(instance: DagsterInstance, log: TableLog, failed: Sequence[str
     """
     runs = find_planning_runs(instance, find_asset_key(log.table)) if failed else {}
     wanted = {(runs[key], log.table.key) for key in failed if key in runs}
-    waiting: dict[str, Sequence[str]] = {}
-    for document in list_documents(log.warehouse) if wanted else ():
-        if document.subject in wanted:
-            with suppress(CertificateError):  # which a recovery names
-                for row in document.read().partitions:
-                    if row.never_came and runs.get(row.partition) == document.subject[0]:
-                        waiting[row.partition] = row.never_came
+    documents = list_documents(log.warehouse) if wanted else []
+    waiting = {
+        row.partition: row.never_came
+        for certificate in read_readable(one for one in documents if one.subject in wanted)
+        for row in certificate.partitions
+        if row.never_came and runs.get(row.partition) == certificate.run_id
+    }
     tried = _find_tried(
         instance, {upstream for never_came in waiting.values() for upstream in never_came}
     )

@@ -5,7 +5,6 @@ shows a partition as failed where a failed run had planned to materialize it.
 """
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 
 from dagster import (
     AssetCheckEvaluation,
@@ -17,14 +16,13 @@ from dagster import (
     DagsterRunStatus,
 )
 
-from backfill_assets.errors import CertificateError
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.dagster_internals import (
     AssetMaterializationPlannedData,
     DagsterEvent,
     StepMaterializationData,
 )
-from backfill_assets.proof.certificates import Certificate, CertificateDocument, list_documents
+from backfill_assets.proof.certificates import Certificate, list_documents, read_readable
 
 RECOVERED_TAG = "backfill_assets/recovered"
 """Tag of a run that the instance knows from tables and certificates alone."""
@@ -41,7 +39,7 @@ def enter_runs(instance: DagsterInstance, warehouse: Warehouse, run_ids: Iterabl
     documents = list_documents(warehouse) if unknown else []
     for run_id in unknown:
         of_run = (document for document in documents if document.subject[0] == run_id)
-        _enter_run(instance, run_id, _read_certificates(of_run))
+        _enter_run(instance, run_id, list(read_readable(of_run)))
 
 
 def _enter_run(instance: DagsterInstance, run_id: str, certificates: Sequence[Certificate]) -> None:
@@ -57,14 +55,6 @@ def _enter_run(instance: DagsterInstance, run_id: str, certificates: Sequence[Ce
             tags={RECOVERED_TAG: "true"},
         )
     )
-
-
-def _read_certificates(documents: Iterable[CertificateDocument]) -> list[Certificate]:
-    found: list[Certificate] = []
-    for document in documents:
-        with suppress(CertificateError):  # which the recovery of its table tells
-            found.append(document.read())
-    return found
 
 
 def is_known(instance: DagsterInstance, run_id: str) -> bool:

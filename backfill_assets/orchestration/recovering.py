@@ -4,6 +4,7 @@ Upstream goes first: what a home is told of an upstream partition later is somet
 """
 
 import datetime as dt
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from dagster import DagsterInstance
@@ -42,15 +43,25 @@ class RecoveryReport:
     messages: tuple[str, ...]
 
 
-def recover_table(instance: DagsterInstance, log: TableLog, *, now: dt.datetime) -> list[Recovery]:
+def recover_table(
+    instance: DagsterInstance,
+    log: TableLog,
+    *,
+    now: dt.datetime,
+    dead: Collection[str] = (),
+    with_certificates: bool = False,
+) -> list[Recovery]:
     """Finds what the instance has yet to be told of a table, and records it.
 
-    What a dead run committed is kept from the log's retention, too.
+    What a dead run committed is kept from the log's retention, too. The rest is as in
+    `find_recovery`.
 
     Returns:
         What was found of upstream tables that the instance has not seen, and of the table.
     """
-    recovery = find_recovery(instance, keep_publishes(log))
+    recovery = find_recovery(
+        instance, keep_publishes(log), dead=dead, with_certificates=with_certificates
+    )
     upstream = _recover_upstream(instance, recovery, now=now)
     apply_recovery(instance, recovery, now=now)
     return [*upstream, recovery]
@@ -79,13 +90,13 @@ def recover_tables(
     published, withheld, doubtful = list[str](), list[str](), list[str]()
     for table in tables:
         log = read_log(warehouse, table)
-        log = log if dry_run else keep_publishes(log)
-        recovery = find_recovery(instance, log, dead=dead, with_certificates=True)
-        if not dry_run:
-            for upstream in _recover_upstream(instance, recovery, now=now):
-                messages += describe_recovery(upstream)
-            apply_recovery(instance, recovery, now=now)
-        messages += describe_recovery(recovery, done=not dry_run)
+        if dry_run:
+            found = [find_recovery(instance, log, dead=dead, with_certificates=True)]
+        else:
+            found = recover_table(instance, log, now=now, dead=dead, with_certificates=True)
+        for recovery in found:
+            messages += describe_recovery(recovery, done=not dry_run)
+        recovery = found[-1]
         published += [f"{table.key} {result.key}" for result in recovery.published]
         withheld += [f"{table.key} {key}" for key in recovery.withheld_keys]
         doubtful += [f"{table.key} {key}" for key in recovery.doubtful]

@@ -93,8 +93,7 @@ def _roll_back(
     warehouse.check_writable()
     log = read_log(warehouse, table).require()
     check_readable(log)
-    recover_table(instance, log, now=now)
-    log = read_log(warehouse, table)
+    log = recover_table(instance, log, now=now)[-1].log
     run = Run(
         run_id=context.run.run_id,
         started_at=now,

@@ -44,7 +44,6 @@ from backfill_assets.publishing.results import (
 from backfill_assets.publishing.runs import Run
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.finding_names import FindingName
-from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import JsonLanding
 
 _LISTED = 7
@@ -101,17 +100,14 @@ class Step:
         warehouse.check_writable()
         if self.recipe.landing is not None:
             check_landing_root(self.lakehouse.landing_root)
-        tables = (*self.recipe.inputs, self.recipe.table)
-        check_stored(
-            read_log(warehouse, self.recipe.table),
-            evolves=isinstance(self.recipe.landing, JsonLanding),
-        )
-        for table in self.recipe.inputs:
-            check_readable(read_log(warehouse, table))
+        target = read_log(warehouse, self.recipe.table)
+        inputs = [read_log(warehouse, table) for table in self.recipe.inputs]
+        check_stored(target, evolves=isinstance(self.recipe.landing, JsonLanding))
+        for log in inputs:
+            check_readable(log)
         try:
             with keep_claim(self.context.instance, self.run.run_id):
-                self._recover(tables)
-                *inputs, target = (read_log(warehouse, table) for table in tables)
+                *inputs, target = self._recover([*inputs, target])
                 yield from self._publish(
                     partitions, target, {log.table.key: log for log in inputs}, outcome
                 )
@@ -119,7 +115,6 @@ class Step:
             done = {result.key for result in outcome.results}
             left = (partition.key for partition in partitions if partition.key not in done)
             why = next(iter(str(error).splitlines()), type(error).__name__)
-            target = read_log(warehouse, self.recipe.table)
             self._certify(target, [*outcome.results, *(fail(key, why) for key in left)])
             raise
 
@@ -132,9 +127,9 @@ class Step:
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         context = self.context
         keys = [partition.key for partition in partitions]
-        readiness = self._wait_for_upstream(keys)
+        readiness = self._wait_for_upstream(keys, inputs.values())
         evaluations = find_told_evaluations(
-            context, target, self.lakehouse, run_id=self.run.run_id, partitions=len(partitions)
+            context, target, self.lakehouse, partitions=len(partitions)
         )
         blocked = [
             postpone(key, readiness.not_due[key])
@@ -203,19 +198,23 @@ class Step:
             )
         return build_partitions(self.recipe.table, keys)
 
-    def _recover(self, tables: Iterable[Table]) -> None:
+    def _recover(self, logs: Iterable[TableLog]) -> list[TableLog]:
+        """Records what the instance was not told of tables; returns their logs as they are now."""
         instance, now = self.context.instance, datetime.now(tz=UTC)
         silent_seconds = self.lakehouse.silent_seconds
         dead = fail_dead_runs(instance, now=now, silent_seconds=silent_seconds)
         warnings = describe_dead_runs(dead)
-        for table in tables:
-            log = read_log(self.lakehouse.warehouse(), table)
-            for recovery in recover_table(instance, log, now=now):
+        recovered: list[TableLog] = []
+        for log in logs:
+            recoveries = recover_table(instance, log.reread(), now=now)
+            for recovery in recoveries:
                 warnings += describe_recovery(recovery)
+            recovered.append(recoveries[-1].log)
         for warning in warnings:
             self.context.log.warning(warning)
+        return recovered
 
-    def _wait_for_upstream(self, keys: Sequence[str]) -> Readiness:
+    def _wait_for_upstream(self, keys: Sequence[str], inputs: Iterable[TableLog]) -> Readiness:
         """Finds what may go, once no other run works on what it needs; or patience ends."""
         context, patience = self.context, self.lakehouse.wait_seconds
         graph = context.job_def.asset_layer.asset_graph
@@ -231,7 +230,7 @@ class Step:
                 context.log.info(f"waiting for {listed}, for up to {patience} s")
                 waits = True
             time.sleep(_LOOK_AGAIN_SECONDS)
-            self._recover(self.recipe.inputs)
+            inputs = self._recover(inputs)
 
     def _build_materializations(
         self, results: Sequence[PartitionResult], target: TableLog

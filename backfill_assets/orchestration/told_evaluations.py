@@ -30,7 +30,6 @@ class ToldEvaluations:
     Attributes:
         context: of the asset.
         target: the log of its table.
-        run_id: the run.
         budget: check evaluations of a run beyond which passes are folded.
         recovering: beyond it, the partitions whose passes are told all the same, as they failed
             before; None within it.
@@ -38,7 +37,6 @@ class ToldEvaluations:
 
     context: AssetExecutionContext
     target: TableLog
-    run_id: str
     budget: int
     recovering: frozenset[str] | None
 
@@ -53,7 +51,7 @@ class ToldEvaluations:
         if recovering is not None and tells_all:
             recovering |= {result.key for result in withheld}
         table, warehouse = self.target.table, self.target.warehouse
-        pages = build_withheld_pages(warehouse, table, withheld, run_id=self.run_id)
+        pages = build_withheld_pages(warehouse, table, withheld, run_id=self.context.run.run_id)
         yield from build_evaluations(
             asset_key, results, targets=targets, recovering=recovering, pages=pages
         )
@@ -90,11 +88,10 @@ def find_told_evaluations(
     target: TableLog,
     lakehouse: LakehouseResource,
     *,
-    run_id: str,
     partitions: int,
 ) -> ToldEvaluations:
     """Finds what a step of so many partitions tells."""
     assets = find_run_assets(context.instance, context.run)
     within = partitions * len(Check) * len(assets) <= lakehouse.check_events
     recovering = None if within else find_failed_before(context.instance, target)
-    return ToldEvaluations(context, target, run_id, lakehouse.check_events, recovering)
+    return ToldEvaluations(context, target, lakehouse.check_events, recovering)

@@ -5,7 +5,8 @@ One JSON document and one Markdown page a run and table, at
 line, so that any reader of JSON lines can query all of them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -224,6 +225,16 @@ def list_documents(warehouse: Warehouse) -> list[CertificateDocument]:
         for path in sorted(info.path for info in filesystem.get_file_info(selector))
         if path.endswith(".json")
     ]
+
+
+def read_readable(documents: Iterable[CertificateDocument]) -> Iterator[Certificate]:
+    """Reads documents in their order, and leaves out those that can't be read.
+
+    Which these are, the recovery of their table tells.
+    """
+    for document in documents:
+        with suppress(CertificateError):
+            yield document.read()
 
 
 def find_documents(

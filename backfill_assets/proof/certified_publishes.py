@@ -2,13 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime
 
-from backfill_assets.errors import CertificateError
 from backfill_assets.lake.commits import Commit, CommitRecord
 from backfill_assets.lake.table_log import TableLog
-from backfill_assets.proof.certificates import Certificate, CertifiedPartition, list_documents
+from backfill_assets.proof.certificates import (
+    Certificate,
+    CertifiedPartition,
+    list_documents,
+    read_readable,
+)
 from backfill_assets.publishing.write_modes.options import APPEND_ONCE
 from backfill_assets.rules.profiles import PartitionProfile
 
@@ -24,22 +27,17 @@ def keep_publishes(log: TableLog) -> TableLog:
 
 
 def find_certified_commits(log: TableLog) -> list[Commit]:
-    """Finds the commits that neither log nor index has any more, newest first.
+    """Finds the commits that neither log nor index has any more.
 
     Of what later partitions are compared with, a certificate has the rows only, and of an append a
     batch without a name stays unknown. Certificates that can't be read are left out.
     """
     known = {commit.version for commit in log.known_commits}
-    found: dict[int, Commit] = {}
-    for document in list_documents(log.warehouse):
-        if document.subject[1] == log.table.key:
-            with suppress(CertificateError):
-                for commit in _list_commits(document.read()):
-                    found[commit.version] = commit
-    newest_first = sorted(found.values(), key=lambda commit: commit.version, reverse=True)
+    documents = (one for one in list_documents(log.warehouse) if one.subject[1] == log.table.key)
     return [
         commit
-        for commit in newest_first
+        for certificate in read_readable(documents)
+        for commit in _list_commits(certificate)
         if commit.version < log.begins_with and commit.version not in known
     ]
 

@@ -6,10 +6,8 @@ Rows are read only where a folder holds more than one partition: of its other pa
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from deltalake.exceptions import DeltaError
-
 from backfill_assets.contents.read_back import UNREADABLE, read_back
-from backfill_assets.errors import TableError
+from backfill_assets.errors import HistoryError, TableError
 from backfill_assets.lake.commit_files import read_actions
 from backfill_assets.lake.partitions import (
     build_partitions,
@@ -102,7 +100,7 @@ def _find_changed(log: TableLog, partitions: list[Partition], version: int) -> s
         before, after = (
             read_back(log.as_of(number), partitions) for number in (version - 1, version)
         )
-    except DeltaError as error:
+    except HistoryError as error:
         raise TableError(
             f"{log.table.key}: version {version} can't be compared with the one before ({error})"
         ) from error

@@ -115,9 +115,8 @@ def plan_rollback(
             "repeat it with --force if that is meant"
         )
     _refuse_out_of_reach(log, partitions, to_version, now)
-    then = log.as_of(to_version).publishes
-    untold = log.find_untold(keys, to_version)
-    if untold:
+    then = log.as_of(to_version)
+    if untold := log.find_untold(keys, then):
         raise RollbackError(
             f"{table.key}: the log begins with version {log.begins_with}, and what published "
             f"{untold[0]} as it was at version {to_version} is no longer known: backfill from the "
@@ -127,7 +126,10 @@ def plan_rollback(
         log=log,
         partitions=tuple(partitions),
         to_version=to_version,
-        published_by={key: then[key].record if key in then else None for key in sorted(keys)},
+        published_by={
+            key: then.publishes[key].record if key in then.publishes else None
+            for key in sorted(keys)
+        },
         undone=undone,
     )
 

@@ -87,7 +87,7 @@ def test_what_no_index_kept_is_known_to_be_unknown(warehouse: Warehouse) -> None
     again = read_log(warehouse, READINGS)
     assert not again.lacks_commits
     assert (kept.known_since, again.known_since) == (2, 2), "it stays unknown"
-    assert again.find_untold(KEYS[:2], 2) == [KEYS[1]]
+    assert again.find_untold(KEYS[:2], again.as_of(2)) == [KEYS[1]]
 
 
 def test_commits_lost_in_the_middle_count_as_lost(warehouse: Warehouse) -> None:
@@ -99,6 +99,9 @@ def test_commits_lost_in_the_middle_count_as_lost(warehouse: Warehouse) -> None:
     assert log.lacks_commits
     assert (log.begins_with, log.known_since) == (3, 3)
     assert [commit.version for commit in log.iterate_commits()] == [4, 3, 0]
+    moment = dt.datetime.now(tz=dt.UTC)
+    certified = [Commit(2, moment, "WRITE", build_record(2, KEYS[1]))]
+    assert log.keep_publishes(certified=certified).publishes[KEYS[1]].version == 2, "not 0"
 
 
 def test_an_index_that_is_not_of_this_log_counts_as_none(

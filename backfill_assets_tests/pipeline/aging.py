@@ -43,7 +43,7 @@ def shift_log(warehouse: Warehouse, table: Table, days: float) -> None:
     index.unlink(missing_ok=True)
 
 
-def age_log(warehouse: Warehouse, table: Table, commits: int, *, until: datetime) -> list[str]:
+def age_log(warehouse: Warehouse, table: Table, commits: int, *, until: datetime) -> None:
     """Publishes partitions of a table again, one a commit, in turn.
 
     Args:
@@ -51,15 +51,11 @@ def age_log(warehouse: Warehouse, table: Table, commits: int, *, until: datetime
         table: with at least one published partition.
         commits: how many.
         until: when the last of them is (UTC); the others lie between it and the newest so far.
-
-    Returns:
-        Their runs, oldest first.
     """
     log = read_log(warehouse, table)
     published, newest = log.publishes, log.commits[0].committed_at
     step = (until - newest) / commits
     adds = _find_adds(warehouse, table)
-    runs: list[str] = []
     for number, key in enumerate(islice(cycle(sorted(published)), commits), start=1):
         record = _publish_again(table, published[key], based_on=log.version + number - 1)
         moment = round((newest + step * number).timestamp() * 1000)
@@ -75,9 +71,7 @@ def age_log(warehouse: Warehouse, table: Table, commits: int, *, until: datetime
         }
         path = _find_commit(warehouse, table, log.version + number)
         _write_commit(path, [{"commitInfo": info}, *({"add": add} for add in adds[folder])])
-        runs.append(record.run_id)
     DeltaTable(warehouse.uri(table)).create_checkpoint()
-    return runs
 
 
 def clean_log(warehouse: Warehouse, table: Table, *, keep: int) -> None:
@@ -87,16 +81,13 @@ def clean_log(warehouse: Warehouse, table: Table, *, keep: int) -> None:
         path.unlink()
 
 
-def age_home(home: Path, run_id: str, copies: int) -> list[str]:
+def age_home(home: Path, run_id: str, copies: int) -> None:
     """Copies a run with all that the home's index says of it, as runs before it.
 
     Args:
         home: `DAGSTER_HOME`, with the storage that Dagster takes by itself.
         run_id: the run.
         copies: how many.
-
-    Returns:
-        The ids of the copies.
     """
     ids = [str(uuid.uuid4()) for _ in range(copies)]
     with sqlite3.connect(home / "history" / "runs.db") as runs:
@@ -105,7 +96,6 @@ def age_home(home: Path, run_id: str, copies: int) -> list[str]:
     with sqlite3.connect(home / "history" / "runs" / "index.db") as events:
         for table in _COPIED_TABLES:
             _copy_rows(events, table, run_id, ids)
-    return ids
 
 
 def count_events(home: Path) -> int:
