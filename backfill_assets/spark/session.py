@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from backfill_assets.errors import SparkUnavailableError
 from backfill_assets.spark.jars import ensure_jars, jar_paths
 from backfill_assets.spark.java import find_java
+from backfill_assets.spark.local_files import CLASS_NAME, ensure_local_files, find_local_files
 
 _CONNECT_PORT = 15002
 _PATIENCE_SECONDS = 10
@@ -28,6 +29,13 @@ _SQL_CONF = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
 }
 
+# Of Spark in one process: elsewhere the class would have to be on each machine.
+_LOCAL_FILES = {
+    "spark.driver.extraClassPath": str(find_local_files()),
+    "spark.hadoop.fs.file.impl": CLASS_NAME,
+
+}
+
 
 def build_spark_conf(
     *, remote: str | None, jars: Path | None, overrides: Mapping[str, str]
@@ -42,8 +50,9 @@ def build_spark_conf(
     if remote is not None:
         return {"spark.remote": remote, **_SQL_CONF, **overrides}
     cores = os.cpu_count() or 1
+    master = overrides.get("spark.master", f"local[{cores}]")
     return {
-        "spark.master": f"local[{cores}]",
+        "spark.master": master,
         "spark.app.name": "backfill_assets",
         "spark.jars": ",".join(map(str, jar_paths(jars))),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -61,18 +70,19 @@ def build_spark_conf(
         "spark.ui.showConsoleProgress": "false",
         # Short-lived JVMs don't live to see the second compiler's code pay for its making. Without
         # it Java reserves 48 MB for code, which are full after some dozens of steps; then it stops
-        # compiling at all.
+        # compiling at all. What Spark generates for a hundred aggregates is a huge method.
         "spark.driver.extraJavaOptions": (
-            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Duser.timezone=UTC "
-            f"-Dlog4j2.configurationFile={_log4j_file()}"
+            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:-DontCompileHugeMethods "
+            f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_log4j_file()}"
         ),
+        **(_LOCAL_FILES if master.startswith("local") else {}),
         **_SQL_CONF,
         **overrides,
     }
 
 
 def check_prerequisites(*, remote: str | None, jars: Path | None) -> None:
-    """Makes sure that a session can be started; fetches the Delta jars the first time.
+    """Makes sure that a session can be started; fetches and compiles what it needs the first time.
 
     Raises:
         SparkUnavailableError: naming what is missing and how to get it.
@@ -82,6 +92,7 @@ def check_prerequisites(*, remote: str | None, jars: Path | None) -> None:
         os.environ.pop("SPARK_REMOTE", None)
         find_java()
         ensure_jars(jars)
+        ensure_local_files()
     else:
         _reach(remote)
 
