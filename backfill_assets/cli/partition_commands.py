@@ -103,6 +103,8 @@ def withheld(
         print_json(found)
         return
     for kept in found:
+        if not kept.count:
+            continue
         typer.echo(f"{kept.count:,} {kept.what} in {kept.table}")
         for row in kept.rows:
             typer.echo("  " + json.dumps(row, default=str))

@@ -1,7 +1,9 @@
 """Turns a JSON value, as text, into one of a declared type, or finds that it isn't one.
 
-Nothing is rounded, dropped or guessed: a decimal with more digits, a time zone where none is
-declared, or a field that a STRUCT doesn't declare make the whole value wrong. Bytes are Base64.
+Nothing is dropped or guessed: a decimal with more digits, a time zone where none is declared, or a
+field that a STRUCT doesn't declare make the whole value wrong. Bytes are Base64. What can't be seen
+here is how Spark's reader rounded a number of over 15 digits with a point: such decimals must land
+as strings.
 """
 
 from functools import reduce

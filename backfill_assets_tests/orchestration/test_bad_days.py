@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets_tests.commands import Project
+from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.landing_zones import (
     blank_carriers,
     copy_days,
@@ -22,6 +22,7 @@ from backfill_assets_tests.servers import serve, wait_for
 
 pytestmark = pytest.mark.slow
 
+WORKSPACE = str(PROJECT / "workspace.yaml")
 TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
 DAYS = [f"2013-01-{day:02}" for day in range(1, 32)]
 TRUNCATED, DOUBLED, REJECTED = "2013-01-05", "2013-01-12", "2013-01-20"
@@ -125,6 +126,45 @@ def test_the_command_line_ends_with_the_commands_that_go_on(landing: Path, tmp_p
     assert f"{DOUBLED}: partition_is_stable: drift(distance)" in runs[2].stderr
     assert find_not_published(project) == NOT_PUBLISHED
     assert_nothing_withheld_can_be_read(project)
+    assert_withheld_rows_can_be_shown(project)
+
+
+def assert_withheld_rows_can_be_shown(project: Project) -> None:
+    day = ("--from", DOUBLED, "--to", DOUBLED)
+    listed = project.run("backfill-assets", "withheld", "staging/flights", *day, "--json")
+    assert listed.returncode == 0, listed.stderr
+    (kept,) = (one for one in json.loads(listed.stdout) if one["count"])
+    assert kept["what"] == "withheld rows"
+    assert kept["count"] > len(kept["rows"]) == 20
+    assert {row["flight_date"] for row in kept["rows"]} == {DOUBLED}
+    nothing = project.run("backfill-assets", "withheld", "raw/flights", *day)
+    assert nothing.stdout == f"nothing is kept aside of raw/flights {DOUBLED}...{DOUBLED}\n"
+
+
+def test_what_a_shell_started_goes_on_by_the_daemon(landing: Path, tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", landing)
+    raw, *later = TABLES
+    assert project.materialize(raw, partitions=f"{DAYS[0]}...{DAYS[-1]}").returncode != 0
+    first_half, second_half = DAYS[:15], DAYS[15:]
+    with serve(project):
+        stopped = project.materialize(*later, partitions=f"{DAYS[0]}...{first_half[-1]}")
+        assert stopped.returncode != 0
+        wait_for(lambda: find_published(project, later[-1]) == {*DAYS[:4]}, seconds=240)
+        ends = zip(("start", "end"), (second_half[0], second_half[-1]), strict=True)
+        tags = {f"dagster/asset_partition_range_{end}": key for end, key in ends}
+        ops = ",".join(key.replace("/", "__") for key in later)
+        job = ("--job", "flights", "--op-selection", ops, "--tags", json.dumps(tags))
+        launched = project.run("dagster", "job", "launch", "-w", WORKSPACE, *job)
+        assert launched.returncode == 0, launched.stderr
+        # A week that begins in the first half, and those without a bad day in the second.
+        published = {*DAYS} - NOT_PUBLISHED[later[-1]]
+        wait_for(lambda: find_published(project, later[-1]) == published, seconds=240)
+    assert find_not_published(project) == NOT_PUBLISHED
+
+
+def find_published(project: Project, table: str) -> set[str]:
+    """The days of January that the instance shows as materialized."""
+    return {*DAYS} - find_not_published(project)[table]
 
 
 def find_commands(run: subprocess.CompletedProcess[str]) -> list[tuple[list[str], str]]:

@@ -1,7 +1,11 @@
 """A range gives what its days one by one give; a reversed one gives nothing."""
 
+import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
+
+import pyarrow as pa
+from deltalake import write_deltalake
 
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
@@ -42,6 +46,17 @@ def test_one_range_gives_the_verdicts_and_contents_of_its_days_one_by_one(
         assert set(read_contents(at_once)) == {*days} - {BAD}
         assert read_log(at_once.warehouse, STAGING_FLIGHTS).version == 1
         assert read_log(day_by_day.warehouse, STAGING_FLIGHTS).version == 5
+
+
+def test_a_table_on_disk_that_differs_ends_a_step_in_a_line(empty_pipeline: Pipeline) -> None:
+    pipeline = empty_pipeline
+    pipeline.zone.land(list_days(1, 3))
+    path = read_log(pipeline.warehouse, RAW_FLIGHTS).uri
+    write_deltalake(path, pa.table({"landing_date": [dt.date(2013, 1, 1)], "carrier": [1]}))
+    run = pipeline.run(RAW, first="2013-01-01", last="2013-01-01")
+    assert "declare a table of another name and fill that; nothing was written" in run.message
+    assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == 0
+    assert pipeline.find_days(RAW, "FAILED") == ["2013-01-01"]
 
 
 def read_verdicts(pipeline: Pipeline, runs: Sequence[FinishedRun]) -> dict:

@@ -101,17 +101,30 @@ class Lake:
         acceptances: Sequence[Acceptance] = (),
     ) -> list[PartitionResult]:
         """Publishes partitions, from the inputs as they are now unless others are given."""
-        started_at = dt.datetime.combine(today, dt.time(), dt.UTC)
-        publisher = Publisher(
+        publisher = self.build_publisher(
+            recipe, run_id=run_id, today=today, options=options, acceptances=acceptances
+        )
+        return publisher.publish_chunk(partitions, pinned or self.pin(recipe, partitions))
+
+    def build_publisher(
+        self,
+        recipe: Recipe,
+        *,
+        run_id: str = "run",
+        today: dt.date = dt.date(2013, 2, 1),
+        options: WriteOptions = OVERWRITE,
+        acceptances: Sequence[Acceptance] = (),
+    ) -> Publisher:
+        """What publishes partitions of a recipe, in a run that began at midnight."""
+        return Publisher(
             spark=self.spark,
             recipe=recipe,
             run=Run(
                 run_id=run_id,
-                started_at=started_at,
+                started_at=dt.datetime.combine(today, dt.time(), dt.UTC),
                 options=options,
                 acceptances=tuple(acceptances),
             ),
             landing_root=self.landing_root,
             withheld_days=30,
         )
-        return publisher.publish_chunk(partitions, pinned or self.pin(recipe, partitions))

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -23,6 +24,7 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.proof.diffs import diff_table
 from backfill_assets.proof.golden_comparison import compare_with_golden
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.restoring import build_rollback_recipe, plan_rollback
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.rules.drift import Drift
 from backfill_assets.rules.nulls import Nulls
@@ -196,6 +198,19 @@ def test_merge_keeps_rows_with_every_type(shop: Shop) -> None:
     before = read_back(shop.log(TOTALS), DAYS)
     shop.lake.publish(COMPUTED, DAYS[:1], run_id="merge", options=WriteOptions(write_mode="merge"))
     assert read_back(shop.log(TOTALS), DAYS) == before
+
+
+def test_a_rollback_brings_back_every_type(shop: Shop) -> None:
+    log = shop.log(RAW)
+    contents = [read_back(one, DAYS[1:]) for one in (log.as_of(log.version - 1), log)]
+    for held, run_id in ((contents[0], "back"), (contents[1], "forth")):
+        undo = shop.log(RAW).publishes[DAYS[1].key].record.run_id
+        plan = plan_rollback(shop.log(RAW), DAYS[1:], before_run=undo, now=datetime.now(UTC))
+        publisher = shop.lake.build_publisher(
+            build_rollback_recipe(plan), run_id=run_id, options=WriteOptions(write_mode="rollback")
+        )
+        publisher.publish_as_pinned(plan.partitions, plan.pin())
+        assert read_back(shop.log(RAW), DAYS[1:]) == held
 
 
 def declare(*columns: Column, **changes) -> Table:
