@@ -33,7 +33,6 @@ _SQL_CONF = {
 _LOCAL_FILES = {
     "spark.driver.extraClassPath": str(find_local_files()),
     "spark.hadoop.fs.file.impl": CLASS_NAME,
-
 }
 
 
