@@ -62,9 +62,12 @@ def _find_landing() -> str:
 
 
 def check() -> None:
-    """Check that Spark can start here; fetch the Delta jars if they are not cached yet."""
-    from backfill_assets.spark.session import check_prerequisites
+    """Check that Spark can start here; fetch and make what it needs unless that is cached."""
+    from backfill_assets.spark.session import check_prerequisites, is_trained, train_sessions
 
     settings = read_settings()
     check_prerequisites(remote=settings.spark_remote, jars=settings.jars)
+    if settings.spark_remote is None and not is_trained(jars=settings.jars):
+        typer.echo("preparing Spark to start faster: half a minute, once", err=True)
+        train_sessions(jars=settings.jars)
     typer.echo(f"ready: Spark {'at ' + settings.spark_remote if settings.spark_remote else 'here'}")

@@ -124,7 +124,9 @@ def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[int, int]:
     """
     if not table.natural_key:
         return {}
-    repeated = keep_rows(frame).groupBy(_NUMBER, F.xxhash64(*table.natural_key)).count()
+    # By folder, too, as the rows of each are together already: so Spark doesn't move them again.
+    key = (table.folder_column, _NUMBER, F.xxhash64(*table.natural_key))
+    repeated = keep_rows(frame).groupBy(*key).count()
     counted = repeated.where("count > 1").groupBy(_NUMBER).agg(F.sum(F.col("count") - 1))
     return {row[0]: row[1] for row in counted.collect()}
 

@@ -27,8 +27,12 @@ class Variation(Rule, check=Check.VALID):
         return {self.column: ()}
 
     def build_aggregates(self, rows: RowConditions) -> Aggregates:
-        """Compares the least value of the rows to publish with the greatest; 1 if they differ."""
-        value = f"CASE WHEN {rows.to_publish} THEN {quote_name(self.column)} END"
+        """Compares the least hash of the rows to publish with the greatest; 1 if they differ.
+
+        Over texts themselves Spark would sort all rows, and take five times as long for all rules.
+        """
+        name = quote_name(self.column)
+        value = f"CASE WHEN {rows.to_publish} AND {name} IS NOT NULL THEN xxhash64({name}) END"
         return {self.figure: f"CASE WHEN min({value}) = max({value}) THEN 0 ELSE 1 END"}
 
     def judge(self, subject: Subject) -> Findings:

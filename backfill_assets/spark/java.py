@@ -21,8 +21,7 @@ def find_java() -> str:
     Raises:
         SparkUnavailableError: if there is none, or it is too old for Spark 4.
     """
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    java = locate_java()
     if java is None:
         raise SparkUnavailableError(f"no Java found: {_CURE}")
     try:
@@ -35,6 +34,12 @@ def find_java() -> str:
     if version < _OLDEST:
         raise SparkUnavailableError(f"Java at {java} is version {version}: {_CURE}")
     return java
+
+
+def locate_java() -> str | None:
+    """Locates the `java` that Spark will start, whatever it may be; None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin", "java")) if home else shutil.which("java")
 
 
 def parse_java_version(banner: str) -> int:

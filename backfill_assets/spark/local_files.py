@@ -25,9 +25,9 @@ _COMPILE_SECONDS = 300
 
 
 def find_local_files() -> Path:
-    """Finds the folder of the compiled classes, a class path; `ensure_local_files` fills it."""
+    """Finds the jar of the compiled classes; `ensure_local_files` makes it."""
     digest = hashlib.sha256(_SOURCE.read_bytes() + pyspark.__version__.encode()).hexdigest()
-    return user_cache_path("backfill-assets") / f"local-files-{digest[:12]}"
+    return user_cache_path("backfill-assets") / f"local-files-{digest[:12]}.jar"
 
 
 def ensure_local_files() -> None:
@@ -36,28 +36,23 @@ def ensure_local_files() -> None:
     Raises:
         SparkUnavailableError: if that fails.
     """
-    folder = find_local_files()
-    if folder.exists():
+    jar = find_local_files()
+    if jar.exists():
         return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
-        if not folder.exists():
-            _compile_into(folder)
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(jar.with_suffix(".lock")):
+        if not jar.exists():
+            _compile_into(jar)
 
 
-def _compile_into(folder: Path) -> None:
-    jars = Path(pyspark.__file__).parent / "jars"
-    # Beside its place, so that the classes come there by a rename, all of them or none.
-    with (
-        tempfile.TemporaryDirectory(dir=folder.parent) as scratch,
-        as_file(_SOURCE) as source,
-    ):
-        classes = Path(scratch, "classes")
-        classes.mkdir()
-        class_path = f"{jars}/*"
+def _compile_into(jar: Path) -> None:
+    class_path = str(Path(pyspark.__file__).parent / "jars" / "*")
+    # Beside its place, so that the jar comes there by a rename, whole.
+    with tempfile.TemporaryDirectory(dir=jar.parent) as scratch, as_file(_SOURCE) as source:
+        compiled = Path(scratch, jar.name)
         command = [
             *(find_java(), "-cp", class_path, "scala.tools.nsc.Main", "-usejavacp"),
-            *("-d", str(classes), str(source)),
+            *("-d", str(compiled), str(source)),
         ]
         try:
             subprocess.run(
@@ -69,4 +64,4 @@ def _compile_into(folder: Path) -> None:
                 f"the compiler that PySpark ships can't compile {source} "
                 f"({said[0] if said else error}): reinstall pyspark {pyspark.__version__}"
             ) from error
-        classes.rename(folder)
+        compiled.rename(jar)

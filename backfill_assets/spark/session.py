@@ -9,6 +9,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from backfill_assets.errors import SparkUnavailableError
+from backfill_assets.spark.class_archive import (
+    JAVA_OPTIONS,
+    find_class_archive,
+    train_class_archive,
+)
 from backfill_assets.spark.jars import ensure_jars, jar_paths
 from backfill_assets.spark.java import find_java
 from backfill_assets.spark.local_files import CLASS_NAME, ensure_local_files, find_local_files
@@ -28,12 +33,16 @@ _SQL_CONF = {
     # Below this many paths the driver looks at them itself, above it starts a job that does.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
 }
-
-# Of Spark in one process: elsewhere the class would have to be on each machine.
-_LOCAL_FILES = {
-    "spark.driver.extraClassPath": str(find_local_files()),
-    "spark.hadoop.fs.file.impl": CLASS_NAME,
-}
+_JAVA_OPTIONS = " ".join(
+    (
+        # Short-lived JVMs don't live to see the second compiler's code pay for its making. Without
+        # it Java reserves 48 MB for code, which are full after some dozens of steps; then it stops
+        # compiling at all. What Spark generates for a hundred aggregates is a huge method.
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:-DontCompileHugeMethods",
+        "-Duser.timezone=UTC",
+        f"-Dlog4j2.configurationFile={files('backfill_assets.spark') / 'log4j2.properties'}",
+    )
+)
 
 
 def build_spark_conf(
@@ -50,10 +59,11 @@ def build_spark_conf(
         return {"spark.remote": remote, **_SQL_CONF, **overrides}
     cores = os.cpu_count() or 1
     master = overrides.get("spark.master", f"local[{cores}]")
+    is_local = master.startswith("local")
     return {
         "spark.master": master,
         "spark.app.name": "backfill_assets",
-        "spark.jars": ",".join(map(str, jar_paths(jars))),
+        **(_build_local_conf(jars) if is_local else _build_cluster_conf(jars)),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": str(cores),
@@ -67,17 +77,48 @@ def build_spark_conf(
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Short-lived JVMs don't live to see the second compiler's code pay for its making. Without
-        # it Java reserves 48 MB for code, which are full after some dozens of steps; then it stops
-        # compiling at all. What Spark generates for a hundred aggregates is a huge method.
-        "spark.driver.extraJavaOptions": (
-            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:-DontCompileHugeMethods "
-            f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_log4j_file()}"
-        ),
-        **(_LOCAL_FILES if master.startswith("local") else {}),
         **_SQL_CONF,
         **overrides,
     }
+
+
+def _list_class_path(jars: Path | None) -> list[Path]:
+    return [find_local_files(), *jar_paths(jars)]
+
+
+def _build_local_conf(jars: Path | None) -> dict[str, str]:
+    # On Java's own class path, as only such classes can be archived.
+    class_path = _list_class_path(jars)
+    archive = find_class_archive(class_path)
+    # Where the class path is another one after all, Java goes on without, and needn't say so.
+    archived = "-Xlog:disable -Xlog:all=error:stderr -XX:SharedArchiveFile="
+    return {
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, class_path)),
+        "spark.hadoop.fs.file.impl": CLASS_NAME,
+        JAVA_OPTIONS: f"{_JAVA_OPTIONS} {archived}{archive}"
+        if archive is not None and archive.exists()
+        else _JAVA_OPTIONS,
+    }
+
+
+def _build_cluster_conf(jars: Path | None) -> dict[str, str]:
+    return {"spark.jars": ",".join(map(str, jar_paths(jars))), JAVA_OPTIONS: _JAVA_OPTIONS}
+
+
+def is_trained(*, jars: Path | None) -> bool:
+    """Tells whether sessions of Spark in the process start as fast as they can."""
+    archive = find_class_archive(_list_class_path(jars))
+    return archive is None or archive.exists()
+
+
+def train_sessions(*, jars: Path | None) -> None:
+    """Lets the sessions to come, of Spark in the process, start faster; takes half a minute once.
+
+    The prerequisites must be there.
+    """
+    archive = find_class_archive(_list_class_path(jars))
+    if archive is not None:
+        train_class_archive(archive, build_spark_conf(remote=None, jars=jars, overrides={}))
 
 
 def check_prerequisites(*, remote: str | None, jars: Path | None) -> None:
@@ -107,7 +148,3 @@ def _reach(remote: str) -> None:
             f"no Spark Connect server answers at SPARK_REMOTE={remote} ({error}): "
             "start it, or unset SPARK_REMOTE to run Spark in the process"
         ) from error
-
-
-def _log4j_file() -> str:
-    return str(files("backfill_assets.spark") / "log4j2.properties")

@@ -161,7 +161,7 @@ STAGING_FLIGHTS = Table(
         Agreement("arr_delay", _is_delay("arr_delay", "arr_time", "sched_arr_time", "air_time")),
         Agreement("tailnum", "dep_time IS NULL OR tailnum IS NOT NULL"),
         # Up to 1 % of a day's are slower or faster; of flights by an hour off, at least 35 %.
-        Agreement("air_time", "air_time BETWEEN distance / 9.5 AND distance / 6.0 + 40", 0.05),
+        Agreement("air_time", "air_time BETWEEN distance / 9.5D AND distance / 6D + 40", 0.05),
         Variation("tailnum"),
         Drift("origin", AIRPORTS),
         Drift("carrier", CARRIERS),

@@ -38,7 +38,7 @@ def test_a_link_is_read_as_what_it_points_to(spark: SparkSession, tmp_path: Path
 
 def test_only_spark_in_this_process_is_given_it() -> None:
     here = build_spark_conf(remote=None, jars=None, overrides={})
-    assert here["spark.driver.extraClassPath"] == str(find_local_files())
+    assert here["spark.driver.extraClassPath"].startswith(f"{find_local_files()}:")
     cluster = build_spark_conf(remote=None, jars=None, overrides={"spark.master": "spark://a:7077"})
     for conf in (cluster, build_spark_conf(remote="sc://a", jars=None, overrides={})):
         assert not {name for name in conf if "extraClassPath" in name or "fs.file" in name}

@@ -1,0 +1,52 @@
+"""Sessions start from an archive of classes, which is made once and may be missing or useless."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from backfill_assets.spark import class_archive, session
+from backfill_assets.spark.class_archive import (
+    JAVA_OPTIONS,
+    find_class_archive,
+    train_class_archive,
+)
+from backfill_assets.spark.session import build_spark_conf
+from backfill_assets.spark.training import train
+
+
+def test_what_a_session_is_trained_by_works(spark: SparkSession, tmp_path: Path) -> None:
+    train(spark, tmp_path)
+    assert {path.name for path in (tmp_path / "table").glob("day=*")} == {"day=0", "day=1"}
+
+
+def test_other_jars_and_another_java_have_an_archive_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archives = [find_class_archive([Path("a.jar")]), find_class_archive([Path("b.jar")])]
+    java = tmp_path / "bin" / "java"
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert find_class_archive([Path("a.jar")]) is None
+    java.parent.mkdir()
+    java.touch()
+    archives.append(find_class_archive([Path("a.jar")]))
+    assert None not in archives
+    assert len(set(archives)) == 3
+
+
+def test_a_session_uses_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "classes.jsa"
+    monkeypatch.setattr(session, "find_class_archive", lambda _: archive)
+    options = [build_spark_conf(remote=None, jars=None, overrides={})[JAVA_OPTIONS]]
+    archive.touch()
+    options.append(build_spark_conf(remote=None, jars=None, overrides={})[JAVA_OPTIONS])
+    assert [f"-XX:SharedArchiveFile={archive}" in each for each in options] == [False, True]
+
+
+def test_a_training_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(class_archive, "_TRAINING_SECONDS", 60)
+    conf = {**build_spark_conf(remote=None, jars=None, overrides={}), "spark.driver.memory": "lots"}
+    train_class_archive(tmp_path / "cache" / "classes.jsa", conf)
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["classes.lock"]
