@@ -30,6 +30,8 @@ _SQL_CONF = {
     "spark.databricks.delta.skipRecordingEmptyCommits": "false",
     # Defaults are for clusters: 50 tasks to read a small table's log.
     "spark.databricks.delta.snapshotPartitions": "1",
+    # What is persisted is read three times and then forgotten: packing it costs more than it saves.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # Below this many paths the driver looks at them itself, above it starts a job that does.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
 }
