@@ -16,6 +16,7 @@ from backfill_assets.settings import read_settings
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 from backfill_assets_tests.commands import Project
 from backfill_assets_tests.landing_zones import copy_days
+from backfill_assets_tests.object_store import ObjectStore, serve_object_store
 from backfill_assets_tests.pipeline.running import (
     RAW,
     STAGING,
@@ -113,6 +114,24 @@ def empty_pipeline(spark: SparkSession, tmp_path: Path) -> Iterator[Pipeline]:
 def warehouse(tmp_path: Path) -> Warehouse:
     """An empty warehouse on the local disk."""
     return Warehouse(str(tmp_path / "warehouse"))
+
+
+@pytest.fixture(scope="session")
+def running_object_store() -> Iterator[ObjectStore]:
+    """An S3 store in this process, one for all tests."""
+    with serve_object_store() as store:
+        yield store
+
+
+@pytest.fixture
+def object_store(
+    running_object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ObjectStore]:
+    """The S3 store, and the environment by which it is found."""
+    for name, value in running_object_store.environment.items():
+        monkeypatch.setenv(name, value)
+    yield running_object_store
+    running_object_store.ignores_conditions = False
 
 
 def start_session(overrides: Mapping[str, str]) -> SparkSession:

@@ -71,8 +71,8 @@ def move_watermark(
         ],
         f"{_COLUMNS}, done_from bigint, first bigint",
     )
-    with hold_lock(warehouse, WATERMARKS):
-        for attempt in retry_conflicts():
+    with hold_lock(warehouse, WATERMARKS) as lock:
+        for attempt in retry_conflicts(lock):
             with attempt:
                 _merge(spark, warehouse, source)
     after = read_watermarks(warehouse).get(table.key)
