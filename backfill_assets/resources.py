@@ -18,12 +18,15 @@ class SparkResource(LazyPySparkResource):
 
     remote: str | None = None
     jars: str | None = None
+    s3: bool = False
 
     @property
     def spark_session(self) -> SparkSession:
         """The session, started at the first call."""
         if self._spark_session is None:
-            check_prerequisites(remote=self.remote, jars=Path(self.jars) if self.jars else None)
+            check_prerequisites(
+                remote=self.remote, jars=Path(self.jars) if self.jars else None, s3=self.s3
+            )
         return super().spark_session
 
 
@@ -65,10 +68,14 @@ def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:
     return {
         "spark": SparkResource(
             spark_config=build_spark_conf(
-                remote=settings.spark_remote, jars=settings.jars, overrides=settings.spark_conf
+                remote=settings.spark_remote,
+                jars=settings.jars,
+                overrides=settings.spark_conf,
+                s3=settings.s3,
             ),
             remote=settings.spark_remote,
             jars=str(settings.jars) if settings.jars else None,
+            s3=settings.s3 is not None,
         ),
         "lakehouse": LakehouseResource(
             landing_root=settings.landing,

@@ -136,10 +136,11 @@ def object_store(
 
 def start_session(overrides: Mapping[str, str]) -> SparkSession:
     """A session in this process; fetches Delta's jars the first time, as the project does."""
-    jars = read_settings().jars
-    check_prerequisites(remote=None, jars=jars)
+    settings = read_settings()
+    check_prerequisites(remote=None, jars=settings.jars, s3=settings.s3 is not None)
     builder = SparkSession.builder
-    for name, value in build_spark_conf(remote=None, jars=jars, overrides=overrides).items():
+    conf = build_spark_conf(remote=None, jars=settings.jars, overrides=overrides, s3=settings.s3)
+    for name, value in conf.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

@@ -62,9 +62,11 @@ def _find_landing() -> str:
 
 
 def check() -> None:
-    """Check that Spark can start here; fetch the Delta jars if they are not cached yet."""
+    """Check that Spark can start here; fetch its jars if they are not cached yet."""
     from backfill_assets.spark.session import check_prerequisites
 
     settings = read_settings()
-    check_prerequisites(remote=settings.spark_remote, jars=settings.jars)
+    check_prerequisites(
+        remote=settings.spark_remote, jars=settings.jars, s3=settings.s3 is not None
+    )
     typer.echo(f"ready: Spark {'at ' + settings.spark_remote if settings.spark_remote else 'here'}")

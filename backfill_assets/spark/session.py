@@ -9,8 +9,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from backfill_assets.errors import SparkUnavailableError
+from backfill_assets.s3_settings import S3Settings
 from backfill_assets.spark.jars import ensure_jars, jar_paths
 from backfill_assets.spark.java import find_java
+from backfill_assets.spark.s3_conf import build_s3_conf
 
 _CONNECT_PORT = 15002
 _PATIENCE_SECONDS = 10
@@ -30,7 +32,11 @@ _SQL_CONF = {
 
 
 def build_spark_conf(
-    *, remote: str | None, jars: Path | None, overrides: Mapping[str, str]
+    *,
+    remote: str | None,
+    jars: Path | None,
+    overrides: Mapping[str, str],
+    s3: S3Settings | None = None,
 ) -> dict[str, str]:
     """Builds all settings of a session; `overrides` win.
 
@@ -38,6 +44,7 @@ def build_spark_conf(
         remote: a Spark Connect URL; None means Spark in this process.
         jars: the folder with Delta's jars; None means the user's cache.
         overrides: settings by name.
+        s3: how S3 is reached; None if nothing is there. A Spark Connect server goes by its own.
     """
     if remote is not None:
         return {"spark.remote": remote, **_SQL_CONF, **overrides}
@@ -45,7 +52,7 @@ def build_spark_conf(
     return {
         "spark.master": f"local[{cores}]",
         "spark.app.name": "backfill_assets",
-        "spark.jars": ",".join(map(str, jar_paths(jars))),
+        "spark.jars": ",".join(map(str, jar_paths(jars, s3=s3 is not None))),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": str(cores),
@@ -66,13 +73,19 @@ def build_spark_conf(
             "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Duser.timezone=UTC "
             f"-Dlog4j2.configurationFile={_log4j_file()}"
         ),
+        **(build_s3_conf(s3) if s3 else {}),
         **_SQL_CONF,
         **overrides,
     }
 
 
-def check_prerequisites(*, remote: str | None, jars: Path | None) -> None:
-    """Makes sure that a session can be started; fetches the Delta jars the first time.
+def check_prerequisites(*, remote: str | None, jars: Path | None, s3: bool = False) -> None:
+    """Makes sure that a session can be started; fetches the jars the first time.
+
+    Args:
+        remote: a Spark Connect URL; None means Spark in this process.
+        jars: the folder with the jars; None means the user's cache.
+        s3: whether it is to reach S3.
 
     Raises:
         SparkUnavailableError: naming what is missing and how to get it.
@@ -81,7 +94,7 @@ def check_prerequisites(*, remote: str | None, jars: Path | None) -> None:
         # Here an empty one counts as unset; for PySpark it would be a URL, and a wrong one.
         os.environ.pop("SPARK_REMOTE", None)
         find_java()
-        ensure_jars(jars)
+        ensure_jars(jars, s3=s3)
     else:
         _reach(remote)
 
