@@ -11,7 +11,6 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _SCHEMES = ("s3", "s3a")
-_AWS = (".amazonaws.com", ".amazonaws.com.cn")
 
 
 def is_s3(uri: str) -> bool:

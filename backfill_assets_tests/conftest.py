@@ -118,7 +118,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 @pytest.fixture(scope="session")
 def running_object_store() -> Iterator[ObjectStore]:
-    """An S3 store in this process, one for all tests."""
+    """An S3 store, one for all tests."""
     with serve_object_store() as store:
         yield store
 
@@ -131,7 +131,7 @@ def object_store(
     for name, value in running_object_store.environment.items():
         monkeypatch.setenv(name, value)
     yield running_object_store
-    running_object_store.ignores_conditions = False
+    running_object_store.heed_conditions(heed=True)
 
 
 def start_session(overrides: Mapping[str, str]) -> SparkSession:

@@ -1,36 +1,37 @@
-"""An S3 store for tests: moto's server on a port of its own, with bytes in memory.
+"""An S3 store for tests: moto's server as a process of its own, with bytes in memory.
 
 moto looks whether an object is there and then puts it, in two steps; S3 does both as one. So
 requests that write go one at a time here, and conditional puts are as exclusive as they are on S3.
+In the test's process it would wait for itself: delta-rs keeps Python's lock while it waits.
 """
 
+import json
+import subprocess
+import sys
 import threading
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import WSGIRequestHandler, make_server
 
 ACCESS_KEY, SECRET_KEY, REGION = "tester", "tester-secret", "us-east-1"
 BUCKET = "lake"
+_OWN = "/-/"  # no bucket is called so
+_CONDITIONS = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH")
 
 
-@dataclass
+@dataclass(frozen=True)
 class ObjectStore:
     """A running store with one bucket.
 
     Attributes:
         endpoint: its URL.
-        requests: how many were answered, by method.
-        ignores_conditions: whether it overwrites though asked not to, as some stores do.
     """
 
     endpoint: str
-    requests: Counter[str] = field(default_factory=Counter)
-    ignores_conditions: bool = False
 
     @property
     def environment(self) -> dict[str, str]:
@@ -43,56 +44,88 @@ class ObjectStore:
             "AWS_REGION": REGION,
         }
 
+    def take_requests(self) -> dict[str, int]:
+        """How many it has answered since this was asked last, by method."""
+        return json.loads(self._ask("requests"))
 
-class _Quiet(WSGIRequestHandler):
-    protocol_version = "HTTP/1.1"  # connections are kept, as S3 does
+    def heed_conditions(self, *, heed: bool) -> None:
+        """Lets it overwrite though asked not to, as some stores do, or no longer."""
+        self._ask("heed" if heed else "ignore")
 
-    def log(self, type: str, message: str, *args: Any) -> None:
-        """Says nothing of single requests."""
+    def create_bucket(self) -> None:
+        """Creates the bucket, empty."""
+        self._ask("bucket")
+
+    def _ask(self, what: str) -> bytes:
+        with urllib.request.urlopen(f"{self.endpoint}{_OWN}{what}", timeout=10) as answer:
+            return answer.read()
 
 
 @contextmanager
 def serve_object_store() -> Iterator[ObjectStore]:
     """Runs a store with an empty bucket while the block runs."""
+    with subprocess.Popen(
+        [sys.executable, "-m", __name__],
+        cwd=Path(__file__).parents[1],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        try:
+            assert server.stdout is not None
+            store = ObjectStore(server.stdout.readline().strip())
+            store.create_bucket()
+            store.take_requests()
+            yield store
+        finally:
+            server.kill()
+
+
+def run_server() -> None:
+    """Answers on a free port, which it prints, until it is killed."""
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from moto.s3.models import s3_backends
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    class Quiet(WSGIRequestHandler):
+        protocol_version = "HTTP/1.1"  # connections are kept, as S3 does
+
+        def log(self, type: str, message: str, *args: Any) -> None:
+            """Says nothing of single requests."""
+
     moto = DomainDispatcherApplication(create_backend_app)
-    writing = threading.Lock()
-    store = ObjectStore("")
+    writing, requests, ignored = threading.Lock(), Counter[str](), set[str]()
+
+    def obey(what: str) -> bytes:
+        said = b""
+        if what == "requests":
+            said = json.dumps(requests).encode()
+            requests.clear()
+        elif what == "bucket":
+            s3_backends["123456789012"]["aws"].create_bucket(BUCKET, REGION)
+        else:
+            ignored.clear()
+            ignored.update(_CONDITIONS if what == "ignore" else ())
+        return said
 
     def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        method = environ["REQUEST_METHOD"]
-        store.requests[method] += 1
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        if path.startswith(_OWN):
+            said = obey(path.removeprefix(_OWN))
+            start_response("200 OK", [("Content-Length", str(len(said)))])
+            return [said]
+        requests[method] += 1
         if method in ("GET", "HEAD"):
             return moto(environ, start_response)
-        if store.ignores_conditions:
-            for condition in ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"):
-                environ.pop(condition, None)
+        for condition in ignored:
+            environ.pop(condition, None)
         with writing:
             return moto(environ, start_response)
 
-    server = make_server("127.0.0.1", 0, answer, threaded=True, request_handler=_Quiet)
-    store.endpoint = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        create_bucket(store)
-        store.requests.clear()
-        yield store
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    server = make_server("127.0.0.1", 0, answer, threaded=True, request_handler=Quiet)
+    sys.stdout.write(f"http://127.0.0.1:{server.server_port}\n")
+    sys.stdout.flush()
+    server.serve_forever()
 
 
-def create_bucket(store: ObjectStore) -> None:
-    """Creates the bucket, empty."""
-    import boto3
-
-    client = boto3.client(
-        "s3",
-        endpoint_url=store.endpoint,
-        aws_access_key_id=ACCESS_KEY,
-        aws_secret_access_key=SECRET_KEY,
-        region_name=REGION,
-    )
-    client.create_bucket(Bucket=BUCKET)
-    client.close()
+if __name__ == "__main__":
+    run_server()

@@ -178,7 +178,7 @@ def test_what_is_no_lease_holds_nobody_off_for_ever(
 def test_store_that_ignores_conditions_is_refused(
     remote: Warehouse, object_store: ObjectStore
 ) -> None:
-    object_store.ignores_conditions = True
+    object_store.heed_conditions(heed=False)
     with pytest.raises(TableLockedError, match="overwrites objects though asked not to") as caught:
         take(Warehouse(f"{remote.root}/blind"))
     assert "\n" not in str(caught.value)
@@ -197,10 +197,10 @@ def test_one_lease_costs_a_handful_of_requests(
     remote: Warehouse, object_store: ObjectStore
 ) -> None:
     take(remote).release()  # the store is then known to go by conditions
-    object_store.requests.clear()
+    object_store.take_requests()
     with hold_lock(remote, READINGS.key) as lock:
         lock.check()
-    assert dict(object_store.requests) == {"GET": 1, "PUT": 3}
+    assert object_store.take_requests() == {"GET": 1, "PUT": 3}
 
 
 def build_content(lease: str) -> LeaseContent:
