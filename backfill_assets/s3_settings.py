@@ -60,7 +60,7 @@ class S3Settings(BaseSettings):
     @field_validator("allow_http", mode="before")
     @classmethod
     def _unset_means_no(cls, value: object) -> object:
-        return False if value is None else value
+        return False if value in (None, "") else value
 
     @property
     def region(self) -> str:

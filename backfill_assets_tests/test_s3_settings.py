@@ -33,7 +33,7 @@ def describe_problem(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str])
     [
         ({**KEYS, "AWS_REGION": ""}, "AWS_REGION: tables or landing files are on S3: name their"),
         (
-            {**LOCAL_STORE, "AWS_ALLOW_HTTP": "false"},
+            {**LOCAL_STORE, "AWS_ALLOW_HTTP": ""},
             "AWS_ALLOW_HTTP: must be true for an AWS_ENDPOINT_URL without TLS (http://store:9000)",
         ),
         ({**LOCAL_STORE, "AWS_ALLOW_HTTP": "perhaps"}, "AWS_ALLOW_HTTP: Input should be a valid"),
