@@ -3,9 +3,7 @@
 from pathlib import Path
 
 from dagster import ConfigurableResource
-from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
 from dagster_pyspark import LazyPySparkResource
-from pydantic import Field
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.warehouse import Warehouse
@@ -33,7 +31,8 @@ class SparkResource(LazyPySparkResource):
 class LakehouseResource(ConfigurableResource):
     """Where data lands, where the Delta tables are, and the bounds of a run's work.
 
-    `storage` holds delta-rs's credentials; the other fields are those of `Settings`.
+    The fields are those of `Settings`. How an object store is reached is no field: what reads it
+    goes by the environment, and a resource's configuration is shown in the UI, keys and all.
     """
 
     landing_root: str
@@ -45,22 +44,10 @@ class LakehouseResource(ConfigurableResource):
     check_events: int
     silent_seconds: int
     wait_seconds: int
-    storage: LocalConfig | S3Config | AzureConfig | GcsConfig = Field(
-        default_factory=LocalConfig, discriminator="provider"
-    )
 
     def warehouse(self) -> Warehouse:
         """Gives access to the Delta tables."""
-        return Warehouse(
-            self.warehouse_root,
-            storage_options={
-                name: str(value)
-                for name, value in self.storage.model_dump(
-                    exclude={"provider"}, exclude_none=True
-                ).items()
-            },
-            retention_days=self.retention_days,
-        )
+        return Warehouse(self.warehouse_root, retention_days=self.retention_days)
 
 
 def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:

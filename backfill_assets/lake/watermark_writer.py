@@ -82,7 +82,7 @@ def move_watermark(
 def vacuum_watermarks(spark: SparkSession, warehouse: Warehouse) -> None:
     """Removes the files of watermarks that moved on over a week ago."""
     uri = locate_watermarks(warehouse)
-    if DeltaTable.is_deltatable(uri, dict(warehouse.storage_options)):
+    if DeltaTable.is_deltatable(uri):
         spark.sql(f"VACUUM delta.`{uri}`")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import obstore
 import pytest
+from delta.exceptions.base import MetadataChangedException
 from obstore.store import from_url
 
 from backfill_assets.errors import TableLockedError
@@ -19,6 +20,7 @@ from backfill_assets.lake.lease_objects import LeaseContent, LeaseObject, LeaseV
 from backfill_assets.lake.leases import Lease, take_lease
 from backfill_assets.lake.locks import hold_lock
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.writer import retry_conflicts
 from backfill_assets_tests.lake.readings import READINGS
 from backfill_assets_tests.object_store import BUCKET, ObjectStore
 
@@ -145,6 +147,18 @@ def test_work_that_lost_its_lease_ends_with_an_error(remote: Warehouse) -> None:
     ):
         place = LeaseObject(remote, READINGS.key)
         assert place.put(build_content("another"), over=place.read())
+
+
+def test_no_commit_is_tried_once_the_lease_is_lost(remote: Warehouse) -> None:
+    with (
+        pytest.raises(TableLockedError, match="another process took it over"),
+        hold_lock(remote, READINGS.key) as lock,
+    ):
+        place = LeaseObject(remote, READINGS.key)
+        for attempt in retry_conflicts(lock):
+            with attempt:
+                assert place.put(build_content("another"), over=place.read())
+                raise MetadataChangedException("what Delta says of a conflict")
 
 
 def test_put_whose_answer_got_lost_is_known_as_ones_own(remote: Warehouse) -> None:
