@@ -21,6 +21,7 @@ from backfill_assets.uris import is_local, local_path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CAUSE_LENGTH = 200
+_STORE_CODE = re.compile(r"<Code>(\w+)</Code>")  # S3's answer, behind a URL of any length
 _HINT = "_last_checkpoint"
 
 
@@ -79,6 +80,9 @@ def describe_unreadable(uri: str, fault: str) -> TableError:
 
 def shorten_cause(error: Exception) -> str:
     """Makes one line of what a library says of an error, which may go on for many."""
+    answer = _STORE_CODE.search(str(error))
+    if answer:
+        return f"the store answers {answer[1]}"
     lines = (_ANSI.sub("", line).strip(" ↳\t") for line in str(error).splitlines())
     said = [line for line in lines if line and "<unknown>" not in line]
     return " - ".join(said)[:_CAUSE_LENGTH] or type(error).__name__

@@ -15,7 +15,7 @@ import pytest
 from delta.exceptions.base import MetadataChangedException
 from obstore.store import from_url
 
-from backfill_assets.errors import TableLockedError
+from backfill_assets.errors import TableError, TableLockedError
 from backfill_assets.lake.lease_objects import LeaseContent, LeaseObject, LeaseVersion
 from backfill_assets.lake.leases import Lease, take_lease
 from backfill_assets.lake.locks import hold_lock
@@ -198,13 +198,14 @@ def test_store_that_ignores_conditions_is_refused(
     assert "\n" not in str(caught.value)
 
 
-def test_store_that_does_not_answer_is_named(
-    remote: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_store_without_the_bucket_is_named(remote: Warehouse) -> None:
     absent = Warehouse("s3a://no-such-bucket/lake")
-    with pytest.raises(TableLockedError, match=r"lease s3a://no-such-bucket.* can't be") as caught:
+    told = r"lease s3a://no-such-bucket/.* can't be .* \(the store answers NoSuchBucket\)"
+    with pytest.raises(TableLockedError, match=told) as caught:
         take(absent)
     assert "\n" not in str(caught.value)
+    with pytest.raises(TableError, match=r"can't be looked for \(the store answers NoSuchBucket\)"):
+        absent.exists(READINGS)
 
 
 def test_one_lease_costs_a_handful_of_requests(
