@@ -5,10 +5,12 @@ atomic "create if absent", so two JVMs can both be told that they wrote the same
 file closes that gap; the operating system frees it when its process dies.
 
 On S3 it is not exclusive either: Delta 4.4 looks whether the version is there and then puts it, and
-keeps only the threads of one JVM from doing both at once. There a lease closes the gap; see
-`lake.leases`. One remains: a holder that stands still for over a minute between this look and this
-put. A lease that is lost at any other time is noticed, by the check before each commit or by
-Delta's own of conflicts. Google's and Azure's stores have leases too; HDFS has exclusive commits.
+keeps only the threads of one JVM from doing both at once. There a lease closes the gap but for one
+case; see `lake.leases`. A holder that stands still for over a minute after its last check, loses
+the lease, and then puts while the next holder is between its look and its put (or stood still
+between its own), makes one of the two commits vanish. It fails then, and so does a run that misses
+its commit in the log. Any other lost lease is noticed in time, by the check before each commit or
+by Delta's own of conflicts. Google's and Azure's stores have leases too; HDFS commits exclusively.
 """
 
 import threading
