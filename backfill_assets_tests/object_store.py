@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.s3.models import s3_backends
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 ACCESS_KEY, SECRET_KEY, REGION = "tester", "tester-secret", "us-east-1"
 BUCKET = "lake"
@@ -52,6 +57,13 @@ class ObjectStore:
         """Lets it overwrite though asked not to, as some stores do, or no longer."""
         self._ask("heed" if heed else "ignore")
 
+    def delay_commits(self, *, seconds: float) -> None:
+        """Takes its time with each put of a Delta log, from when it was asked to when it is done.
+
+        S3 takes some tens of milliseconds, this server next to none.
+        """
+        self._ask(f"delay/{seconds}")
+
     def create_bucket(self) -> None:
         """Creates the bucket, empty."""
         self._ask("bucket")
@@ -80,48 +92,61 @@ def serve_object_store() -> Iterator[ObjectStore]:
             server.kill()
 
 
-def run_server() -> None:
-    """Answers on a free port, which it prints, until it is killed."""
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-    from moto.s3.models import s3_backends
-    from werkzeug.serving import WSGIRequestHandler, make_server
+class _Application:
+    """moto behind what tests ask of a store: counts, delays, and ignored conditions."""
 
-    class Quiet(WSGIRequestHandler):
-        protocol_version = "HTTP/1.1"  # connections are kept, as S3 does
+    def __init__(self) -> None:
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        self._writing = threading.Lock()
+        self._requests = Counter[str]()
+        self._ignored: tuple[str, ...] = ()
+        self._commit_seconds = 0.0
 
-        def log(self, type: str, message: str, *args: Any) -> None:
-            """Says nothing of single requests."""
-
-    moto = DomainDispatcherApplication(create_backend_app)
-    writing, requests, ignored = threading.Lock(), Counter[str](), set[str]()
-
-    def obey(what: str) -> bytes:
-        said = b""
-        if what == "requests":
-            said = json.dumps(requests).encode()
-            requests.clear()
-        elif what == "bucket":
-            s3_backends["123456789012"]["aws"].create_bucket(BUCKET, REGION)
-        else:
-            ignored.clear()
-            ignored.update(_CONDITIONS if what == "ignore" else ())
-        return said
-
-    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         if path.startswith(_OWN):
-            said = obey(path.removeprefix(_OWN))
+            said = self._obey(*path.removeprefix(_OWN).split("/"))
             start_response("200 OK", [("Content-Length", str(len(said)))])
             return [said]
-        requests[method] += 1
+        self._requests[method] += 1
         if method in ("GET", "HEAD"):
-            return moto(environ, start_response)
-        for condition in ignored:
+            return self._moto(environ, start_response)
+        for condition in self._ignored:
             environ.pop(condition, None)
-        with writing:
-            return moto(environ, start_response)
+        if method == "PUT" and "/_delta_log/" in path:
+            time.sleep(self._commit_seconds)
+        with self._writing:
+            return self._moto(environ, start_response)
 
-    server = make_server("127.0.0.1", 0, answer, threaded=True, request_handler=Quiet)
+    def _obey(self, what: str, value: str = "") -> bytes:
+        match what:
+            case "requests":
+                said = json.dumps(self._requests).encode()
+                self._requests.clear()
+                return said
+            case "bucket":
+                s3_backends["123456789012"]["aws"].create_bucket(BUCKET, REGION)
+            case "delay":
+                self._commit_seconds = float(value)
+            case "heed":
+                self._ignored = ()
+            case "ignore":
+                self._ignored = _CONDITIONS
+        return b""
+
+
+class _Quiet(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"  # connections are kept, as S3 does
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        """Says nothing of single requests."""
+
+
+def run_server() -> None:
+    """Answers on a free port, which it prints, until it is killed."""
+    server = make_server("127.0.0.1", 0, _Application(), threaded=True, request_handler=_Quiet)
     sys.stdout.write(f"http://127.0.0.1:{server.server_port}\n")
     sys.stdout.flush()
     server.serve_forever()

@@ -22,6 +22,7 @@ from backfill_assets_tests.object_store import BUCKET, ObjectStore
 pytestmark = pytest.mark.slow
 
 TIMES = {"disk": 2, "s3": 10}
+_S3_COMMIT_SECONDS = 0.3
 DISJOINT = {
     "a": Step("disjoint", "2013-01-01", days=3, times=0),
     "b": Step("disjoint", "2013-01-04", days=3, times=0),
@@ -55,14 +56,20 @@ def outcome(
     times = TIMES[request.param]
     warehouse = Warehouse(str(tmp_path_factory.mktemp("warehouse")))
     with pytest.MonkeyPatch.context() as environment:
+        store: ObjectStore | None = None
         if request.param == "s3":
-            store: ObjectStore = request.getfixturevalue("running_object_store")
+            store = request.getfixturevalue("running_object_store")
+            assert store is not None
             for name, value in store.environment.items():
                 environment.setenv(name, value)
             warehouse = Warehouse(f"s3a://{BUCKET}/{Path(warehouse.root).name}")
+            store.delay_commits(seconds=_S3_COMMIT_SECONDS)
         environment.setenv("BACKFILL_WAREHOUSE", warehouse.root)
         barrier = tmp_path_factory.mktemp("barrier")
-        yield Outcome(warehouse, times, _write(warehouse, barrier, times=times))
+        reports = _write(warehouse, barrier, times=times)
+        if store is not None:
+            store.delay_commits(seconds=0.0)
+        yield Outcome(warehouse, times, reports)
 
 
 def _write(
