@@ -3,9 +3,7 @@
 from pathlib import Path
 
 from dagster import ConfigurableResource
-from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
 from dagster_pyspark import LazyPySparkResource
-from pydantic import Field
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.warehouse import Warehouse
@@ -18,19 +16,23 @@ class SparkResource(LazyPySparkResource):
 
     remote: str | None = None
     jars: str | None = None
+    s3: bool = False
 
     @property
     def spark_session(self) -> SparkSession:
         """The session, started at the first call."""
         if self._spark_session is None:
-            check_prerequisites(remote=self.remote, jars=Path(self.jars) if self.jars else None)
+            check_prerequisites(
+                remote=self.remote, jars=Path(self.jars) if self.jars else None, s3=self.s3
+            )
         return super().spark_session
 
 
 class LakehouseResource(ConfigurableResource):
     """Where data lands, where the Delta tables are, and the bounds of a run's work.
 
-    `storage` holds delta-rs's credentials; the other fields are those of `Settings`.
+    The fields are those of `Settings`. How an object store is reached is no field: what reads it
+    goes by the environment, and a resource's configuration is shown in the UI, keys and all.
     """
 
     landing_root: str
@@ -42,22 +44,10 @@ class LakehouseResource(ConfigurableResource):
     check_events: int
     silent_seconds: int
     wait_seconds: int
-    storage: LocalConfig | S3Config | AzureConfig | GcsConfig = Field(
-        default_factory=LocalConfig, discriminator="provider"
-    )
 
     def warehouse(self) -> Warehouse:
         """Gives access to the Delta tables."""
-        return Warehouse(
-            self.warehouse_root,
-            storage_options={
-                name: str(value)
-                for name, value in self.storage.model_dump(
-                    exclude={"provider"}, exclude_none=True
-                ).items()
-            },
-            retention_days=self.retention_days,
-        )
+        return Warehouse(self.warehouse_root, retention_days=self.retention_days)
 
 
 def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:
@@ -65,10 +55,14 @@ def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:
     return {
         "spark": SparkResource(
             spark_config=build_spark_conf(
-                remote=settings.spark_remote, jars=settings.jars, overrides=settings.spark_conf
+                remote=settings.spark_remote,
+                jars=settings.jars,
+                overrides=settings.spark_conf,
+                s3=settings.s3,
             ),
             remote=settings.spark_remote,
             jars=str(settings.jars) if settings.jars else None,
+            s3=settings.s3 is not None,
         ),
         "lakehouse": LakehouseResource(
             landing_root=settings.landing,

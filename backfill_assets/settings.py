@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from backfill_assets.errors import SettingsError
 from backfill_assets.grains.buckets import Buckets
+from backfill_assets.s3_settings import S3Settings, is_s3
 from backfill_assets.uris import absolute_uri
 
 _MOST_DAYS = 36500  # a century; Spark's intervals and Python's dates both know it
@@ -40,6 +41,7 @@ class Settings(BaseSettings):
         jars: folder that holds the Delta jars, for machines that can't fetch them.
         spark_conf: Spark settings (a JSON object) that win over the project's own.
         spark_remote: a Spark Connect URL (`SPARK_REMOTE`); unset means Spark in the process.
+        s3: how S3 is reached, if the landing zone or the warehouse is there (`AWS_…`).
     """
 
     model_config = SettingsConfigDict(env_prefix="BACKFILL_", env_ignore_empty=False, frozen=True)
@@ -62,6 +64,7 @@ class Settings(BaseSettings):
     jars: Path | None = None
     spark_conf: Annotated[dict[str, str], NoDecode] = {}
     spark_remote: str | None = Field(default=None, validation_alias="SPARK_REMOTE")
+    s3: Annotated[S3Settings | None, NoDecode] = None
 
     @field_validator("end", "jars", "spark_remote", mode="before")
     @classmethod
@@ -121,7 +124,10 @@ def read_settings() -> Settings:
         SettingsError: naming each variable that has no usable value.
     """
     try:
-        return Settings()
+        settings = Settings()
+        if is_s3(settings.landing) or is_s3(settings.warehouse):
+            return settings.model_copy(update={"s3": S3Settings()})
+        return settings
     except ValidationError as error:
         problems = "; ".join(map(_describe, error.errors()))
         raise SettingsError(f"unusable environment: {problems}") from error
@@ -134,6 +140,6 @@ def _describe(problem: ErrorDetails) -> str:
     within = "".join(f"{part}: " for part in problem["loc"][1:])
     message = problem["msg"].removeprefix("Value error, ")
     given = f" (it is {problem['input']!r})" if isinstance(problem["input"], str) else ""
-    if name == "spark_conf":  # which may hold a password
+    if name in ("spark_conf", "AWS_SECRET_ACCESS_KEY"):  # which may hold a password
         given = ""
     return f"{name if name.isupper() else f'BACKFILL_{name.upper()}'}: {within}{message}{given}"

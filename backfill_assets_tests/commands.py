@@ -81,15 +81,7 @@ class Project:
 
     def read_checksums(self) -> dict[tuple[str, str], str]:
         """By table and partition, the checksum of what an independent reader finds now."""
-        warehouse = Warehouse(str(self.warehouse))
-        checksums: dict[tuple[str, str], str] = {}
-        for table in list_tables():
-            log = read_log(warehouse, table)
-            counts = log.count_rows()
-            if counts:
-                found = read_back(log, build_partitions(table, counts))
-                checksums |= {(table.key, key): one.checksum for key, one in found.items()}
-        return checksums
+        return read_checksums(Warehouse(str(self.warehouse)))
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Any program of the virtual environment; output and errors are captured."""
@@ -102,3 +94,15 @@ class Project:
             timeout=300,
             check=False,
         )
+
+
+def read_checksums(warehouse: Warehouse) -> dict[tuple[str, str], str]:
+    """By table and partition, the checksum of what an independent reader finds now."""
+    checksums: dict[tuple[str, str], str] = {}
+    for table in list_tables():
+        log = read_log(warehouse, table)
+        counts = log.count_rows()
+        if counts:
+            found = read_back(log, build_partitions(table, counts))
+            checksums |= {(table.key, key): one.checksum for key, one in found.items()}
+    return checksums

@@ -16,6 +16,7 @@ from backfill_assets.settings import read_settings
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 from backfill_assets_tests.commands import Project
 from backfill_assets_tests.landing_zones import copy_days
+from backfill_assets_tests.object_store import ObjectStore, serve_object_store
 from backfill_assets_tests.pipeline.running import (
     RAW,
     STAGING,
@@ -115,12 +116,31 @@ def warehouse(tmp_path: Path) -> Warehouse:
     return Warehouse(str(tmp_path / "warehouse"))
 
 
+@pytest.fixture(scope="session")
+def running_object_store() -> Iterator[ObjectStore]:
+    """An S3 store, one for all tests."""
+    with serve_object_store() as store:
+        yield store
+
+
+@pytest.fixture
+def object_store(
+    running_object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ObjectStore]:
+    """The S3 store, and the environment by which it is found."""
+    for name, value in running_object_store.environment.items():
+        monkeypatch.setenv(name, value)
+    yield running_object_store
+    running_object_store.heed_conditions(heed=True)
+
+
 def start_session(overrides: Mapping[str, str]) -> SparkSession:
     """A session in this process; fetches Delta's jars the first time, as the project does."""
-    jars = read_settings().jars
-    check_prerequisites(remote=None, jars=jars)
+    settings = read_settings()
+    check_prerequisites(remote=None, jars=settings.jars, s3=settings.s3 is not None)
     builder = SparkSession.builder
-    for name, value in build_spark_conf(remote=None, jars=jars, overrides=overrides).items():
+    conf = build_spark_conf(remote=None, jars=settings.jars, overrides=overrides, s3=settings.s3)
+    for name, value in conf.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

@@ -66,8 +66,9 @@ def check() -> None:
     from backfill_assets.spark.session import check_prerequisites, is_trained, train_sessions
 
     settings = read_settings()
-    check_prerequisites(remote=settings.spark_remote, jars=settings.jars)
-    if settings.spark_remote is None and not is_trained(jars=settings.jars):
+    jars, s3 = settings.jars, settings.s3
+    check_prerequisites(remote=settings.spark_remote, jars=jars, s3=s3 is not None)
+    if settings.spark_remote is None and not is_trained(jars=jars, s3=s3):
         typer.echo("preparing Spark to start faster: half a minute, once", err=True)
-        train_sessions(jars=settings.jars)
+        train_sessions(jars=jars, s3=s3)
     typer.echo(f"ready: Spark {'at ' + settings.spark_remote if settings.spark_remote else 'here'}")

@@ -7,7 +7,6 @@ at one by one.
 import json
 import os
 import re
-from collections.abc import Mapping
 from itertools import pairwise
 
 import pyarrow as pa
@@ -22,10 +21,11 @@ from backfill_assets.uris import is_local, local_path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CAUSE_LENGTH = 200
+_STORE_CODE = re.compile(r"<Code>(\w+)</Code>")  # S3's answer, behind a URL of any length
 _HINT = "_last_checkpoint"
 
 
-def has_log(uri: str, options: Mapping[str, str]) -> bool:
+def has_log(uri: str) -> bool:
     """Tells whether there is a Delta table.
 
     Raises:
@@ -33,7 +33,7 @@ def has_log(uri: str, options: Mapping[str, str]) -> bool:
             log's place.
     """
     try:
-        if DeltaTable.is_deltatable(uri, dict(options)):
+        if DeltaTable.is_deltatable(uri):
             return True
         if is_local(uri):
             # To delta-rs a folder that it may not read looks like one that isn't there.
@@ -48,12 +48,11 @@ def has_log(uri: str, options: Mapping[str, str]) -> bool:
     return False
 
 
-def open_log(uri: str, options: Mapping[str, str], *, version: int | None = None) -> DeltaTable:
+def open_log(uri: str, *, version: int | None = None) -> DeltaTable:
     """Opens the log of a Delta table, which must exist.
 
     Args:
         uri: where the table is.
-        options: credentials and endpoints.
         version: the newest version to know of; None for all.
 
     Raises:
@@ -61,7 +60,7 @@ def open_log(uri: str, options: Mapping[str, str], *, version: int | None = None
         DeltaError: if the log no longer has `version`.
     """
     try:
-        return DeltaTable(uri, version=version, storage_options=dict(options))
+        return DeltaTable(uri, version=version)
     except (OSError, DeltaError) as error:
         fault = _find_fault(uri)
         if fault is None and version is not None and isinstance(error, DeltaError):
@@ -81,6 +80,9 @@ def describe_unreadable(uri: str, fault: str) -> TableError:
 
 def shorten_cause(error: Exception) -> str:
     """Makes one line of what a library says of an error, which may go on for many."""
+    answer = _STORE_CODE.search(str(error))
+    if answer:
+        return f"the store answers {answer[1]}"
     lines = (_ANSI.sub("", line).strip(" ↳\t") for line in str(error).splitlines())
     said = [line for line in lines if line and "<unknown>" not in line]
     return " - ".join(said)[:_CAUSE_LENGTH] or type(error).__name__

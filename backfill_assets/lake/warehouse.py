@@ -1,8 +1,7 @@
 """Where the tables are, and how they are opened for reading the log."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from deltalake import DeltaTable
 
@@ -23,12 +22,10 @@ class Warehouse:
 
     Attributes:
         root: an absolute path, or a URI that Spark and delta-rs both read.
-        storage_options: credentials and endpoints for delta-rs; Spark has its own.
         retention_days: days for which old versions stay readable.
     """
 
     root: str
-    storage_options: Mapping[str, str] = field(default_factory=dict)
     retention_days: int = 90
 
     def __post_init__(self) -> None:
@@ -46,7 +43,7 @@ class Warehouse:
             TableError: if that can't be told.
         """
         self.check_root()
-        return has_log(self.uri(table), self.storage_options)
+        return has_log(self.uri(table))
 
     def open(self, table: Table, *, version: int | None = None) -> DeltaTable:
         """Opens the table's log with delta-rs: milliseconds, no JVM.
@@ -55,7 +52,7 @@ class Warehouse:
             TableError: if it can't be read.
             DeltaError: if it no longer has `version`.
         """
-        return open_log(self.uri(table), self.storage_options, version=version)
+        return open_log(self.uri(table), version=version)
 
     def check_root(self) -> None:
         """Refuses a root at which no table can be: to delta-rs it looks like one without tables.

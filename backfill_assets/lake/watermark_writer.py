@@ -71,8 +71,8 @@ def move_watermark(
         ],
         f"{_COLUMNS}, done_from bigint, first bigint",
     )
-    with hold_lock(warehouse, WATERMARKS):
-        for attempt in retry_conflicts():
+    with hold_lock(warehouse, WATERMARKS) as lock:
+        for attempt in retry_conflicts(lock):
             with attempt:
                 _merge(spark, warehouse, source)
     after = read_watermarks(warehouse).get(table.key)
@@ -82,7 +82,7 @@ def move_watermark(
 def vacuum_watermarks(spark: SparkSession, warehouse: Warehouse) -> None:
     """Removes the files of watermarks that moved on over a week ago."""
     uri = locate_watermarks(warehouse)
-    if DeltaTable.is_deltatable(uri, dict(warehouse.storage_options)):
+    if DeltaTable.is_deltatable(uri):
         spark.sql(f"VACUUM delta.`{uri}`")
 
 

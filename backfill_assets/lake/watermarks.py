@@ -50,12 +50,12 @@ def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
         SettingsError: if nothing can ever be at the warehouse's root.
         TableError: if they can't be read.
     """
-    uri, options = locate_watermarks(warehouse), dict(warehouse.storage_options)
+    uri = locate_watermarks(warehouse)
     warehouse.check_root()
-    if not has_log(uri, options):
+    if not has_log(uri):
         return {}
     # By DataFusion: Arrow's own reader keeps threads that now and then abort a process at its end.
-    reader = QueryBuilder(_READER_SETTINGS).register(WATERMARKS, open_log(uri, options))
+    reader = QueryBuilder(_READER_SETTINGS).register(WATERMARKS, open_log(uri))
     try:
         found = reader.execute(f"SELECT * FROM {WATERMARKS}")
         rows = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()

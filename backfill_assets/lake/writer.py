@@ -10,7 +10,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import Commit, CommitRecord, find_changed_partitions, find_commit
-from backfill_assets.lake.locks import hold_lock
+from backfill_assets.lake.locks import Lock, hold_lock
 from backfill_assets.lake.partitions import build_folder_predicate, build_table_predicate
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
@@ -60,8 +60,8 @@ def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
         check_grain(read_log(warehouse, table))
         return
     days = warehouse.retention_days
-    with hold_lock(warehouse, table.key):
-        for attempt in retry_conflicts():
+    with hold_lock(warehouse, table.key) as lock:
+        for attempt in retry_conflicts(lock):
             with attempt:
                 spark.sql(
                     f"CREATE TABLE IF NOT EXISTS delta.`{warehouse.uri(table)}` "
@@ -141,8 +141,11 @@ def overwrite_partitions(
     )
     if transaction is not None:
         writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
-    with hold_partitions(log, keys, run_id=record.run_id) as newest:
-        for attempt in retry_conflicts():
+    with (
+        hold_lock(log.warehouse, log.table.key) as lock,
+        hold_partitions(log, keys, run_id=record.run_id) as newest,
+    ):
+        for attempt in retry_conflicts(lock):
             with attempt:
                 writer.save(log.uri)
         newest = newest.reread()
@@ -195,8 +198,8 @@ def add_columns(spark: SparkSession, log: TableLog, columns: Sequence[Column]) -
 
     Those that another run has added meanwhile are left as they are.
     """
-    with hold_lock(log.warehouse, log.table.key):
-        for attempt in retry_conflicts():
+    with hold_lock(log.warehouse, log.table.key) as lock:
+        for attempt in retry_conflicts(lock):
             with attempt:
                 fields = log.reread().open_snapshot().schema().fields
                 stored = {field.name.lower() for field in fields}
@@ -210,8 +213,8 @@ def optimize_partitions(
 ) -> None:
     """Rewrites the small files of partitions as few large ones: a commit that changes no data."""
     predicate = build_folder_predicate(table, slices)
-    with hold_lock(warehouse, table.key):
-        for attempt in retry_conflicts():
+    with hold_lock(warehouse, table.key) as lock:
+        for attempt in retry_conflicts(lock):
             with attempt:
                 spark.sql(f"OPTIMIZE delta.`{warehouse.uri(table)}` WHERE {predicate}")
 
@@ -224,9 +227,13 @@ def vacuum_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
     spark.sql(f"VACUUM delta.`{warehouse.uri(table)}`")
 
 
-def retry_conflicts() -> Retrying:
-    """Returns attempts at a commit, while Delta says that another one came in between."""
+def retry_conflicts(lock: Lock) -> Retrying:
+    """Returns attempts at a commit, while Delta says that another one came in between.
+
+    Before each the lock is checked: the other one may be of a process that took it over.
+    """
     return Retrying(
+        before=lambda _: lock.check(),
         retry=retry_if_exception(_is_conflict),
         stop=stop_after_attempt(_CONFLICT_ATTEMPTS),
         wait=wait_random_exponential(multiplier=0.5, max=10),

@@ -1,12 +1,15 @@
-"""Delta's jars: fetched once from Maven Central by Ivy, checked against pinned hashes, then reused.
+"""The jars that Spark lacks: fetched once from Maven Central by Ivy, then reused.
 
-The delta-spark wheel has none. Letting Spark resolve them (`spark.jars.packages`) would start Ivy
-in every session, print its whole report, and end in a stack trace on a machine that is offline.
+Delta's, and for landing zones and tables on S3 Hadoop's client of it. They are checked against
+pinned hashes. The delta-spark wheel has none, and letting Spark resolve them
+(`spark.jars.packages`) would start Ivy in every session, print its whole report, and end in a stack
+trace on a machine that is offline.
 """
 
 import hashlib
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -17,30 +20,61 @@ from platformdirs import user_cache_path
 from backfill_assets.errors import SparkUnavailableError
 from backfill_assets.spark.java import find_java
 
-_FETCH_SECONDS = 300
+_FETCH_SECONDS = 1800  # AWS's SDK is one jar of 686 MB
 
 
-def pinned_jars() -> dict[str, str]:
-    """Reads the SHA-256 of each pinned jar, by file name."""
-    lines = files("backfill_assets.spark").joinpath("delta_jars.sha256").read_text().splitlines()
-    return {name: digest for digest, name in (line.split() for line in lines)}
+@dataclass(frozen=True)
+class JarSet:
+    """Jars that are fetched together.
+
+    Attributes:
+        name: of the file of their hashes, and of their folder in the cache.
+        title: in messages.
+        configuration: of `ivy.xml`.
+    """
+
+    name: str
+    title: str
+    configuration: str
+
+    def read_hashes(self) -> dict[str, str]:
+        """Reads the SHA-256 of each jar, by file name."""
+        pins = files("backfill_assets.spark").joinpath(f"{self.name}_jars.sha256").read_text()
+        return {name: digest for digest, name in (line.split() for line in pins.splitlines())}
+
+    def list_paths(self, folder: Path | None) -> list[Path]:
+        """Lists where its jars are in `folder`, or in the user's cache."""
+        return [(folder or self.cache_folder()) / name for name in self.read_hashes()]
+
+    def cache_folder(self) -> Path:
+        """Returns where they are kept for this user."""
+        return user_cache_path("backfill-assets") / f"{self.name}-jars"
 
 
-def jar_paths(folder: Path | None) -> list[Path]:
+_DELTA = JarSet("delta", "Delta", "default")
+_S3 = JarSet("s3", "S3", "s3")
+
+
+def pinned_jars(*, s3: bool = False) -> dict[str, str]:
+    """Reads the SHA-256 of each pinned jar, by file name; with those for S3 if `s3`."""
+    return {name: digest for jars in _choose(s3=s3) for name, digest in jars.read_hashes().items()}
+
+
+def jar_paths(folder: Path | None, *, s3: bool = False) -> list[Path]:
     """Lists where the jars are, or will be once `ensure_jars` has run.
 
     A folder of None means the user's cache.
     """
-    return [(folder or _cache_folder()) / name for name in pinned_jars()]
+    return [path for jars in _choose(s3=s3) for path in jars.list_paths(folder)]
 
 
-def ensure_jars(folder: Path | None) -> None:
+def ensure_jars(folder: Path | None, *, s3: bool = False) -> None:
     """Makes `jar_paths` exist.
 
     Raises:
         SparkUnavailableError: if a given folder lacks a jar, or the fetch fails.
     """
-    missing = [path for path in jar_paths(folder) if not path.exists()]
+    missing = [path for path in jar_paths(folder, s3=s3) if not path.exists()]
     if not missing:
         return
     if folder is not None:
@@ -48,18 +82,19 @@ def ensure_jars(folder: Path | None) -> None:
             f"BACKFILL_JARS={folder} lacks {', '.join(path.name for path in missing)}: "
             "copy the jars there, or unset it so that they are fetched"
         )
-    cache = _cache_folder()
-    cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(cache / ".lock"):
-        if any(not path.exists() for path in jar_paths(None)):
-            _fetch_into(cache)
+    for jars in _choose(s3=s3):
+        cache = jars.cache_folder()
+        cache.mkdir(parents=True, exist_ok=True)
+        with FileLock(cache / ".lock"):
+            if any(not path.exists() for path in jars.list_paths(None)):
+                _fetch_into(cache, jars)
 
 
-def _cache_folder() -> Path:
-    return user_cache_path("backfill-assets") / "delta-jars"
+def _choose(*, s3: bool) -> tuple[JarSet, ...]:
+    return (_DELTA, _S3) if s3 else (_DELTA,)
 
 
-def _fetch_into(cache: Path) -> None:
+def _fetch_into(cache: Path, jars: JarSet) -> None:
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     resources = files("backfill_assets.spark")
     # Below the cache, so that moving a jar into place is a rename: a killed fetch leaves no half
@@ -72,19 +107,23 @@ def _fetch_into(cache: Path) -> None:
         command = [
             *(find_java(), "-jar", str(ivy), "-warn", "-types", "jar"),
             *("-settings", str(ivy_settings), "-ivy", str(ivy_module)),
+            *("-confs", jars.configuration),
             *("-cache", f"{scratch}/cache", "-retrieve", f"{scratch}/[artifact]-[revision].[ext]"),
         ]
+        hashes = jars.read_hashes()
         try:
             subprocess.run(command, capture_output=True, check=True, timeout=_FETCH_SECONDS)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             raise SparkUnavailableError(
-                "the Delta jars are not cached yet and Maven Central can't be reached: "
+                f"the {jars.title} jars are not cached yet and Maven Central can't be reached: "
                 "go online once, or set BACKFILL_JARS to a folder that holds "
-                f"{', '.join(pinned_jars())}"
+                f"{', '.join(hashes)}"
             ) from error
-        for name, digest in pinned_jars().items():
+        for name, digest in hashes.items():
             jar = Path(scratch, name)
-            if hashlib.sha256(jar.read_bytes()).hexdigest() != digest:
+            with jar.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != digest:
                 raise SparkUnavailableError(
                     f"the fetched {name} does not have its pinned hash: something on the way from "
                     "Maven Central alters files; set BACKFILL_JARS to a folder of good jars"

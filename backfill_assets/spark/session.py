@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from backfill_assets.errors import SparkUnavailableError
+from backfill_assets.s3_settings import S3Settings
 from backfill_assets.spark.class_archive import (
     JAVA_OPTIONS,
     find_class_archive,
@@ -17,6 +18,7 @@ from backfill_assets.spark.class_archive import (
 from backfill_assets.spark.jars import ensure_jars, jar_paths
 from backfill_assets.spark.java import find_java
 from backfill_assets.spark.local_files import CLASS_NAME, ensure_local_files, find_local_files
+from backfill_assets.spark.s3_conf import build_s3_conf
 
 _CONNECT_PORT = 15002
 _PATIENCE_SECONDS = 10
@@ -48,7 +50,11 @@ _JAVA_OPTIONS = " ".join(
 
 
 def build_spark_conf(
-    *, remote: str | None, jars: Path | None, overrides: Mapping[str, str]
+    *,
+    remote: str | None,
+    jars: Path | None,
+    overrides: Mapping[str, str],
+    s3: S3Settings | None = None,
 ) -> dict[str, str]:
     """Builds all settings of a session; `overrides` win.
 
@@ -56,6 +62,7 @@ def build_spark_conf(
         remote: a Spark Connect URL; None means Spark in this process.
         jars: the folder with Delta's jars; None means the user's cache.
         overrides: settings by name.
+        s3: how S3 is reached; None if nothing is there. A Spark Connect server goes by its own.
     """
     if remote is not None:
         return {"spark.remote": remote, **_SQL_CONF, **overrides}
@@ -65,7 +72,7 @@ def build_spark_conf(
     return {
         "spark.master": master,
         "spark.app.name": "backfill_assets",
-        **(_build_local_conf(jars) if is_local else _build_cluster_conf(jars)),
+        **(_build_local_conf(jars, s3) if is_local else _build_cluster_conf(jars, s3)),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": str(cores),
@@ -79,18 +86,19 @@ def build_spark_conf(
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **(build_s3_conf(s3) if s3 else {}),
         **_SQL_CONF,
         **overrides,
     }
 
 
-def _list_class_path(jars: Path | None) -> list[Path]:
-    return [find_local_files(), *jar_paths(jars)]
+def _list_class_path(jars: Path | None, s3: S3Settings | None) -> list[Path]:
+    return [find_local_files(), *jar_paths(jars, s3=s3 is not None)]
 
 
-def _build_local_conf(jars: Path | None) -> dict[str, str]:
+def _build_local_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str]:
     # On Java's own class path, as only such classes can be archived.
-    class_path = _list_class_path(jars)
+    class_path = _list_class_path(jars, s3)
     archive = find_class_archive(class_path)
     # Where the class path is another one after all, Java goes on without, and needn't say so.
     archived = "-Xlog:disable -Xlog:all=error:stderr -XX:SharedArchiveFile="
@@ -103,28 +111,35 @@ def _build_local_conf(jars: Path | None) -> dict[str, str]:
     }
 
 
-def _build_cluster_conf(jars: Path | None) -> dict[str, str]:
-    return {"spark.jars": ",".join(map(str, jar_paths(jars))), JAVA_OPTIONS: _JAVA_OPTIONS}
+def _build_cluster_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str]:
+    paths = ",".join(map(str, jar_paths(jars, s3=s3 is not None)))
+    return {"spark.jars": paths, JAVA_OPTIONS: _JAVA_OPTIONS}
 
 
-def is_trained(*, jars: Path | None) -> bool:
+def is_trained(*, jars: Path | None, s3: S3Settings | None) -> bool:
     """Tells whether sessions of Spark in the process start as fast as they can."""
-    archive = find_class_archive(_list_class_path(jars))
+    archive = find_class_archive(_list_class_path(jars, s3))
     return archive is None or archive.exists()
 
 
-def train_sessions(*, jars: Path | None) -> None:
+def train_sessions(*, jars: Path | None, s3: S3Settings | None) -> None:
     """Lets the sessions to come, of Spark in the process, start faster; takes half a minute once.
 
     The prerequisites must be there.
     """
-    archive = find_class_archive(_list_class_path(jars))
+    archive = find_class_archive(_list_class_path(jars, s3))
     if archive is not None:
-        train_class_archive(archive, build_spark_conf(remote=None, jars=jars, overrides={}))
+        conf = build_spark_conf(remote=None, jars=jars, overrides={}, s3=s3)
+        train_class_archive(archive, conf)
 
 
-def check_prerequisites(*, remote: str | None, jars: Path | None) -> None:
+def check_prerequisites(*, remote: str | None, jars: Path | None, s3: bool = False) -> None:
     """Makes sure that a session can be started; fetches and compiles what it needs the first time.
+
+    Args:
+        remote: a Spark Connect URL; None means Spark in this process.
+        jars: the folder with the jars; None means the user's cache.
+        s3: whether it is to reach S3.
 
     Raises:
         SparkUnavailableError: naming what is missing and how to get it.
@@ -133,7 +148,7 @@ def check_prerequisites(*, remote: str | None, jars: Path | None) -> None:
         # Here an empty one counts as unset; for PySpark it would be a URL, and a wrong one.
         os.environ.pop("SPARK_REMOTE", None)
         find_java()
-        ensure_jars(jars)
+        ensure_jars(jars, s3=s3)
         ensure_local_files()
     else:
         _reach(remote)

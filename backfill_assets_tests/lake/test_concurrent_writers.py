@@ -1,11 +1,12 @@
-"""Two processes, each with its own JVM, write one table at the same time."""
+"""Two processes, each with its own JVM, write one table at the same time: on a disk, and on S3."""
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,41 +17,77 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.lake.readings import READINGS, ReadingRow, build_rows, read_rows
 from backfill_assets_tests.lake.writing_process import WRITERS, Step, StepReport
+from backfill_assets_tests.object_store import BUCKET, ObjectStore
 
 pytestmark = pytest.mark.slow
 
-TIMES = 2
+TIMES = {"disk": 2, "s3": 10}
+_S3_COMMIT_SECONDS = 0.3
 DISJOINT = {
-    "a": Step("disjoint", "2013-01-01", days=3, times=TIMES),
-    "b": Step("disjoint", "2013-01-04", days=3, times=TIMES),
+    "a": Step("disjoint", "2013-01-01", days=3, times=0),
+    "b": Step("disjoint", "2013-01-04", days=3, times=0),
 }
 OVERLAPPING = {
-    "a": Step("overlapping", "2014-01-01", days=4, times=TIMES),
-    "b": Step("overlapping", "2014-01-03", days=4, times=TIMES),
+    "a": Step("overlapping", "2014-01-01", days=4, times=0),
+    "b": Step("overlapping", "2014-01-03", days=4, times=0),
 }
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The warehouse that both processes wrote, and what they reported by (writer, step)."""
+    """What both processes wrote.
+
+    Attributes:
+        warehouse: where.
+        times: how often each wrote in each step.
+        reports: what they reported, by (writer, step).
+    """
 
     warehouse: Warehouse
+    times: int
     reports: Mapping[tuple[str, str], StepReport]
 
 
-@pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+@pytest.fixture(scope="module", params=list(TIMES))
+def outcome(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Outcome]:
     """Runs both processes once, first on disjoint and then on overlapping partitions."""
+    times = TIMES[request.param]
     warehouse = Warehouse(str(tmp_path_factory.mktemp("warehouse")))
-    barrier = tmp_path_factory.mktemp("barrier")
+    with pytest.MonkeyPatch.context() as environment:
+        store: ObjectStore | None = None
+        if request.param == "s3":
+            store = request.getfixturevalue("running_object_store")
+            assert store is not None
+            for name, value in store.environment.items():
+                environment.setenv(name, value)
+            warehouse = Warehouse(f"s3a://{BUCKET}/{Path(warehouse.root).name}")
+            store.delay_commits(seconds=_S3_COMMIT_SECONDS)
+        environment.setenv("BACKFILL_WAREHOUSE", warehouse.root)
+        barrier = tmp_path_factory.mktemp("barrier")
+        reports = _write(warehouse, barrier, times=times)
+        if store is not None:
+            store.delay_commits(seconds=0.0)
+        yield Outcome(warehouse, times, reports)
+
+
+def _write(
+    warehouse: Warehouse, barrier: Path, *, times: int
+) -> Mapping[tuple[str, str], StepReport]:
     processes = {
-        writer: _start(warehouse, barrier, writer, [DISJOINT[writer], OVERLAPPING[writer]])
+        writer: _start(
+            warehouse,
+            barrier,
+            writer,
+            [replace(steps[writer], times=times) for steps in (DISJOINT, OVERLAPPING)],
+        )
         for writer in WRITERS
     }
     reports: dict[tuple[str, str], StepReport] = {}
     try:
         for writer, process in processes.items():
-            out, err = process.communicate(timeout=240)
+            out, err = process.communicate(timeout=500)
             assert process.returncode == 0, err
             for report in (StepReport(**json.loads(line)) for line in out.splitlines()):
                 reports[writer, report.step] = report
@@ -58,7 +95,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
         for process in processes.values():
             process.kill()
             process.communicate()
-    return Outcome(warehouse, reports)
+    return reports
 
 
 def _start(
@@ -69,6 +106,7 @@ def _start(
     return subprocess.Popen(
         [sys.executable, "-m", module, warehouse.root, str(barrier), writer, steps_json],
         cwd=Path(__file__).parents[2],
+        env=dict(os.environ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -104,20 +142,22 @@ def test_writes_of_both_processes_overlapped_in_time(outcome: Outcome, step: str
 @pytest.mark.parametrize("steps", [DISJOINT, OVERLAPPING], ids=["disjoint", "overlapping"])
 def test_every_write_of_both_is_one_commit(outcome: Outcome, steps: Mapping[str, Step]) -> None:
     writers = [writer for writer, _ in find_publishes(outcome.warehouse, steps)]
-    assert {writer: writers.count(writer) for writer in WRITERS} == {"a": TIMES, "b": TIMES}
+    assert {writer: writers.count(writer) for writer in WRITERS} == dict.fromkeys(
+        WRITERS, outcome.times
+    )
 
 
 def test_table_is_created_once_though_both_try(outcome: Outcome) -> None:
     commits = read_log(outcome.warehouse, READINGS).commits
     assert [commit.version for commit in commits if commit.operation == "CREATE TABLE"] == [0]
-    assert len(commits) == 1 + 4 * TIMES
+    assert len(commits) == 1 + 4 * outcome.times
 
 
 def test_disjoint_writes_lose_nothing(outcome: Outcome) -> None:
     expected = [
         row
         for writer, step in DISJOINT.items()
-        for row in build_rows(build_days(step.first_day, step.days), f"{writer}{TIMES}")
+        for row in build_rows(build_days(step.first_day, step.days), f"{writer}{outcome.times}")
     ]
     assert read_days(outcome.warehouse, "2013-01-01", 6) == sorted(expected)
 

@@ -38,7 +38,7 @@ def test_lock_is_free_again_after_an_error(warehouse: Warehouse) -> None:
         pass
 
 
-def test_object_stores_need_no_lock_file() -> None:
-    remote = Warehouse("s3a://bucket/lake")
+def test_hdfs_needs_no_lock_file() -> None:
+    remote = Warehouse("hdfs://cluster/lake")
     with hold_lock(remote, READINGS.key), hold_lock(remote, READINGS.key, timeout_seconds=0.1):
         pass

@@ -231,7 +231,7 @@ class Pipeline:
 
     def _describe_resources(self, **bounds: int) -> dict[str, Any]:
         lakehouse = build_resources(self._settings(**bounds))["lakehouse"]
-        config = lakehouse.model_dump(exclude={"storage"})
+        config = lakehouse.model_dump()
         return {"lakehouse": {"config": config}}
 
     def _describe(self, run_id: str, *, success: bool) -> FinishedRun:
