@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from backfill_assets.contents.canonical_words import Hashes, Longs, canonicalize, hash_rows
-from backfill_assets.contents.rows import PartitionIndex, RowBatch, RowSource, TableRows
+from backfill_assets.contents.partition_index import PartitionIndex
+from backfill_assets.contents.rows import RowBatch, RowSource, TableRows
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.rules.drift import Drift

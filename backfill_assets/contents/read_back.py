@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from backfill_assets.contents.canonical_form import format_checksum
 from backfill_assets.contents.canonical_words import canonicalize, find_arrow_type, hash_rows
-from backfill_assets.contents.rows import PartitionIndex, stream_rows
+from backfill_assets.contents.partition_index import PartitionIndex
+from backfill_assets.contents.rows import stream_rows
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 from backfill_assets.contents.canonical_words import Longs, canonicalize, find_arrow_type
-from backfill_assets.lake.slices import Partition, SliceBound, build_predicate, merge_slices
+from backfill_assets.contents.partition_index import PartitionIndex, find_column
+from backfill_assets.lake.slices import Partition, build_predicate, merge_slices
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.tables.declarations import Column, Table
 
@@ -24,32 +24,6 @@ _READER_SETTINGS = {
 }
 # DataFusion recurses into OR; thousands of them overflow the stack, and the process is gone.
 _SLICES_PER_QUERY = 100
-
-
-class PartitionIndex:
-    """Finds the partition that a value of the partition column belongs to.
-
-    Args:
-        table: whose partition column it is.
-        partitions: in any order; disjoint.
-
-    Attributes:
-        partitions: ascending; an owner is an index into them.
-        starts: the canonical word of each one's first value.
-    """
-
-    def __init__(self, table: Table, partitions: Iterable[Partition]) -> None:
-        by = find_column(table, table.partition_by)
-        ascending = sorted(partitions, key=lambda partition: partition.slice.start)  # type: ignore[arg-type]
-        self.partitions = tuple(ascending)
-        self.starts = _canonicalize_bounds(by, [partition.slice.start for partition in ascending])
-        self._ends = _canonicalize_bounds(by, [partition.slice.end for partition in ascending])
-
-    def find_owners(self, words: Longs) -> Longs:
-        """Finds the owner of each canonical word; -1 for those in no partition."""
-        owners = np.searchsorted(self.starts, words, side="right") - 1
-        owners[words >= self._ends[owners]] = -1
-        return owners
 
 
 class RowBatch(NamedTuple):
@@ -117,11 +91,6 @@ class TableRows:
             yield RowBatch(index.find_owners(canonicalize(values[by.name])), values)
 
 
-def find_column(table: Table, name: str) -> Column:
-    """Finds the declared column of that name."""
-    return table.columns[table.column_names.index(name)]
-
-
 def stream_rows(
     contents: DeltaTable,
     names: Sequence[str],
@@ -159,9 +128,3 @@ def _build_conditions(partition_by: str, partitions: Iterable[Partition] | None)
     for first in range(0, len(slices), _SLICES_PER_QUERY):
         queried = slices[first : first + _SLICES_PER_QUERY]
         yield f" WHERE {build_predicate(partition_by, queried)}"
-
-
-def _canonicalize_bounds(column: Column, bounds: Sequence[SliceBound]) -> Longs:
-    type_ = find_arrow_type(column)
-    # The end of the last slice may be one more than the type can hold.
-    return canonicalize(pa.array(bounds, pa.int64() if pa.types.is_integer(type_) else type_))

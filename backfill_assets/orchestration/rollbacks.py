@@ -117,6 +117,7 @@ def _roll_back(
         run=run,
         landing_root=lakehouse.landing_root,
         withheld_days=lakehouse.withheld_days,
+        task_bytes=lakehouse.read_back_bytes,
         restored={
             key: f"version {plan.to_version}, "
             + (f"published by run {by.run_id}" if by else "when nothing was published")

@@ -158,6 +158,7 @@ class Step:
             run=self.run,
             landing_root=self.lakehouse.landing_root,
             withheld_days=self.lakehouse.withheld_days,
+            task_bytes=self.lakehouse.read_back_bytes,
             provisional=provisional,
         )
         for chunk in split_chunks(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from backfill_assets.contents.canonical_words import Longs, canonicalize
 from backfill_assets.contents.partition_contents import Contents, hash_keys, hash_whole
-from backfill_assets.contents.rows import PartitionIndex, find_column
+from backfill_assets.contents.partition_index import PartitionIndex, find_column
 from backfill_assets.proof.row_comparison import Differing, find_differing
 
 Difference: TypeAlias = Literal["missing", "extra", "changed"]

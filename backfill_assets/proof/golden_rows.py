@@ -15,10 +15,9 @@ from deltalake.exceptions import DeltaError
 
 from backfill_assets.contents.canonical_words import canonicalize, find_arrow_type
 from backfill_assets.contents.partition_contents import Contents, read_source
+from backfill_assets.contents.partition_index import PartitionIndex, find_column
 from backfill_assets.contents.rows import (
-    PartitionIndex,
     RowBatch,
-    find_column,
     read_delta_names,
     stream_rows,
 )

@@ -46,6 +46,8 @@ class Publisher:
         withheld_days: for how many days withheld rows are kept.
         provisional: by partition key, what of its input is not there yet, or not final.
         restored: of a rollback, by partition key, what comes back.
+        task_bytes: bytes of published data files from which on Spark's tasks read them back; None
+            for never.
     """
 
     spark: SparkSession
@@ -55,6 +57,7 @@ class Publisher:
     withheld_days: int
     provisional: Mapping[str, str] = field(default_factory=dict)
     restored: Mapping[str, str] = field(default_factory=dict)
+    task_bytes: int | None = None
 
     def publish_chunk(
         self, partitions: Sequence[Partition], pinned: PinnedInputs
@@ -170,7 +173,9 @@ class Publisher:
                 replace(result, version=version) for result in judged if not result.verdict.withheld
             ]
             if published:
-                published = verify_publish(audit.window, self.recipe, self.run, published)
+                published = verify_publish(
+                    audit.window, self.recipe, self.run, published, task_bytes=self.task_bytes
+                )
         together = results + withheld + published
         return [replace(result, stated_in=version) for result in together], changed
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backfill_assets.contents.read_back import read_back
+from backfill_assets.contents.task_read_back import read_back_where_it_pays
 from backfill_assets.lake.consumed import describe_consumed
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
@@ -23,7 +23,12 @@ from backfill_assets.rules.verdicts import Check, Outcome
 
 
 def verify_publish(
-    window: InputWindow, recipe: Recipe, run: Run, published: Sequence[PartitionResult]
+    window: InputWindow,
+    recipe: Recipe,
+    run: Run,
+    published: Sequence[PartitionResult],
+    *,
+    task_bytes: int | None,
 ) -> list[PartitionResult]:
     """Answers `partition_is_readable` for each partition of a commit.
 
@@ -32,15 +37,22 @@ def verify_publish(
         recipe: how.
         run: the run, which takes back what can't be read.
         published: its results; all of one version.
+        task_bytes: bytes of the partitions' data files from which on Spark's tasks read them; None
+            for never.
 
     Returns:
         The same with that finding; without a version where the partition was taken back.
+
+    Raises:
+        SparkUnavailableError: if Spark's workers lack what reading takes; all stays published.
     """
     version = published[0].version
     assert version is not None
     by_key = {partition.key: partition for partition in window.partitions}
     partitions = [by_key[result.key] for result in published]
-    contents = read_back(window.target.as_of(version), partitions)
+    contents = read_back_where_it_pays(
+        window.spark, window.target.as_of(version), partitions, task_bytes=task_bytes
+    )
     verified: list[PartitionResult] = []
     unreadable: list[Partition] = []
     for result in published:

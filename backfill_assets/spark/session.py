@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Mapping
 from importlib.resources import files
@@ -147,6 +148,8 @@ def check_prerequisites(*, remote: str | None, jars: Path | None, s3: bool = Fal
     if remote is None:
         # Here an empty one counts as unset; for PySpark it would be a URL, and a wrong one.
         os.environ.pop("SPARK_REMOTE", None)
+        # The Python of Spark's tasks is to be this one, with all that is installed there.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         find_java()
         ensure_jars(jars, s3=s3)
         ensure_local_files()

@@ -74,6 +74,7 @@ class Lake:
     spark: SparkSession
     warehouse: Warehouse
     landing_root: str = ""
+    task_bytes: int | None = None
 
     def pin(self, recipe: Recipe, partitions: Sequence[Partition]) -> PinnedInputs:
         """The inputs as they are now."""
@@ -127,4 +128,5 @@ class Lake:
             ),
             landing_root=self.landing_root,
             withheld_days=30,
+            task_bytes=self.task_bytes,
         )

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.contents import read_back as readback
 from backfill_assets.contents.read_back import ReadBack
+from backfill_assets.contents.task_read_back import read_back_where_it_pays
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
@@ -104,10 +104,12 @@ def read_values(warehouse: Warehouse) -> dict[str, str]:
     return {row["day"].isoformat(): row["value"] for row in rows}
 
 
+@pytest.mark.parametrize("task_bytes", [None, 0])
 def test_a_publish_that_reads_back_differently_is_taken_back(
-    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path, task_bytes: int | None
 ) -> None:
-    good, bad = publish_unreadable(Lake(spark, warehouse), tmp_path / "source.csv")
+    lake = Lake(spark, warehouse, task_bytes=task_bytes)
+    good, bad = publish_unreadable(lake, tmp_path / "source.csv")
 
     assert good.version is not None
     assert bad.version is None
@@ -125,13 +127,15 @@ def test_what_another_run_has_published_meanwhile_is_not_taken_back(
     second = build_days("2013-01-02", 1)
 
     def read_back_late(*arguments: Any, **options: Any) -> dict[str, ReadBack]:
-        found = readback.read_back(*arguments, **options)
+        found = read_back_where_it_pays(*arguments, **options)
         if "odd" in read_values(warehouse).values():
             rows = build_rows(second, "theirs", ids=1)
             overwrite_readings(spark, warehouse, second, rows, run_id="other")
         return found
 
-    monkeypatch.setattr("backfill_assets.publishing.verifying.read_back", read_back_late)
+    monkeypatch.setattr(
+        "backfill_assets.publishing.verifying.read_back_where_it_pays", read_back_late
+    )
     good, bad = publish_unreadable(Lake(spark, warehouse), tmp_path / "source.csv")
     assert good.version is not None
     assert bad.version is None
