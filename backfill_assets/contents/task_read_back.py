@@ -10,7 +10,6 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from backfill_assets.contents.canonical_form import format_checksum
@@ -20,6 +19,7 @@ from backfill_assets.contents.read_back import ReadBack, read_back
 from backfill_assets.errors import SparkUnavailableError
 from backfill_assets.lake.partitions import find_folder
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.table_log import TableLog
 
 _TASK_BYTES = 32 * 2**20
@@ -151,7 +151,7 @@ def _sum_in_tasks(
     frame = spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(sum_tasks, _SCHEMA)
     try:
         found = frame.collect()
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         if not any(sign in str(error) for sign in _NO_WORKERS):
             raise
         raise SparkUnavailableError(_describe_workers(error)) from error
@@ -179,7 +179,7 @@ def _build_batch(sums: FileSums) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*columns, folders], schema=_ARROW_SCHEMA)
 
 
-def _describe_workers(error: PySparkException) -> str:
+def _describe_workers(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines()]
     cause = next(line for line in lines if any(sign in line for sign in _NO_WORKERS))
     return (

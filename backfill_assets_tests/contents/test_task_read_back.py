@@ -1,6 +1,7 @@
 """Reading back in Spark's tasks finds what reading back in one process finds, whatever is wrong."""
 
 import datetime as dt
+import venv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from backfill_assets.contents.file_sums import FileShare, FileSums, TableFiles, 
 from backfill_assets.contents.partition_index import PartitionIndex
 from backfill_assets.contents.read_back import UNREADABLE, ReadBack, read_back
 from backfill_assets.contents.task_read_back import read_back_where_it_pays
+from backfill_assets.errors import SparkUnavailableError
 from backfill_assets.grains.hours import HOURS
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.table_log import TableLog, read_log
@@ -205,3 +207,24 @@ def test_no_partitions_and_no_files_are_nothing_to_read(
     log = read_log(events, EVENTS)
     assert read_in_tasks(spark, log, []) == {}
     assert read_in_tasks(spark, log, build_parts(7)) == {"part 7": NOTHING}
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_workers_that_lack_what_the_tasks_need_are_one_sentence(
+    spark: SparkSession,
+    events: Warehouse,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    there: bool,
+) -> None:
+    if there:
+        venv.create(tmp_path / "bare", with_pip=False)
+    python = str(tmp_path / "bare" / "bin" / "python")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", python)
+    with pytest.raises(SparkUnavailableError) as caught:
+        read_in_tasks(spark, read_log(events, EVENTS), PARTS)
+    assert "\n" not in str(caught.value)
+    assert "install this version of backfill_assets with its dependencies there" in str(
+        caught.value
+    )

@@ -1,7 +1,9 @@
 """All pipeline code against a real Spark Connect server."""
 
+import os
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -51,6 +53,8 @@ def connect_url(tmp_path_factory):
         ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        # Its tasks read back what is published, and need what this Python has.
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
     )
     try:
         wait_for_port(port, server)
