@@ -18,7 +18,7 @@ from backfill_assets.uris import absolute_uri
 _MOST_DAYS = 36500  # a century; Spark's intervals and Python's dates both know it
 # Partitions of time are listed one by one, and their times are nanoseconds somewhere.
 _EARLIEST, _LATEST = dt.date(1900, 1, 1), dt.date(2200, 1, 1)
-_READ_BACK_BYTES = 128 * 2**20  # from there on two cores are faster than one: docs/growth.md
+_READ_BACK_BYTES = 2**30  # starting Python workers takes seconds: docs/growth.md
 
 
 class Settings(BaseSettings):

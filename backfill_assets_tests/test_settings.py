@@ -35,11 +35,11 @@ def test_unusable_values_are_reported_with_the_variables_that_have_them(
 @pytest.mark.parametrize(
     ("variables", "found"),
     [
-        ({}, 128 * 2**20),
+        ({}, 2**30),
         ({"SPARK_REMOTE": "sc://localhost"}, 0),
         ({"BACKFILL_READ_BACK_BYTES": "5"}, 5),
         ({"BACKFILL_READ_BACK_BYTES": "5", "SPARK_REMOTE": "sc://localhost"}, 5),
-        ({"BACKFILL_READ_BACK_BYTES": "", "SPARK_REMOTE": ""}, 128 * 2**20),
+        ({"BACKFILL_READ_BACK_BYTES": "", "SPARK_REMOTE": ""}, 2**30),
     ],
 )
 def test_tasks_read_back_what_is_large_and_all_that_a_remote_session_wrote(

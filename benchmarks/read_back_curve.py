@@ -41,6 +41,7 @@ TABLE = Table(
         *(Column(f"text_{at}", "STRING", "One of some thousands") for at in range(_TEXTS)),
         *(Column(f"double_{at}", "DOUBLE", "Any number") for at in range(_DOUBLES)),
         Column("at", "TIMESTAMP", "Any time"),
+        Column("remark", "STRING", "Another one in each row"),
     ),
 )
 
@@ -89,6 +90,7 @@ def _write(warehouse: Warehouse, rows: int) -> int:
             f"text_{at}": texts.take(pa.array(some.integers(0, 5000, count)))
             for at in range(_TEXTS)
         }
+        columns["remark"] = [f"remark {number:x}" for number in some.integers(0, 2**60, count)]
         columns |= {f"double_{at}": some.normal(0, 1000, count).round(2) for at in range(_DOUBLES)}
         columns["at"] = pa.array(
             some.integers(10**15, 2 * 10**15, count), pa.timestamp("us", "UTC")

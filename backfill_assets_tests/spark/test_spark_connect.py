@@ -109,3 +109,31 @@ def test_a_server_that_is_not_there_is_one_sentence(sample_landing, tmp_path):
     run = project.materialize("raw/flights", partitions="2013-01-01...2013-01-01")
     assert run.returncode != 0
     assert "no Spark Connect server answers at SPARK_REMOTE=sc://127.0.0.1:9" in run.stderr
+
+
+READ_BACK = """
+import sys
+from pyspark.sql import SparkSession
+from backfill_assets.contents import task_read_back
+from backfill_assets.contents.read_back import read_back
+from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets_tests.contents.test_read_back import EVENTS, build_parts, write_events
+
+warehouse, parts = Warehouse(sys.argv[1]), build_parts(0, 1, 2)
+write_events(warehouse, {0: ["a", "b"], 2: ["c"]})
+log = read_log(warehouse, EVENTS)
+in_process, task_read_back.read_back = read_back(log, parts), None
+spark = SparkSession.builder.remote(sys.argv[2]).create()
+found = task_read_back.read_back_where_it_pays(spark, log, parts, task_bytes=0)
+print(found == in_process, [one.rows for one in found.values()])
+"""
+
+
+def test_tasks_of_a_server_read_back_what_one_process_does(connect_url, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", READ_BACK, str(tmp_path), connect_url],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[-1:] == ["True [2, 0, 1]"], done.stderr
