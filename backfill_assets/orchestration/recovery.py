@@ -39,7 +39,7 @@ from backfill_assets.publishing.results import PartitionResult, judge_contents
 from backfill_assets.publishing.write_modes.options import TAKE_BACK
 from backfill_assets.rules.verdicts import Check, Outcome
 
-_EVALUATIONS = 400
+_EVALUATIONS = 10_000
 """Of a recovery; beyond, only those are recorded that did not pass."""
 
 
