@@ -54,7 +54,7 @@ from dagster._core.storage.asset_check_execution_record import (
 from dagster._core.storage.dagster_run import RunRecord
 
 # Dagster's storages of events store each in a transaction of its own; to extend one is private.
-from dagster._core.storage.event_log import SqliteEventLogStorage
+from dagster._core.storage.event_log import SqlEventLogStorage, SqliteEventLogStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME as INDEX_SHARD
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 from dagster._core.utils import make_new_backfill_id
@@ -81,6 +81,7 @@ __all__ = [
     "PartitionBackfill",
     "ReconstructableRepository",
     "RunRecord",
+    "SqlEventLogStorage",
     "SqliteEventLogStorage",
     "StepMaterializationData",
     "TargetMaterialization",

@@ -1,8 +1,8 @@
 """Stores events in batches, each in one transaction; Dagster's own storages take one an event.
 
-An event of its own costs about 10 ms, most of it for connections and commits; in a batch, under a
-millisecond. Dagster's own code writes each of them here, too, so that the rows are the same: only
-the connections that it asks for are those of the batch.
+An event of its own costs about 10 ms, most of it for connections and commits; in a batch, about
+one. Dagster's own code writes each of them here, too, so that the rows are the same: only the
+connections that it asks for are those of the batch.
 """
 
 import inspect
@@ -19,6 +19,7 @@ from backfill_assets.orchestration.dagster_internals import (
     INDEX_SHARD,
     ConfigurableClassData,
     EventLogEntry,
+    SqlEventLogStorage,
     SqliteEventLogStorage,
 )
 
@@ -26,14 +27,52 @@ LARGEST_BATCH = 500
 """Events; while they are stored, other processes wait if they want to store theirs."""
 
 
-class StoresBatches:
+class OpenBatch(threading.local):
+    """The batch that a thread is storing, if any.
+
+    Attributes:
+        connections: with a transaction each, by the name of their database.
+        newest: of each asset and kind of event, the last one stored and its id, in their order.
+    """
+
+    def __init__(self) -> None:
+        self.connections: dict[str, Connection] = {}
+        self.newest: dict[tuple[AssetKey | None, str], tuple[EventLogEntry, int]] = {}
+
+    def note(self, event: EventLogEntry, event_id: int) -> None:
+        """Notes an event as its asset's last of this kind."""
+        dagster_event = event.get_dagster_event()
+        kind = dagster_event.asset_key, dagster_event.event_type_value
+        self.newest.pop(kind, None)
+        self.newest[kind] = event, event_id
+
+    @contextmanager
+    def open(self, connections: Mapping[str, Connection]) -> Iterator[None]:
+        """Has these be the batch's connections."""
+        self.connections.update(connections)
+        try:
+            yield
+        finally:
+            self.connections.clear()
+            self.newest.clear()
+
+
+class StoresBatches(SqlEventLogStorage):
     """A storage of events that stores a batch of them, of any kinds, in one transaction.
 
-    It leans on names that are private in Dagster, each with its parameters. Where a Dagster has
-    others, it stores events one by one, as the storage that it extends.
+    It comes before the storage that it extends, and leans on names that are private in Dagster.
+    Where a Dagster has others, the instance stores events one by one, see `BatchingInstance`.
+
+    Attributes:
+        leans_on: these names, each with its parameters.
     """
 
     leans_on: ClassVar[Mapping[str, tuple[str, ...]]]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._batch = OpenBatch()
+        self._tables: set[str] = set()
+        super().__init__(*args, **options)
 
     @classmethod
     def find_changed_names(cls) -> list[str]:
@@ -46,30 +85,28 @@ class StoresBatches:
             or tuple(inspect.signature(getattr(extended, name)).parameters) != parameters
         ]
 
+    def _store_in_batch(
+        self, events: Sequence[EventLogEntry], connections: Mapping[str, Connection], index: str
+    ) -> None:
+        """Stores events as if one by one, in their order, through connections by their name."""
+        with self._batch.open(connections):
+            for event in events:
+                super().store_event(event)
+            for event, event_id in self._batch.newest.values():
+                super()._store_asset_event(connections[index], event, event_id)
 
-class OpenBatch(threading.local):
-    """The batch that a thread is storing, if any.
+    def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
+        # An asset's row has its last event alone: writing it once a batch comes to the same.
+        if self._batch.connections:
+            self._batch.note(event, event_id)
+        else:
+            super()._store_asset_event(conn, event, event_id)
 
-    Attributes:
-        connections: with a transaction each, by the name of their database.
-        newest: of each asset and kind of event, the last one stored and its id, in their order.
-    """
-
-    def __init__(self) -> None:
-        self.connections: dict[str | None, Connection] = {}
-        self.newest: dict[tuple[AssetKey | None, str], tuple[EventLogEntry, int]] = {}
-
-    def note(self, event: EventLogEntry, event_id: int) -> None:
-        """Notes an event as its asset's last of this kind."""
-        dagster_event = event.get_dagster_event()
-        kind = dagster_event.asset_key, dagster_event.event_type_value
-        self.newest.pop(kind, None)
-        self.newest[kind] = event, event_id
-
-    def close(self) -> None:
-        """Forgets the batch."""
-        self.connections.clear()
-        self.newest.clear()
+    def has_table(self, table_name: str) -> bool:
+        """Tells whether there is a table; looks, which isn't cheap, until there is."""
+        if table_name not in self._tables and super().has_table(table_name):
+            self._tables.add(table_name)
+        return table_name in self._tables
 
 
 class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
@@ -88,8 +125,6 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
     )
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None):
-        self._batch = OpenBatch()
-        self._tables: set[str] = set()
         super().__init__(base_dir, inst_data)
         # A batch holds connections to two files at once, which Dagster never does.
         self._db_lock = threading.RLock()
@@ -103,18 +138,11 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
         """Stores events as if one by one, in their order, all or none of them."""
-        try:
-            with ExitStack() as transactions:
-                for shard in (*dict.fromkeys(event.run_id for event in events), INDEX_SHARD):
-                    connection = transactions.enter_context(super()._connect(shard))
-                    self._batch.connections[shard] = connection
-                for event in events:
-                    self.store_event(event)
-                index = self._batch.connections[INDEX_SHARD]
-                for event, event_id in self._batch.newest.values():
-                    super()._store_asset_event(index, event, event_id)
-        finally:
-            self._batch.close()
+        shards = (*dict.fromkeys(event.run_id for event in events), INDEX_SHARD)
+        connect = super()._connect
+        with ExitStack() as transactions:
+            connections = {shard: transactions.enter_context(connect(shard)) for shard in shards}
+            self._store_in_batch(events, connections, INDEX_SHARD)
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:
@@ -123,16 +151,3 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
         else:
             with super()._connect(shard) as connection:
                 yield connection
-
-    def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
-        # An asset's row has its last event alone: writing it once a batch comes to the same.
-        if self._batch.connections:
-            self._batch.note(event, event_id)
-        else:
-            super()._store_asset_event(conn, event, event_id)
-
-    def has_table(self, table_name: str) -> bool:
-        """Tells whether there is a table; looks, through an engine of its own, until there is."""
-        if table_name not in self._tables and super().has_table(table_name):
-            self._tables.add(table_name)
-        return table_name in self._tables

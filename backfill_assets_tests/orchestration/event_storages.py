@@ -21,8 +21,13 @@ from dagster import (
     MaterializeResult,
     asset,
 )
+from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.event_log.schema import SqlEventLogStorageMetadata
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
+from dagster_postgres import PostgresEventLogStorage
+
+from backfill_assets.orchestration.event_batches import BatchingSqliteEventLogStorage
+from backfill_assets.orchestration.postgres_event_batches import BatchingPostgresEventLogStorage
 
 DAYS = DailyPartitionsDefinition("2013-01-01", end_date="2013-01-05")
 TAGS = {
@@ -56,7 +61,10 @@ def lower(context: AssetExecutionContext) -> None:
     raise Failure("and no more")
 
 
-_OF_THE_DATABASE = ("create_timestamp", "migration_completed")
+_OF_THE_DATABASE = {
+    "asset_keys": ("id", "create_timestamp"),  # PostgreSQL numbers each try to write the row
+    "secondary_indexes": ("create_timestamp", "migration_completed"),
+}
 DEFS = Definitions([upper, lower])
 
 
@@ -75,10 +83,19 @@ def list_events(home: Path) -> list[EventLogEntry]:
         return list(instance.all_logs(result.run_id))
 
 
+def open_storage(place: str, *, batching: bool = True) -> SqlEventLogStorage:
+    """The storage in a folder, or a PostgreSQL database; Dagster's own, or the project's."""
+    if place.startswith("postgresql"):
+        storage = BatchingPostgresEventLogStorage if batching else PostgresEventLogStorage
+    else:
+        storage = BatchingSqliteEventLogStorage if batching else SqliteEventLogStorage
+    return storage(place)
+
+
 def read_tables(
     storage: SqlEventLogStorage, run_ids: Sequence[str]
 ) -> dict[str, list[dict[str, Any]]]:
-    """All rows of all tables, without the times of the database and of its rows."""
+    """All rows of all tables, without what a database itself says of itself and of a row."""
     found: dict[str, list[dict[str, Any]]] = {}
     for run_id in (None, *run_ids):
         connect = storage.index_connection() if run_id is None else storage.run_connection(run_id)
@@ -86,7 +103,11 @@ def read_tables(
             for table in SqlEventLogStorageMetadata.sorted_tables:
                 rows = connection.execute(sqlalchemy.select(table).order_by(table.c.id))
                 found[f"{run_id}: {table.name}"] = [
-                    {name: value for name, value in row.items() if name not in _OF_THE_DATABASE}
+                    {
+                        name: value
+                        for name, value in row.items()
+                        if name not in _OF_THE_DATABASE.get(table.name, ("create_timestamp",))
+                    }
                     for row in rows.mappings()
                 ]
     return found
@@ -102,17 +123,20 @@ def wait_for_half(gate: Path) -> None:
 
 
 class HalfRead(list[EventLogEntry]):
-    """Events that are handed over up to the middle, and the rest when a file is gone."""
+    """Events that are handed over up to the middle, and the rest when a file is gone.
 
-    def __init__(self, events: Sequence[EventLogEntry], gate: Path) -> None:
+    The storage in files looks first which runs they are of.
+    """
+
+    def __init__(self, events: Sequence[EventLogEntry], gate: Path, *, place: str) -> None:
         super().__init__(events)
-        self._gate, self._times = gate, 0
+        self._gate, self._looks = gate, 0 if place.startswith("postgresql") else 1
 
     def __iter__(self) -> Iterator[EventLogEntry]:
-        """Goes through them twice: which runs they are of, then to store them."""
-        self._times += 1
+        """Goes through them, and waits where they are being stored."""
+        self._looks -= 1
         for at, event in enumerate(super().__iter__()):
-            if self._times == 2 and at == len(self) // 2:
+            if self._looks < 0 and at == len(self) // 2:
                 self._gate.touch()
                 while self._gate.exists():
                     time.sleep(0.01)

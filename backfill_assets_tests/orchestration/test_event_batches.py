@@ -1,11 +1,10 @@
 """Batches of events: the same rows as Dagster's storage writes, all or none; others can read."""
 
-import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,26 +12,31 @@ import pytest
 from dagster import EventLogEntry
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._serdes import serialize_value
+from dagster_postgres import PostgresEventLogStorage
 
-from backfill_assets.orchestration.event_batches import BatchingSqliteEventLogStorage
+from backfill_assets.orchestration.event_batches import BatchingSqliteEventLogStorage, StoresBatches
+from backfill_assets.orchestration.postgres_event_batches import BatchingPostgresEventLogStorage
 from backfill_assets_tests.commands import PROJECT
 from backfill_assets_tests.orchestration.event_storages import (
     HalfRead,
     list_events,
+    open_storage,
     read_tables,
     wait_for_half,
 )
+from backfill_assets_tests.postgres import Postgres, serve_postgres
+
+Places = Callable[[str], str]
 
 _STORE_HALF = """
 import sys
 from pathlib import Path
 from dagster import EventLogEntry
 from dagster._serdes import deserialize_value
-from backfill_assets.orchestration.event_batches import BatchingSqliteEventLogStorage
-from backfill_assets_tests.orchestration.event_storages import HalfRead
-folder, gate = sys.argv[1], Path(sys.argv[2])
+from backfill_assets_tests.orchestration.event_storages import HalfRead, open_storage
+place, gate = sys.argv[1], Path(sys.argv[2])
 events = [deserialize_value(line, EventLogEntry) for line in sys.stdin]
-BatchingSqliteEventLogStorage(folder).store_event_batch(HalfRead(events, gate))
+open_storage(place).store_event_batch(HalfRead(events, gate, place=place))
 """
 
 
@@ -41,11 +45,27 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[EventLogEntry]:
     return list_events(tmp_path_factory.mktemp("events") / "home")
 
 
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with serve_postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
+    """Gives places for storages, by name."""
+    if request.param == "sqlite":
+        return lambda name: str(tmp_path / name)
+    server: Postgres = request.getfixturevalue("postgres")
+    databases: dict[str, str] = {}
+    return lambda name: databases.setdefault(name, server.create_database())
+
+
 @contextmanager
-def store_half(folder: Path, events: list[EventLogEntry], gate: Path) -> Iterator[threading.Thread]:
+def store_half(place: str, events: list[EventLogEntry], gate: Path) -> Iterator[threading.Thread]:
     """A batch that is being stored, until the gate is gone."""
-    storage = BatchingSqliteEventLogStorage(str(folder))
-    half_read = HalfRead(events, gate)
+    storage = open_storage(place)
+    half_read = HalfRead(events, gate, place=place)
     storing = threading.Thread(target=storage.store_event_batch, args=[half_read])
     storing.start()
     wait_for_half(gate)
@@ -58,12 +78,12 @@ def store_half(folder: Path, events: list[EventLogEntry], gate: Path) -> Iterato
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_a_batch_leaves_the_rows_of_the_plain_storage(
-    size: int, events: list[EventLogEntry], tmp_path: Path
+    size: int, events: list[EventLogEntry], places: Places
 ):
-    plain = SqliteEventLogStorage(str(tmp_path / "plain"))
+    plain = open_storage(places("plain"), batching=False)
     for event in events:
         plain.store_event(event)
-    batching = BatchingSqliteEventLogStorage(str(tmp_path / "batching"))
+    batching = open_storage(places("batching"))
     for start in range(0, len(events), size):
         batching.store_event_batch(events[start : start + size])
     expected = read_tables(plain, [events[0].run_id])
@@ -71,26 +91,31 @@ def test_a_batch_leaves_the_rows_of_the_plain_storage(
     assert read_tables(batching, [events[0].run_id]) == expected
 
 
-def test_a_batch_goes_on_where_the_plain_storage_ended(events: list[EventLogEntry], tmp_path: Path):
-    plain = SqliteEventLogStorage(str(tmp_path / "plain"))
+def test_batches_and_the_plain_storage_go_on_where_the_other_ended(
+    events: list[EventLogEntry], places: Places
+):
+    plain = open_storage(places("plain"), batching=False)
+    for event in events:
+        plain.store_event(event)
+    opened = open_storage(places("shared"), batching=False)
     for event in events[:9]:
-        plain.store_event(event)
-    shutil.copytree(tmp_path / "plain", tmp_path / "batching")
-    for event in events[9:]:
-        plain.store_event(event)
-    BatchingSqliteEventLogStorage(str(tmp_path / "batching")).store_event_batch(events[9:])
-    reopened = SqliteEventLogStorage(str(tmp_path / "batching"))
+        opened.store_event(event)
+    open_storage(places("shared")).store_event_batch(events[9:20])
+    for event in events[20:]:
+        opened.store_event(event)
     run_ids = [events[0].run_id]
-    assert read_tables(reopened, run_ids) == read_tables(plain, run_ids)
+    assert read_tables(opened, run_ids) == read_tables(plain, run_ids)
 
 
-def test_a_killed_process_leaves_nothing_of_a_batch(events: list[EventLogEntry], tmp_path: Path):
-    folder, gate = tmp_path / "events", tmp_path / "gate"
-    storage = BatchingSqliteEventLogStorage(str(folder))
+def test_a_killed_process_leaves_nothing_of_a_batch(
+    events: list[EventLogEntry], places: Places, tmp_path: Path
+):
+    place, gate, run_ids = places("killed"), tmp_path / "gate", [events[0].run_id]
+    storage = open_storage(place)
     storage.store_event(events[0])
-    before = read_tables(storage, [events[0].run_id])
+    before = read_tables(storage, run_ids)
     with subprocess.Popen(
-        [sys.executable, "-c", _STORE_HALF, str(folder), str(gate)],
+        [sys.executable, "-c", _STORE_HALF, place, str(gate)],
         cwd=PROJECT,
         stdin=subprocess.PIPE,
         text=True,
@@ -100,15 +125,15 @@ def test_a_killed_process_leaves_nothing_of_a_batch(events: list[EventLogEntry],
         process.stdin.close()
         wait_for_half(gate)
         process.kill()
-    assert read_tables(storage, [events[0].run_id]) == before
+    assert read_tables(storage, run_ids) == before
     started = time.monotonic()
     storage.store_event_batch(events[1:])
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 5, "a dead process holds no lock"
     assert len(storage.get_logs_for_run(events[0].run_id)) == len(events)
 
 
-def test_a_failed_batch_leaves_nothing(events: list[EventLogEntry], tmp_path: Path):
-    storage = BatchingSqliteEventLogStorage(str(tmp_path))
+def test_a_failed_batch_leaves_nothing(events: list[EventLogEntry], places: Places):
+    storage = open_storage(places("failed"))
     storage.store_event(events[0])
     before = read_tables(storage, [events[0].run_id])
     broken = events[-1]._replace(timestamp="never")  # pyright: ignore[reportArgumentType]
@@ -117,42 +142,67 @@ def test_a_failed_batch_leaves_nothing(events: list[EventLogEntry], tmp_path: Pa
     assert read_tables(storage, [events[0].run_id]) == before
 
 
-def test_others_read_while_a_batch_is_stored(events: list[EventLogEntry], tmp_path: Path):
-    run_id = events[0].run_id
-    with store_half(tmp_path / "events", events, tmp_path / "gate"):
-        reader = BatchingSqliteEventLogStorage(str(tmp_path / "events"))
+def test_others_read_while_a_batch_is_stored(
+    events: list[EventLogEntry], places: Places, tmp_path: Path
+):
+    reader = open_storage(places("read"))
+    with store_half(places("read"), events, tmp_path / "gate"):
         started = time.monotonic()
         assert list(reader.all_asset_keys()) == []
-        assert reader.get_logs_for_run(run_id) == []
+        assert reader.get_logs_for_run(events[0].run_id) == []
         assert time.monotonic() - started < 1
-    assert [key.to_user_string() for key in reader.all_asset_keys()] == ["lower", "upper"]
+    found = sorted(key.to_user_string() for key in reader.all_asset_keys())
+    assert found == ["lower", "upper"]
 
 
 def test_others_store_what_is_of_assets_once_a_batch_is_stored(
+    events: list[EventLogEntry], places: Places, tmp_path: Path
+):
+    """So that no event appears after one with a higher number."""
+    planned = events[0]._replace(run_id="other")
+    writer = open_storage(places("written"))
+    with store_half(places("written"), events, tmp_path / "gate"):
+        storing = threading.Thread(target=writer.store_event, args=[planned])
+        storing.start()
+        storing.join(timeout=0.5)
+        assert storing.is_alive()
+    storing.join()
+    *_, last = writer.get_records_for_run("other").records
+    assert writer.get_maximum_record_id() == last.storage_id or isinstance(
+        writer, SqliteEventLogStorage
+    )
+
+
+def test_a_message_waits_for_nobody_in_its_runs_own_file(
     events: list[EventLogEntry], tmp_path: Path
 ):
-    planned, message = (
-        next(event for event in events if event.is_dagster_event is is_dagster_event)._replace(
-            run_id="other"
-        )
-        for is_dagster_event in (True, False)
-    )
-    writer = SqliteEventLogStorage(str(tmp_path / "events"))
-    with store_half(tmp_path / "events", events, tmp_path / "gate"):
-        writer.store_event(message)  # in its run's own file
-        of_asset = threading.Thread(target=writer.store_event, args=[planned])
-        of_asset.start()
-        of_asset.join(timeout=0.5)
-        assert of_asset.is_alive()
-    of_asset.join()
-    assert len(writer.get_logs_for_run("other")) == 2
+    message = next(event for event in events if not event.is_dagster_event)._replace(run_id="other")
+    writer = open_storage(str(tmp_path / "events"))
+    with store_half(str(tmp_path / "events"), events, tmp_path / "gate"):
+        writer.store_event(message)
+        assert len(writer.get_logs_for_run("other")) == 1
 
 
-def test_what_is_private_is_as_expected(tmp_path: Path):
-    assert BatchingSqliteEventLogStorage.find_changed_names() == []
+@pytest.mark.parametrize(
+    "storage", [BatchingSqliteEventLogStorage, BatchingPostgresEventLogStorage]
+)
+def test_what_is_private_is_as_expected(storage: type[StoresBatches]):
+    assert storage.find_changed_names() == []
+
+
+def test_the_lock_of_dagsters_connections_is_the_one_that_is_replaced(tmp_path: Path):
     assert "_db_lock" in vars(SqliteEventLogStorage(str(tmp_path)))
 
 
-def test_a_changed_name_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(SqliteEventLogStorage, "_connect", lambda self, shard, mode: None)
-    assert BatchingSqliteEventLogStorage.find_changed_names() == ["_connect"]
+@pytest.mark.parametrize(
+    ("plain", "storage"),
+    [
+        (SqliteEventLogStorage, BatchingSqliteEventLogStorage),
+        (PostgresEventLogStorage, BatchingPostgresEventLogStorage),
+    ],
+)
+def test_a_changed_name_is_named(
+    plain: type, storage: type[StoresBatches], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(plain, "_connect", lambda self, shard, mode: None)
+    assert storage.find_changed_names() == ["_connect"]
