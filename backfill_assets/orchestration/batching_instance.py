@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import yaml
-from dagster import DagsterInstance
+from dagster import DagsterEventType, DagsterInstance
 
 from backfill_assets.orchestration.dagster_internals import (
     COMPOSITE_STORAGE,
@@ -27,6 +27,13 @@ from backfill_assets.orchestration.event_batches import (
     StoresBatches,
 )
 
+_KEPT = {
+    DagsterEventType.ASSET_CHECK_EVALUATION,
+    DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED,
+    DagsterEventType.ASSET_MATERIALIZATION,
+    DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
+}
+
 
 class _OpenBatch(threading.local):
     """The events that a thread keeps for a batch, while it is keeping them."""
@@ -34,6 +41,15 @@ class _OpenBatch(threading.local):
     def __init__(self) -> None:
         self.keeps = False
         self.events: list[EventLogEntry] = []
+
+
+def _is_kept(event: EventLogEntry) -> bool:
+    """Tells whether an event may wait.
+
+    Not one of a step or run: where Dagster drops a generator that has begun a batch, as it does
+    when it is told to stop, nothing says when that ends.
+    """
+    return event.is_dagster_event and event.dagster_event_type in _KEPT
 
 
 class BatchingInstance(DagsterInstance):
@@ -80,7 +96,8 @@ class BatchingInstance(DagsterInstance):
         self, event: EventLogEntry, *, batch_metadata: DagsterEventBatchMetadata | None = None
     ) -> None:
         """Stores an event, as Dagster does, or keeps it for the batch that its thread has begun."""
-        if not self._open.keeps:
+        if not self._open.keeps or batch_metadata is not None or not _is_kept(event):
+            self._store()
             super().handle_new_event(event, batch_metadata=batch_metadata)
             return
         events = self._open.events
@@ -114,9 +131,10 @@ class BatchingInstance(DagsterInstance):
 
 @contextmanager
 def store_together(instance: DagsterInstance) -> Iterator[None]:
-    """Stores what the thread logs meanwhile in batches, if the instance can; else one by one.
+    """Stores what the thread logs of assets meanwhile in batches, if the instance can.
 
-    Nobody sees these events before a batch is full, or the context has ended.
+    Nobody sees these events before a batch is full, or something else is logged, or the context has
+    ended.
     """
     if isinstance(instance, BatchingInstance) and instance.stores_batches:
         with instance.store_together():

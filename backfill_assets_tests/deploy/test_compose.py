@@ -94,18 +94,21 @@ class Server:
     project: Project
     ports: Mapping[str, int]
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """What each service is told, with the places of this machine."""
+    def describe_environment(self, service: str) -> dict[str, str]:
+        """What a service is told, with the places of this machine."""
         (jars,) = {path.parent for path in jar_paths(read_settings().jars)}
         bin_folder = Path(sys.executable).parent
         inherited = self.project.environment
+        places = {
+            "CODE_SERVER_HOST": "127.0.0.1",
+            "DAGSTER_POSTGRES_URL": inherited.pop("DAGSTER_POSTGRES_URL"),
+            "SPARK_REMOTE": f"sc://127.0.0.1:{self.ports['spark']}",
+        }
         return {
             **inherited,
             "PATH": f"{bin_folder}:{inherited['PATH']}",
             "BACKFILL_JARS": str(jars),
-            "CODE_SERVER_HOST": "127.0.0.1",
-            "SPARK_REMOTE": f"sc://127.0.0.1:{self.ports['spark']}",
+            **{name: places[name] for name in read_services()[service]["environment"]},
         }
 
     @contextmanager
@@ -115,7 +118,7 @@ class Server:
         log = (self.project.root / f"{service}.log").open("w")
         with subprocess.Popen(
             command,
-            env=self.environment,
+            env=self.describe_environment(service),
             cwd=self.project.root,
             stdout=log,
             stderr=subprocess.STDOUT,

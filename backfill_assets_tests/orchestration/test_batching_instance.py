@@ -145,6 +145,28 @@ def test_what_was_logged_before_an_error_is_stored(tmp_path: Path):
         assert find_materialized(instance) == ["2013-01-01"]
 
 
+def test_what_is_of_the_run_itself_waits_for_nothing(tmp_path: Path):
+    """Dagster may drop a step's generator in the midst of a batch, and say that the run failed."""
+    with open_home(tmp_path) as instance:
+        run_id = create_run(instance)
+
+        def begin_batch() -> Iterator[None]:
+            with store_together(instance):
+                enter(instance, run_id, "2013-01-01")
+                yield
+
+        dropped = begin_batch()
+        next(dropped)
+        run = instance.get_run_by_id(run_id)
+        assert run is not None
+        instance.report_run_failed(run)
+        failed = instance.get_run_by_id(run_id)
+        assert failed is not None
+        assert failed.is_failure
+        assert find_materialized(instance) == ["2013-01-01"]
+        del dropped
+
+
 def test_what_is_of_another_run_begins_a_batch(tmp_path: Path):
     with open_home(tmp_path) as instance:
         first, second = create_run(instance), create_run(instance)
