@@ -8,6 +8,7 @@ holds for commands, the daemon and the webserver alike.
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import yaml
@@ -82,7 +83,7 @@ class BatchingInstance(DagsterInstance):
         defaults["storage"] = ConfigurableClassData(*COMPOSITE_STORAGE, yaml.dump(parts))
         return defaults
 
-    @property
+    @cached_property
     def stores_batches(self) -> bool:
         """Whether its storage of events takes a batch in one transaction."""
         storage = self.event_log_storage
