@@ -9,6 +9,9 @@ from dagster import AssetKey, DagsterInstance, DagsterRun
 # The UI shows a check as not run for a partition unless its evaluation names the materialization
 # that it is about, and the public evaluation takes that as an instance of this class.
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationPlanned,
+)
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData as TargetMaterialization,
 )
 
@@ -55,12 +58,13 @@ from dagster._core.storage.dagster_run import RunRecord
 
 # Dagster's storages of events store each in a transaction of its own; to extend one is private.
 from dagster._core.storage.event_log import SqlEventLogStorage, SqliteEventLogStorage
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME as INDEX_SHARD
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 from dagster._core.utils import make_new_backfill_id
 
 # How an instance keeps which class stands for a part of it, and with what configuration.
-from dagster._serdes import ConfigurableClassData
+from dagster._serdes import ConfigurableClassData, serialize_value
 
 __all__ = [
     "BACKFILL_TAG",
@@ -68,6 +72,8 @@ __all__ = [
     "EVENTS_ARE_LOGGED",
     "INDEX_SHARD",
     "UNCOMPARED_PARTITIONS",
+    "AssetCheckEvaluationPlanned",
+    "AssetCheckExecutionsTable",
     "AssetGraph",
     "AssetGraphSubset",
     "AssetMaterializationPlannedData",
@@ -90,6 +96,7 @@ __all__ = [
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
     "make_new_backfill_id",
+    "serialize_value",
 ]
 
 BACKFILL_TAG = "dagster/backfill"

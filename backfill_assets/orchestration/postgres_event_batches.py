@@ -28,9 +28,7 @@ class BatchingPostgresEventLogStorage(StoresBatches, PostgresEventLogStorage):
     after a higher number. So writers take turns, for the length of a batch at most.
     """
 
-    leans_on = MappingProxyType(
-        {"_connect": ("self",), "_store_asset_event": ("self", "conn", "event", "event_id")}
-    )
+    leans_on = MappingProxyType({"_connect": ("self",)})
 
     @classmethod
     def from_config_value(

@@ -9,15 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from dagster import EventLogEntry
+from dagster import AssetCheckKey, AssetKey, DagsterEventType, EventLogEntry
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._serdes import serialize_value
 from dagster_postgres import PostgresEventLogStorage
 
+from backfill_assets.orchestration.dagster_internals import AssetCheckEvaluationPlanned
 from backfill_assets.orchestration.event_batches import BatchingSqliteEventLogStorage, StoresBatches
 from backfill_assets.orchestration.postgres_event_batches import BatchingPostgresEventLogStorage
 from backfill_assets_tests.commands import PROJECT
 from backfill_assets_tests.orchestration.event_storages import (
+    DAYS,
     HalfRead,
     list_events,
     open_storage,
@@ -181,6 +183,30 @@ def test_a_message_waits_for_nobody_in_its_runs_own_file(
     with store_half(str(tmp_path / "events"), events, tmp_path / "gate"):
         writer.store_event(message)
         assert len(writer.get_logs_for_run("other")) == 1
+
+
+def test_the_row_of_a_planned_check_does_not_name_all_partitions(
+    events: list[EventLogEntry], places: Places
+):
+    """Else the rows of so many partitions grow by the square of their number."""
+    planned = [
+        event
+        for event in events
+        if event.dagster_event_type is DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED
+    ]
+    storage = open_storage(places("planned"))
+    storage.store_event_batch(planned)
+    keys = [AssetCheckKey(AssetKey("upper"), name) for name in ("c", "d")]
+    for key in keys:
+        records = storage.get_asset_check_execution_history(key, limit=9)
+        days = sorted(record.partition for record in records if record.partition)
+        assert days == DAYS.get_partition_keys()
+        for record in records:
+            assert record.event is not None
+            assert record.event.get_dagster_event().event_specific_data == (
+                AssetCheckEvaluationPlanned(asset_key=key.asset_key, check_name=key.name)
+            )
+    assert storage.get_logs_for_run(planned[0].run_id) == planned
 
 
 @pytest.mark.parametrize(
