@@ -110,7 +110,9 @@ class BatchingInstance(DagsterInstance):
             self._store()
 
     def _store(self) -> None:
-        events, self._open.events = self._open.events, []
+        if not (events := self._open.events):
+            return
+        self._open.events = []
         batch_id = generate_event_batch_id()
         for left, event in zip(range(len(events) - 1, -1, -1), events, strict=True):
             of_batch = DagsterEventBatchMetadata(batch_id, is_end=left == 0)
