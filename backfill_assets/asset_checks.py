@@ -15,6 +15,7 @@ from dagster import (
 from backfill_assets.contents.read_back import read_back
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
+from backfill_assets.orchestration.batching_instance import store_together
 from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.events import describe_target
 from backfill_assets.orchestration.materializations import find_latest_materializations
@@ -48,27 +49,28 @@ def build_readable_check(table: Table) -> AssetChecksDefinition:
         contents = read_back(log.require(), build_partitions(table, published))
         targets = find_latest_materializations(context.instance, asset_key, published)
         different: list[str] = []
-        for key, found in contents.items():
-            audited = log.publishes[key]
-            passed = found.agrees_with(audited)
-            if not passed:
-                different.append(key)
-            evaluation = AssetCheckEvaluation(
-                asset_key=asset_key,
-                check_name=Check.READABLE.value,
-                passed=passed,
-                partition=key,
-                metadata={
-                    "rows": found.rows,
-                    "rows audited": audited.rows,
-                    "checksum": found.checksum,
-                    "checksum audited": audited.checksum,
-                    "delta_version": log.version,
-                },
-                target_materialization_data=describe_target(targets.get(key)),
-            )
-            # Dagster takes it, though its signature doesn't say so.
-            context.op_execution_context.log_event(evaluation)  # pyright: ignore[reportArgumentType]
+        with store_together(context.instance):
+            for key, found in contents.items():
+                audited = log.publishes[key]
+                passed = found.agrees_with(audited)
+                if not passed:
+                    different.append(key)
+                evaluation = AssetCheckEvaluation(
+                    asset_key=asset_key,
+                    check_name=Check.READABLE.value,
+                    passed=passed,
+                    partition=key,
+                    metadata={
+                        "rows": found.rows,
+                        "rows audited": audited.rows,
+                        "checksum": found.checksum,
+                        "checksum audited": audited.checksum,
+                        "delta_version": log.version,
+                    },
+                    target_materialization_data=describe_target(targets.get(key)),
+                )
+                # Dagster takes it, though its signature doesn't say so.
+                context.op_execution_context.log_event(evaluation)  # pyright: ignore[reportArgumentType]
         return AssetCheckResult(
             passed=not different,
             metadata={

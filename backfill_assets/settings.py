@@ -62,7 +62,7 @@ class Settings(BaseSettings):
     chunk_partitions: int = Field(default=1000, ge=1)
     chunk_bytes: int = Field(default=2**30, ge=1)
     read_back_bytes: int | None = Field(default=None, ge=0)
-    check_events: int = Field(default=400, ge=0)
+    check_events: int = Field(default=10_000, ge=0)
     silent_seconds: int = Field(default=600, ge=60)
     wait_seconds: int = Field(default=900, ge=0)
     jars: Path | None = None

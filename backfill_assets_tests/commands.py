@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,19 @@ class Project:
         root: the folder.
         landing: the landing zone, which may be shared with other tests.
         settings: further environment variables.
+        dagster_yaml: of the home.
     """
 
     root: Path
     landing: Path
     settings: tuple[tuple[str, str], ...] = ()
+    dagster_yaml: Path = PROJECT / "dagster.yaml"
 
     def copy(self, root: Path) -> "Project":
         """The same in another folder, with a landing zone of its own."""
         shutil.copytree(self.root, root)
         shutil.copytree(self.landing, root / "landing", dirs_exist_ok=True)
-        return Project(root, root / "landing", self.settings)
+        return replace(self, root=root, landing=root / "landing")
 
     @property
     def warehouse(self) -> Path:
@@ -50,7 +52,7 @@ class Project:
         """What a process of this project runs with."""
         home = self.root / "dagster_home"
         home.mkdir(parents=True, exist_ok=True)
-        shutil.copy(PROJECT / "dagster.yaml", home)
+        shutil.copy(self.dagster_yaml, home / "dagster.yaml")
         own = ("BACKFILL_", "SPARK_REMOTE")
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(own)}
         return {

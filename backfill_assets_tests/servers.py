@@ -7,9 +7,10 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.ports import find_free_port
@@ -44,13 +45,7 @@ class Dagster:
 
     def query(self, query: str, variables: dict | None = None) -> dict:
         """Asks the webserver by GraphQL."""
-        request = urllib.request.Request(
-            f"{self.address}/graphql",
-            data=json.dumps({"query": query, "variables": variables or {}}).encode(),
-            headers={"content-type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)["data"]
+        return ask(self.address, query, variables)
 
     def wait_until_ready(self) -> None:
         """Waits for the code location to be loaded."""
@@ -72,6 +67,17 @@ class Dagster:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.log.close()
+
+
+def ask(address: str, query: str, variables: Mapping[str, Any] | None = None) -> dict:
+    """Asks a webserver by GraphQL."""
+    request = urllib.request.Request(
+        f"{address}/graphql",
+        data=json.dumps({"query": query, "variables": variables or {}}).encode(),
+        headers={"content-type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)["data"]
 
 
 def _heed_interrupts() -> None:

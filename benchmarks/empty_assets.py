@@ -17,6 +17,7 @@ from dagster import (
     in_process_executor,
 )
 
+from backfill_assets.orchestration.batching_instance import store_together
 from backfill_assets.orchestration.dagster_internals import EVENTS_ARE_LOGGED
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.settings import Settings
@@ -60,17 +61,19 @@ def build_checked_asset(name: str) -> AssetsDefinition:
         context: AssetExecutionContext,
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation | MaterializeResult]:
         keys = context.partition_keys
-        for key in keys:
-            yield AssetMaterialization(context.asset_key, partition=key, metadata=_METADATA)
-        for key in keys if count_evaluations(len(keys)) else ():
-            for check in checks:
-                yield AssetCheckEvaluation(
-                    asset_key=context.asset_key,
-                    check_name=check.name,
-                    passed=True,
-                    partition=key,
-                    metadata=_METADATA,
-                )
+        with store_together(context.instance):
+            for key in keys:
+                yield AssetMaterialization(context.asset_key, partition=key, metadata=_METADATA)
+        with store_together(context.instance):
+            for key in keys if count_evaluations(len(keys)) else ():
+                for check in checks:
+                    yield AssetCheckEvaluation(
+                        asset_key=context.asset_key,
+                        check_name=check.name,
+                        passed=True,
+                        partition=key,
+                        metadata=_METADATA,
+                    )
         yield MaterializeResult(
             metadata=EVENTS_ARE_LOGGED,
             check_results=[AssetCheckResult(check_name=one.name, passed=True) for one in checks],

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ TABLES = (RAW_FLIGHTS, STAGING_FLIGHTS, CARRIER_DELAYS)
 _DAGSTER = str(Path(sys.executable).with_name("dagster"))
 # A setting of the caller's shell must not reach only some of the processes.
 _FOREIGN_PREFIXES = ("BACKFILL_", "DAGSTER_", "SPARK_", "PYSPARK_")
-_DAGSTER_YAML = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def prepare_command(variant: Variant, *, days: int, landing: Path, scratch: Path
         return Command(arguments, _build_environment({}))
     home = scratch / "dagster_home"
     home.mkdir()
-    (home / "dagster.yaml").write_text(_DAGSTER_YAML)
+    shutil.copy(REPOSITORY / "dagster.yaml", home)
     if variant is DAGSTER_RANGE:
         module = "backfill_assets.definitions"
         selection = ",".join(f'key:"{table.key}"' for table in TABLES)

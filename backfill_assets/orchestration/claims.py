@@ -12,7 +12,8 @@ from typing import Any
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
-from backfill_assets.orchestration.dagster_internals import InstanceRef, RunRecord
+from backfill_assets.orchestration.batching_instance import BatchingInstance
+from backfill_assets.orchestration.dagster_internals import RunRecord
 from backfill_assets.orchestration.processes import identify_own_process, is_alive
 
 PROCESS_TAG = "backfill_assets/process"
@@ -31,22 +32,13 @@ _MAY_BE_DEAD = [
 ]
 
 
-class ClaimingInstance(DagsterInstance):
+class ClaimingInstance(BatchingInstance):
     """A Dagster instance that notes on each run who creates it, before Dagster stores its plan.
 
     `dagster.yaml` names it. With an instance of Dagster's own, a run that was killed before its
-    first step counts as dead only once it has given no sign of life for a while.
+    first step counts as dead only once it has given no sign of life for a while, and its events are
+    stored one by one, which takes longer.
     """
-
-    @classmethod
-    def config_schema(cls) -> Mapping[str, Any]:
-        """It takes no configuration."""
-        return {}
-
-    @staticmethod
-    def config_defaults(base_dir: str) -> Mapping[str, Any]:
-        """Returns Dagster's own."""
-        return InstanceRef.config_defaults(base_dir)
 
     def create_run(self, *, tags: Mapping[str, Any] | None, **run: Any) -> DagsterRun:
         """Creates a run, as Dagster does."""

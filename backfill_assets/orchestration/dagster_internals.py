@@ -9,6 +9,9 @@ from dagster import AssetKey, DagsterInstance, DagsterRun
 # The UI shows a check as not run for a partition unless its evaluation names the materialization
 # that it is about, and the public evaluation takes that as an instance of this class.
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationPlanned,
+)
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData as TargetMaterialization,
 )
 
@@ -32,12 +35,16 @@ from dagster._core.definitions.data_version import (
 # `execute_job` takes one to run a job of a code location, and nothing public makes it.
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 
-# What a run did that an instance never saw: the public way has no runs and no plans.
+# What a run did that an instance never saw: the public way has no runs and no plans. An instance
+# stores events as a batch that it is told are one.
 from dagster._core.events import (
     AssetMaterializationPlannedData,
     DagsterEvent,
+    DagsterEventBatchMetadata,
     StepMaterializationData,
+    generate_event_batch_id,
 )
+from dagster._core.events.log import EventLogEntry
 from dagster._core.execution.backfill import PartitionBackfill
 
 # An instance class of one's own, which `dagster.yaml` may name, has to return the defaults.
@@ -48,33 +55,57 @@ from dagster._core.storage.asset_check_execution_record import (
     AssetCheckExecutionRecordStatus as CheckStatus,
 )
 from dagster._core.storage.dagster_run import RunRecord
+
+# Dagster's storages of events store each in a transaction of its own; to extend one is private.
+from dagster._core.storage.event_log import SqlEventLogStorage, SqliteEventLogStorage
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME as INDEX_SHARD
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 from dagster._core.utils import make_new_backfill_id
 
+# How an instance keeps which class stands for a part of it, and with what configuration.
+from dagster._serdes import ConfigurableClassData, serialize_value
+
 __all__ = [
     "BACKFILL_TAG",
+    "COMPOSITE_STORAGE",
     "EVENTS_ARE_LOGGED",
+    "INDEX_SHARD",
     "UNCOMPARED_PARTITIONS",
+    "AssetCheckEvaluationPlanned",
+    "AssetCheckExecutionsTable",
     "AssetGraph",
     "AssetGraphSubset",
     "AssetMaterializationPlannedData",
     "AssetPartitionStatus",
     "CheckStatus",
+    "ConfigurableClassData",
     "DagsterEvent",
+    "DagsterEventBatchMetadata",
+    "EventLogEntry",
     "InstanceRef",
     "PartitionBackfill",
     "ReconstructableRepository",
     "RunRecord",
+    "SqlEventLogStorage",
+    "SqliteEventLogStorage",
     "StepMaterializationData",
     "TargetMaterialization",
     "find_run_assets",
+    "generate_event_batch_id",
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
     "make_new_backfill_id",
+    "serialize_value",
 ]
 
 BACKFILL_TAG = "dagster/backfill"
 """Tag of the runs of a backfill: its id."""
+
+# Which storage is to be the default, if the three parts of it are of different makes; a
+# `dagster.yaml` that names one of them gets it, too.
+COMPOSITE_STORAGE = ("dagster._core.storage.legacy_storage", "CompositeStorage")
+"""Module and name of a storage of given parts."""
 
 # A range run logs one materialization for each partition, with that partition's figures and data
 # version. The event that Dagster would add for every partition of the output, the same for all, is

@@ -3,6 +3,7 @@
 from dagster import AssetExecutionContext
 
 from backfill_assets.catalog import find_table
+from backfill_assets.orchestration.batching_instance import store_together
 from backfill_assets.orchestration.continuation import Continuation, find_continuation
 from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.events import build_unasked
@@ -30,8 +31,9 @@ def hold_up(context: AssetExecutionContext, found: Continuation, check_events: i
     if len(found.assets) * len(found.blocked) * len(Check) > check_events:
         return
     why = f"held up by what was withheld of {context.asset_key.to_user_string()}"
-    for asset_key in found.assets:
-        table = find_table(asset_key.to_user_string())
-        for key in found.blocked:
-            for evaluation in build_unasked(table, key, why):
-                enter_evaluation(context.instance, context.run.run_id, evaluation)
+    with store_together(context.instance):
+        for asset_key in found.assets:
+            table = find_table(asset_key.to_user_string())
+            for key in found.blocked:
+                for evaluation in build_unasked(table, key, why):
+                    enter_evaluation(context.instance, context.run.run_id, evaluation)

@@ -16,6 +16,7 @@ from backfill_assets.contents.read_back import read_back
 from backfill_assets.lake.commits import Publish, find_changed_partitions
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
+from backfill_assets.orchestration.batching_instance import store_together
 from backfill_assets.orchestration.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.input_tags import find_input_tags
 from backfill_assets.orchestration.materializations import (
@@ -38,7 +39,7 @@ from backfill_assets.publishing.results import PartitionResult, judge_contents
 from backfill_assets.publishing.write_modes.options import TAKE_BACK
 from backfill_assets.rules.verdicts import Check, Outcome
 
-_EVALUATIONS = 400
+_EVALUATIONS = 10_000
 """Of a recovery; beyond, only those are recorded that did not pass."""
 
 
@@ -137,28 +138,31 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
     enter_runs(instance, log.warehouse, (*runs.values(), *withholding))
     at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
     input_tags = find_input_tags(instance, recovery.published)
-    for result in recovery.published:
-        record = log.publishes[result.key].record
-        event = build_materialization(
-            asset_key,
-            result,
-            uri=log.uri,
-            code_version=record.code_version,
-            certificate=locate_certificate(log, record.run_id, record.backfill_id),
-            input_tags=input_tags[result.key],
-            recovered_at=now,
-        )
-        enter_materialization(instance, record.run_id, event)
+    with store_together(instance):
+        for result in recovery.published:
+            record = log.publishes[result.key].record
+            event = build_materialization(
+                asset_key,
+                result,
+                uri=log.uri,
+                code_version=record.code_version,
+                certificate=locate_certificate(log, record.run_id, record.backfill_id),
+                input_tags=input_tags[result.key],
+                recovered_at=now,
+            )
+            enter_materialization(instance, record.run_id, event)
     _enter_evaluations(instance, asset_key, recovery.published, runs)
-    for key, run_id in at_work.items():
-        # What was entered is newer than its plan, and would pass for its own success.
-        enter_plan(instance, run_id, asset_key, key)
-    for key in recovery.doubtful:
-        enter_plan(instance, runs[key], asset_key, key)
+    with store_together(instance):
+        for key, run_id in at_work.items():
+            # What was entered is newer than its plan, and would pass for its own success.
+            enter_plan(instance, run_id, asset_key, key)
+        for key in recovery.doubtful:
+            enter_plan(instance, runs[key], asset_key, key)
     for withheld in recovery.withheld.runs:
         run_id = withheld.certificate.run_id
-        for key in withheld.keys:
-            enter_plan(instance, run_id, asset_key, key)
+        with store_together(instance):
+            for key in withheld.keys:
+                enter_plan(instance, run_id, asset_key, key)
         of_run = dict.fromkeys(withheld.keys, run_id)
         _enter_evaluations(instance, asset_key, withheld.results, of_run)
 
@@ -186,9 +190,12 @@ def _enter_evaluations(
     targets = find_latest_materializations(instance, asset_key, [result.key for result in results])
     many = len(results) * len(Check) > _EVALUATIONS
     recovering = frozenset[str]() if many else None
-    for evaluation in build_evaluations(asset_key, results, targets=targets, recovering=recovering):
-        assert evaluation.partition is not None
-        enter_evaluation(instance, runs[evaluation.partition], evaluation)
+    with store_together(instance):
+        for evaluation in build_evaluations(
+            asset_key, results, targets=targets, recovering=recovering
+        ):
+            assert evaluation.partition is not None
+            enter_evaluation(instance, runs[evaluation.partition], evaluation)
 
 
 def _find_runs(instance: DagsterInstance, log: TableLog) -> dict[str, DagsterRun]:

@@ -11,6 +11,7 @@ from backfill_assets.errors import RollbackError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.stored_declarations import check_readable
 from backfill_assets.lake.table_log import read_log
+from backfill_assets.orchestration.batching_instance import store_together
 from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
 from backfill_assets.orchestration.downstream import find_dependent_partitions, request_backfill
@@ -161,20 +162,22 @@ def _record(
     asset_key = find_asset_key(plan.table)
     published = [result for result in results if result.version is not None]
     input_tags = find_input_tags(context.instance, published)
-    for result in published:
-        event = build_materialization(
-            asset_key,
-            result,
-            uri=plan.log.uri,
-            code_version=code_version,
-            certificate=certificate,
-            input_tags=input_tags[result.key],
-        )
-        context.log_event(event)
+    with store_together(context.instance):
+        for result in published:
+            event = build_materialization(
+                asset_key,
+                result,
+                uri=plan.log.uri,
+                code_version=code_version,
+                certificate=certificate,
+                input_tags=input_tags[result.key],
+            )
+            context.log_event(event)
     targets = find_latest_materializations(context.instance, asset_key, list(plan.published_by))
-    for evaluation in build_evaluations(asset_key, results, targets=targets, recovering=None):
-        # Dagster takes it, though its signature doesn't say so.
-        context.log_event(evaluation)  # pyright: ignore[reportArgumentType]
+    with store_together(context.instance):
+        for evaluation in build_evaluations(asset_key, results, targets=targets, recovering=None):
+            # Dagster takes it, though its signature doesn't say so.
+            context.log_event(evaluation)  # pyright: ignore[reportArgumentType]
 
 
 def _refuse_withheld(plan: RollbackPlan, results: Sequence[PartitionResult]) -> None:

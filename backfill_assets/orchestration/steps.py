@@ -14,6 +14,7 @@ from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.stored_declarations import check_readable, check_stored
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermark_writer import move_watermark
+from backfill_assets.orchestration.batching_instance import store_together
 from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
 from backfill_assets.orchestration.events import build_materialization
@@ -138,7 +139,8 @@ class Step:
             for key, why in readiness.blocked.items()
         ]
         outcome.results += blocked
-        yield from evaluations.build(blocked)
+        with store_together(context.instance):
+            yield from evaluations.build(blocked)
         ready = [partition for partition in partitions if partition.key not in readiness.blocked]
         if not ready:
             outcome.certificate = self._certify(target, outcome.results)
@@ -175,15 +177,18 @@ class Step:
             context.log.info(messages.published)
             for warning in messages.warnings:
                 context.log.warning(warning)
-            yield from self._build_materializations(results, target)
-            yield from evaluations.build(results)
+            with store_together(context.instance):
+                yield from self._build_materializations(results, target)
+            with store_together(context.instance):  # apart, as these name the materializations
+                yield from evaluations.build(results)
             if self.run.saves_watermark:
                 final = {result.key for result in results if result.version is not None}
                 final -= set(provisional)
                 self._move_watermark([partition for partition in chunk if partition.key in final])
         keep_publishes(target.reread())
         if outcome.withheld:
-            yield from evaluations.unfold(outcome.results)
+            with store_together(context.instance):
+                yield from evaluations.unfold(outcome.results)
 
     def _certify(self, target: TableLog, results: Sequence[PartitionResult]) -> Certificate | None:
         code_version = self.recipe.code_version

@@ -65,11 +65,12 @@ def prove_untouched(
     table = log.table
     partitions = build_partitions(table, keys)
     folders = {find_folder(table, partition) for partition in partitions}
+    own = set(partitions)
     neighbours = [
         partition
         for folder in sorted(folders)
         for partition in find_partitions_in_folder(table, folder)
-        if partition not in set(partitions)
+        if partition not in own
     ]
     ascending = tuple(sorted(versions))
     outside: dict[str, list[int]] = {}

@@ -152,11 +152,12 @@ class Publisher:
                 pinned.listing.check_unchanged()
             is_partial = bool(self.run.options.row_filter)
             consumed = pinned.describe_consumed(audit.measures, is_partial=is_partial)
+            input_versions = pinned.describe()
             found = [
                 PartitionResult(
                     audit.verdicts[key],
                     measures,
-                    input_versions=pinned.describe(),
+                    input_versions=input_versions,
                     consumed=consumed[key],
                     provisional=self.provisional.get(key, ""),
                     restored=self.restored.get(key, ""),

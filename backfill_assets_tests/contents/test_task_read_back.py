@@ -95,9 +95,7 @@ def test_every_type_is_summed_as_in_one_process(
     assert counts[0] == 1 if task_bytes == 2**25 else counts[0] > 6
 
 
-def test_row_groups_of_a_file_are_shared_out(
-    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_row_groups_of_a_file_are_shared_out(warehouse: Warehouse) -> None:
     codes = {1: [str(number) for number in range(10_000)]}
     write_events(warehouse, codes)
     (file,) = find_files(warehouse, EVENTS, "part=1")

@@ -6,6 +6,7 @@ By a real daemon without a person's help, and by the command line with the comma
 import json
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from backfill_assets_tests.landing_zones import (
     rewrite_records,
     truncate,
 )
+from backfill_assets_tests.postgres import serve_postgres
 from backfill_assets_tests.servers import serve, wait_for
 
 pytestmark = pytest.mark.slow
@@ -67,10 +69,24 @@ def find_not_published(project: Project) -> dict[str, set[str]]:
     return found
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def project(request: pytest.FixtureRequest, landing: Path, tmp_path: Path) -> Iterator[Project]:
+    """With the home of a clone, and with the one of a server."""
+    if request.param == "sqlite":
+        yield Project(tmp_path / "project", landing)
+        return
+    with serve_postgres() as server:
+        yield Project(
+            tmp_path / "project",
+            landing,
+            (("DAGSTER_POSTGRES_URL", server.create_database()),),
+            PROJECT / "deploy" / "dagster.yaml",
+        )
+
+
 def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
-    landing: Path, tmp_path: Path
+    project: Project,
 ) -> None:
-    project = Project(tmp_path / "project", landing)
     with serve(project) as dagster:
         january = {"ranges": [{"start": DAYS[0], "end": DAYS[-1]}]}
         backfill = {

@@ -50,6 +50,13 @@ RAW, STAGING, FEATURES = RAW_FLIGHTS.key, STAGING_FLIGHTS.key, CARRIER_DELAYS.ke
 _LOCATION = ReconstructableRepository.for_module(
     "backfill_assets.definitions", "defs", str(PROJECT)
 )
+_HOME = {  # as `dagster.yaml` has it
+    "telemetry": {"enabled": False},
+    "instance_class": {
+        "module": "backfill_assets.orchestration.claims",
+        "class": "ClaimingInstance",
+    },
+}
 _QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
 
 
@@ -254,9 +261,7 @@ def open_pipeline(root: Path) -> Iterator[Pipeline]:
     """The pipeline in a folder; its Dagster instance is opened, or begun."""
     home = root / "dagster_home"
     home.mkdir(parents=True, exist_ok=True)
-    with DagsterInstance.local_temp(
-        str(home), overrides={"telemetry": {"enabled": False}}
-    ) as instance:
+    with DagsterInstance.local_temp(str(home), overrides=_HOME) as instance:
         yield Pipeline(root, instance)
 
 
