@@ -1,7 +1,5 @@
 """JSON lines in the landing zone, in a folder for each partition."""
 
-import gzip
-import zlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +8,7 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from backfill_assets.grains.grain import Grain
+from backfill_assets.lake.landed_lines import count_lines, is_broken
 from backfill_assets.lake.landing import (
     FileFault,
     LandedFiles,
@@ -232,10 +231,21 @@ class JsonListing:
             }
         )
 
+    def count_lines(self) -> dict[str, int]:
+        """Counts the lines of each partition that aren't blank, by its key, without Spark.
+
+        Raises:
+            OSError, EOFError, zlib.error: if a file can't be read.
+        """
+        return {
+            partition.key: sum(map(count_lines, contents.files))
+            for partition, contents in self.contents.items()
+        }
+
     def find_broken(self, error: str) -> list[tuple[Partition, str]]:
         """Finds the partitions with a file that doesn't decompress (or that `error` names)."""
         files = self.files
-        broken = [landed for landed in files if _is_broken(landed[1])]
+        broken = [landed for landed in files if is_broken(landed[1])]
         if not broken:
             broken = [landed for landed in files if landed[1].uri in unquote(error)]
         return [(partition, self._name(file)) for partition, file in broken]
@@ -283,16 +293,3 @@ class JsonListing:
 
 def _find_suffix(file: LandingFile) -> str:
     return next(suffix for suffix in _SUFFIXES if file.uri.endswith(suffix))
-
-
-def _is_broken(file: LandingFile) -> bool:
-    if not file.uri.endswith(".gz"):
-        return False
-    filesystem, path = open_landing_zone(file.uri)
-    try:
-        with filesystem.open_input_file(path) as source, gzip.open(source) as content:
-            while content.read(1 << 20):
-                pass
-    except (OSError, EOFError, zlib.error):
-        return True
-    return not file.size

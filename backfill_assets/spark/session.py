@@ -77,6 +77,8 @@ def build_spark_conf(
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": str(cores),
+        # By the default each file counts as 4 MB, and 32 of them, however small, are a task.
+        "spark.sql.files.openCostInBytes": str(256 * 1024),
         # VACUUM lists folders in as many tasks; the default is ten thousand.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
         "spark.driver.memory": "2g",
