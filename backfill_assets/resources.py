@@ -72,7 +72,7 @@ def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:
             withheld_days=settings.withheld_days,
             chunk_partitions=settings.chunk_partitions,
             chunk_bytes=settings.chunk_bytes,
-            read_back_bytes=settings.find_read_back_bytes(),
+            read_back_bytes=settings.read_back_bytes,
             check_events=settings.check_events,
             silent_seconds=settings.silent_seconds,
             wait_seconds=settings.wait_seconds,

@@ -18,7 +18,6 @@ from backfill_assets.uris import absolute_uri
 _MOST_DAYS = 36500  # a century; Spark's intervals and Python's dates both know it
 # Partitions of time are listed one by one, and their times are nanoseconds somewhere.
 _EARLIEST, _LATEST = dt.date(1900, 1, 1), dt.date(2200, 1, 1)
-_READ_BACK_BYTES = 2**30  # starting Python workers takes seconds: docs/growth.md
 
 
 class Settings(BaseSettings):
@@ -36,7 +35,7 @@ class Settings(BaseSettings):
         chunk_partitions: most partitions that a step works on at once.
         chunk_bytes: most bytes of input files that a step works on at once.
         read_back_bytes: bytes of data files in a commit from which on it is read back in Spark's
-            tasks; unset: see `find_read_back_bytes`.
+            tasks, whose workers need this package then.
         check_events: check evaluations of a run beyond which passes are folded into one a check.
         silent_seconds: seconds without a sign of life after which a run counts as dead of which the
             process can't be seen from here (another host or container).
@@ -61,7 +60,7 @@ class Settings(BaseSettings):
     withheld_days: int = Field(default=30, ge=1, le=_MOST_DAYS)
     chunk_partitions: int = Field(default=5000, ge=1)
     chunk_bytes: int = Field(default=2**30, ge=1)
-    read_back_bytes: int | None = Field(default=None, ge=0)
+    read_back_bytes: int = Field(default=2**30, ge=0)
     check_events: int = Field(default=10_000, ge=0)
     silent_seconds: int = Field(default=600, ge=60)
     wait_seconds: int = Field(default=900, ge=0)
@@ -70,7 +69,7 @@ class Settings(BaseSettings):
     spark_remote: str | None = Field(default=None, validation_alias="SPARK_REMOTE")
     s3: Annotated[S3Settings | None, NoDecode] = None
 
-    @field_validator("end", "jars", "spark_remote", "read_back_bytes", mode="before")
+    @field_validator("end", "jars", "spark_remote", mode="before")
     @classmethod
     def _empty_means_unset(cls, value: object) -> object:
         return None if value == "" else value
@@ -119,15 +118,6 @@ class Settings(BaseSettings):
     def build_order_buckets(self) -> Buckets:
         """Builds the partitions of the orders pipeline."""
         return Buckets(step=self.order_key_step, space=self.order_key_space)
-
-    def find_read_back_bytes(self) -> int:
-        """Finds from which bytes on tasks read back: all with a remote session, if nothing is set.
-
-        Whoever has one may be far from the data.
-        """
-        if self.read_back_bytes is not None:
-            return self.read_back_bytes
-        return _READ_BACK_BYTES if self.spark_remote is None else 0
 
 
 def read_settings() -> Settings:

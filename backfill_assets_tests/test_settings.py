@@ -30,23 +30,3 @@ def test_unusable_values_are_reported_with_the_variables_that_have_them(
     with pytest.raises(SettingsError) as caught:
         read_settings()
     assert str(caught.value).startswith(f"unusable environment: {message}")
-
-
-@pytest.mark.parametrize(
-    ("variables", "found"),
-    [
-        ({}, 2**30),
-        ({"SPARK_REMOTE": "sc://localhost"}, 0),
-        ({"BACKFILL_READ_BACK_BYTES": "5"}, 5),
-        ({"BACKFILL_READ_BACK_BYTES": "5", "SPARK_REMOTE": "sc://localhost"}, 5),
-        ({"BACKFILL_READ_BACK_BYTES": "", "SPARK_REMOTE": ""}, 2**30),
-    ],
-)
-def test_tasks_read_back_what_is_large_and_all_that_a_remote_session_wrote(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], found: int
-) -> None:
-    for name in ("SPARK_REMOTE", "BACKFILL_READ_BACK_BYTES"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert read_settings().find_read_back_bytes() == found
