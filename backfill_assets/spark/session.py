@@ -82,8 +82,6 @@ def build_spark_conf(
         # Spark makes this folder though nothing is ever in it; not in the working directory,
         # please.
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "backfill-assets-catalog")),
-        "spark.driver.host": "localhost",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **(build_s3_conf(s3) if s3 else {}),
@@ -103,6 +101,9 @@ def _build_local_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str
     # Where the class path is another one after all, Java goes on without, and needn't say so.
     archived = "-Xlog:disable -Xlog:all=error:stderr -XX:SharedArchiveFile="
     return {
+        # All of it is in one process. Executors elsewhere have to find the driver by its name.
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": os.pathsep.join(map(str, class_path)),
         "spark.hadoop.fs.file.impl": CLASS_NAME,
         JAVA_OPTIONS: f"{_JAVA_OPTIONS} {archived}{archive}"
@@ -113,7 +114,11 @@ def _build_local_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str
 
 def _build_cluster_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str]:
     paths = ",".join(map(str, jar_paths(jars, s3=s3 is not None)))
-    return {"spark.jars": paths, JAVA_OPTIONS: _JAVA_OPTIONS}
+    return {
+        "spark.jars": paths,
+        JAVA_OPTIONS: _JAVA_OPTIONS,
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+    }
 
 
 def is_trained(*, jars: Path | None, s3: S3Settings | None) -> bool:

@@ -25,6 +25,17 @@ def test_remote_session_gets_no_setting_of_a_jvm() -> None:
     assert "spark.master" not in conf
 
 
+@pytest.mark.parametrize("master", [None, "local[2]", "spark://a:7077", "k8s://https://a", "yarn"])
+def test_only_executors_in_the_process_look_for_the_driver_on_loopback(master: str | None) -> None:
+    overrides = {"spark.master": master} if master else {}
+    conf = build_spark_conf(remote=None, jars=None, overrides=overrides)
+    is_local = master is None or master.startswith("local")
+    assert ("spark.driver.host" in conf) is is_local
+    assert ("spark.driver.bindAddress" in conf) is is_local
+    if not is_local:
+        assert conf["spark.executor.extraJavaOptions"] == "-Duser.timezone=UTC"
+
+
 def test_running_session_lives_in_utc(spark: SparkSession) -> None:
     (row,) = spark.sql("SELECT current_timezone() AS zone").collect()
     assert row.zone == "UTC"
