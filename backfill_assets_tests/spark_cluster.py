@@ -40,7 +40,7 @@ class SparkCluster:
     """What runs on this machine.
 
     Attributes:
-        folder: of logs, and of what executors write.
+        folder: of logs, and of what executors write while they work.
         master_port: that workers and drivers reach.
         connect_port: that clients reach.
         workers: by name.
@@ -120,6 +120,10 @@ class SparkCluster:
             except psutil.NoSuchProcess:
                 continue  # ended while it was looked at
         return found
+
+    def count_shuffle_files(self) -> int:
+        """Counts what the executors at work have written for each other."""
+        return len(list((self.folder / "scratch").rglob("shuffle_*.data")))
 
     def kill_worker(self, name: str) -> None:
         """Kills a worker -9. Its executor ends by itself, when it misses it."""
