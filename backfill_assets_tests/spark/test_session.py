@@ -60,3 +60,12 @@ def test_remote_server_that_is_not_there_is_noticed_at_once() -> None:
         port = server.getsockname()[1]
     with pytest.raises(SparkUnavailableError, match=f"sc://127.0.0.1:{port}"):
         check_prerequisites(remote=f"sc://127.0.0.1:{port}", jars=None)
+
+
+def test_a_token_is_not_repeated() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(SparkUnavailableError) as error:
+        check_prerequisites(remote=f"sc://127.0.0.1:{port}/;token=s3cret", jars=None)
+    assert f"SPARK_REMOTE=sc://127.0.0.1:{port} " in str(error.value)
+    assert "s3cret" not in str(error.value)
