@@ -4,13 +4,17 @@ BIN := .venv/bin
 MATERIALIZE := $(BIN)/dagster asset materialize -m backfill_assets.definitions
 export DAGSTER_HOME ?= $(CURDIR)
 
-.PHONY: backfill test drills check check-code check-units check-spark lock
+.PHONY: backfill cluster test drills check check-code check-units check-spark lock
 
 backfill: check-spark
 	$(BIN)/backfill-assets sample flights
 	$(MATERIALIZE) --select 'key:"raw/flights"' --partition-range 2013-01-01...2013-02-02
 	$(MATERIALIZE) --select 'key:"staging/flights",key:"features/carrier_delays"' --partition-range 2013-01-01...2013-01-31
 	$(BIN)/backfill-assets status --from 2013-01-01 --to 2013-01-31
+
+# A master, two workers and a Spark Connect server on loopback; January there, the same here, compared.
+cluster: check-spark
+	$(BIN)/python -m benchmarks.cluster_january
 
 # Two processes with a Spark each; a file of tests stays in one, which shares what its fixtures made.
 test: check-spark check-code

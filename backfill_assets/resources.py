@@ -1,31 +1,102 @@
 """The Spark session and the lakehouse as Dagster resources."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from dagster import ConfigurableResource
+from dagster import ConfigurableResource, InitResourceContext
 from dagster_pyspark import LazyPySparkResource
+from dagster_pyspark.resources import spark_session_from_config
+from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
 
+from backfill_assets.errors import SettingsError
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.settings import Settings
+from backfill_assets.spark.connect import hide_parameters, limit_retries
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
+
+SPARK_REMOTE_TAG = "backfill_assets/spark_remote"
+"""Tag of a run: the Spark Connect URL that it goes by, in place of SPARK_REMOTE."""
 
 
 class SparkResource(LazyPySparkResource):
-    """dagster-pyspark's lazy session, with a clear error where a machine can't have one."""
+    """dagster-pyspark's lazy session, with a clear error where a machine can't have one.
+
+    A run may name a Spark Connect server of its own by the tag `backfill_assets/spark_remote`.
+
+    Attributes:
+        remote: the Spark Connect URL of runs that name none; None means Spark in the process.
+        overrides: settings by name that win over the project's own.
+        jars: the folder with the jars; None means the user's cache.
+        s3: whether Spark in the process is to reach S3.
+    """
 
     remote: str | None = None
+    overrides: dict[str, str] = Field(default_factory=dict)
     jars: str | None = None
     s3: bool = False
+    _tagged_remote: str | None = PrivateAttr(default=None)
+
+    def setup_for_execution(self, context: InitResourceContext) -> None:
+        """Notes which server the run names; the session is started when it is needed."""
+        self._tagged_remote = context.run.tags.get(SPARK_REMOTE_TAG) if context.run else None
 
     @property
     def spark_session(self) -> SparkSession:
-        """The session, started at the first call."""
+        """The session, started at the first call.
+
+        Raises:
+            SettingsError: if the run's tag is none that names a server, or holds a secret.
+            SparkUnavailableError: if there can be no session.
+        """
         if self._spark_session is None:
-            check_prerequisites(
-                remote=self.remote, jars=Path(self.jars) if self.jars else None, s3=self.s3
-            )
-        return super().spark_session
+            self._spark_session = self._start_session()
+        return self._spark_session
+
+    def _start_session(self) -> SparkSession:
+        tagged = self._tagged_remote
+        if tagged is not None:
+            check_tagged_remote(tagged)
+        check_prerequisites(
+            remote=tagged or self.remote,
+            jars=Path(self.jars) if self.jars else None,
+            s3=self.s3,
+            remote_from=SPARK_REMOTE_TAG if tagged else "SPARK_REMOTE",
+        )
+        session = spark_session_from_config(
+            self.spark_config if tagged is None else build_tagged_conf(tagged, self.overrides)
+        )
+        if tagged or self.remote:
+            limit_retries(session)
+        return session
+
+
+def check_tagged_remote(remote: str) -> None:
+    """Checks what a run's tag names.
+
+    Raises:
+        SettingsError: if it is no Spark Connect URL, or holds a token, which all could read.
+    """
+    if not remote.startswith("sc://"):
+        raise SettingsError(
+            f"tag {SPARK_REMOTE_TAG}={hide_parameters(remote)}: "
+            "name a Spark Connect server, as in sc://host:15002"
+        )
+    if "token=" in remote.lower() or "@" in remote:
+        raise SettingsError(
+            f"tag {SPARK_REMOTE_TAG}={hide_parameters(remote).rpartition('@')[2]}: "
+            "whoever sees the run reads its tags, so a token doesn't belong there: "
+            "set SPARK_REMOTE where runs are started instead"
+        )
+
+
+def build_tagged_conf(remote: str, overrides: Mapping[str, str]) -> dict[str, str]:
+    """Builds the settings of a session at the server that a run names.
+
+    Where Spark runs is up to the tag, so that a master among the overrides has no say.
+    """
+    kept = {name: value for name, value in overrides.items() if name != "spark.master"}
+    return build_spark_conf(remote=remote, jars=None, overrides=kept)
 
 
 class LakehouseResource(ConfigurableResource):
@@ -62,6 +133,7 @@ def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:
                 s3=settings.s3,
             ),
             remote=settings.spark_remote,
+            overrides=settings.spark_conf,
             jars=str(settings.jars) if settings.jars else None,
             s3=settings.s3 is not None,
         ),

@@ -36,6 +36,7 @@ from backfill_assets.orchestration.run_options import (
 )
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.range_jobs import find_grain_job, grain_jobs
+from backfill_assets.resources import SPARK_REMOTE_TAG
 from backfill_assets.settings import read_settings
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
@@ -90,6 +91,7 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
                 RANGE_END_TAG: end,
                 CONTINUES_TAG: run.run_id,
                 CHAIN_TAG: find_chain(run),
+                **{tag: run.tags[tag] for tag in (SPARK_REMOTE_TAG,) if tag in run.tags},
             },
         )
 

@@ -63,6 +63,7 @@ def _find_landing() -> str:
 
 def check() -> None:
     """Check that Spark can start here; fetch and make what it needs unless that is cached."""
+    from backfill_assets.spark.connect import hide_parameters
     from backfill_assets.spark.session import check_prerequisites, is_trained, train_sessions
 
     settings = read_settings()
@@ -71,4 +72,5 @@ def check() -> None:
     if settings.spark_remote is None and not is_trained(jars=jars, s3=s3):
         typer.echo("preparing Spark to start faster: half a minute, once", err=True)
         train_sessions(jars=jars, s3=s3)
-    typer.echo(f"ready: Spark {'at ' + settings.spark_remote if settings.spark_remote else 'here'}")
+    place = f"at {hide_parameters(settings.spark_remote)}" if settings.spark_remote else "here"
+    typer.echo(f"ready: Spark {place}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from dagster import AssetExecutionContext, Failure, MarkdownMetadataValue, OpExecutionContext
 
 from backfill_assets.errors import BackfillError
+from backfill_assets.spark.connect import describe_lost_server
 
 # What the operating system says, and so Java, Spark and delta-rs after it, with its cure.
 _CURES = {
@@ -64,6 +65,8 @@ def build_failure(
 def describe_known_cause(error: BaseException) -> str | None:
     """Describes in one line what the machine lacks, and the cure; None if it is something else.
 
+    Or what it lost: the server that Spark runs in.
+
     Looks at the error and at what it came from, and at what Java says of its own in their texts.
     """
     chained: BaseException | None = error
@@ -72,6 +75,9 @@ def describe_known_cause(error: BaseException) -> str | None:
             words = os.strerror(number)
             if getattr(chained, "errno", None) == number or words in str(chained):
                 return f"{_find_line(str(chained), words)}: {cure}"
+        lost = describe_lost_server(chained)
+        if lost is not None:
+            return lost
         chained = chained.__cause__ or chained.__context__
     return None
 

@@ -1,28 +1,23 @@
 """Settings of the Spark session: sized for a small machine, and UTC everywhere."""
 
 import os
-import socket
 import sys
 import tempfile
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from backfill_assets.errors import SparkUnavailableError
 from backfill_assets.s3_settings import S3Settings
 from backfill_assets.spark.class_archive import (
     JAVA_OPTIONS,
     find_class_archive,
     train_class_archive,
 )
+from backfill_assets.spark.connect import check_server
 from backfill_assets.spark.jars import ensure_jars, jar_paths
 from backfill_assets.spark.java import find_java
 from backfill_assets.spark.local_files import CLASS_NAME, ensure_local_files, find_local_files
 from backfill_assets.spark.s3_conf import build_s3_conf
-
-_CONNECT_PORT = 15002
-_PATIENCE_SECONDS = 10
 
 # Runtime settings: also sent to a Spark Connect server.
 _SQL_CONF = {
@@ -85,8 +80,6 @@ def build_spark_conf(
         # Spark makes this folder though nothing is ever in it; not in the working directory,
         # please.
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "backfill-assets-catalog")),
-        "spark.driver.host": "localhost",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **(build_s3_conf(s3) if s3 else {}),
@@ -106,6 +99,9 @@ def _build_local_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str
     # Where the class path is another one after all, Java goes on without, and needn't say so.
     archived = "-Xlog:disable -Xlog:all=error:stderr -XX:SharedArchiveFile="
     return {
+        # All of it is in one process. Executors elsewhere have to find the driver by its name.
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": os.pathsep.join(map(str, class_path)),
         "spark.hadoop.fs.file.impl": CLASS_NAME,
         JAVA_OPTIONS: f"{_JAVA_OPTIONS} {archived}{archive}"
@@ -116,7 +112,11 @@ def _build_local_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str
 
 def _build_cluster_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str]:
     paths = ",".join(map(str, jar_paths(jars, s3=s3 is not None)))
-    return {"spark.jars": paths, JAVA_OPTIONS: _JAVA_OPTIONS}
+    return {
+        "spark.jars": paths,
+        JAVA_OPTIONS: _JAVA_OPTIONS,
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+    }
 
 
 def is_trained(*, jars: Path | None, s3: S3Settings | None) -> bool:
@@ -136,13 +136,20 @@ def train_sessions(*, jars: Path | None, s3: S3Settings | None) -> None:
         train_class_archive(archive, conf)
 
 
-def check_prerequisites(*, remote: str | None, jars: Path | None, s3: bool = False) -> None:
+def check_prerequisites(
+    *,
+    remote: str | None,
+    jars: Path | None,
+    s3: bool = False,
+    remote_from: str = "SPARK_REMOTE",
+) -> None:
     """Makes sure that a session can be started; fetches and compiles what it needs the first time.
 
     Args:
         remote: a Spark Connect URL; None means Spark in this process.
         jars: the folder with the jars; None means the user's cache.
         s3: whether it is to reach S3.
+        remote_from: the setting or the tag that has the URL, for the message.
 
     Raises:
         SparkUnavailableError: naming what is missing and how to get it.
@@ -156,17 +163,4 @@ def check_prerequisites(*, remote: str | None, jars: Path | None, s3: bool = Fal
         ensure_jars(jars, s3=s3)
         ensure_local_files()
     else:
-        _reach(remote)
-
-
-def _reach(remote: str) -> None:
-    # Spark's own client tries for minutes before it gives up.
-    address = urlsplit(remote.partition(";")[0])
-    try:
-        host, port = address.hostname or "", address.port or _CONNECT_PORT
-        socket.create_connection((host, port), timeout=_PATIENCE_SECONDS).close()
-    except (OSError, ValueError) as error:
-        raise SparkUnavailableError(
-            f"no Spark Connect server answers at SPARK_REMOTE={remote} ({error}): "
-            "start it, or unset SPARK_REMOTE to run Spark in the process"
-        ) from error
+        check_server(remote, named_by=remote_from)

@@ -6,6 +6,7 @@ import pytest
 from dagster import RunRequest, build_sensor_context
 
 from backfill_assets.definitions import defs
+from backfill_assets.resources import SPARK_REMOTE_TAG
 from backfill_assets.sensors import RANGE_END_TAG, RANGE_START_TAG, continue_after_withheld
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline
 
@@ -32,11 +33,14 @@ def test_a_run_that_a_shell_started_goes_on(pipeline: Pipeline, job: str | None)
     cursor, _, _ = ask_sensor(pipeline, None)
     run = pipeline.run(RAW, STAGING, first=FIRST, last=LAST, job=job)
     assert "To go on with what does not depend on them:" in run.message
+    # Afterwards, as this run has its session from the test.
+    pipeline.instance.add_run_tags(run.id, {SPARK_REMOTE_TAG: "sc://other"})
     _, requests, _ = ask_sensor(pipeline, cursor)
     asked = [(one.tags[RANGE_START_TAG], one.tags[RANGE_END_TAG]) for one in requests]
     assert asked == [(FIRST, FIRST), (LAST, LAST)]
     for request in requests:
         assert [key.to_user_string() for key in request.asset_selection or ()] == [STAGING]
+        assert request.tags[SPARK_REMOTE_TAG] == "sc://other"
 
 
 def test_it_says_why_nothing_can_go_on(pipeline: Pipeline) -> None:

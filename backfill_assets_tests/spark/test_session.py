@@ -25,6 +25,17 @@ def test_remote_session_gets_no_setting_of_a_jvm() -> None:
     assert "spark.master" not in conf
 
 
+@pytest.mark.parametrize("master", [None, "local[2]", "spark://a:7077", "k8s://https://a", "yarn"])
+def test_only_executors_in_the_process_look_for_the_driver_on_loopback(master: str | None) -> None:
+    overrides = {"spark.master": master} if master else {}
+    conf = build_spark_conf(remote=None, jars=None, overrides=overrides)
+    is_local = master is None or master.startswith("local")
+    assert ("spark.driver.host" in conf) is is_local
+    assert ("spark.driver.bindAddress" in conf) is is_local
+    if not is_local:
+        assert conf["spark.executor.extraJavaOptions"] == "-Duser.timezone=UTC"
+
+
 def test_running_session_lives_in_utc(spark: SparkSession) -> None:
     (row,) = spark.sql("SELECT current_timezone() AS zone").collect()
     assert row.zone == "UTC"
@@ -49,3 +60,12 @@ def test_remote_server_that_is_not_there_is_noticed_at_once() -> None:
         port = server.getsockname()[1]
     with pytest.raises(SparkUnavailableError, match=f"sc://127.0.0.1:{port}"):
         check_prerequisites(remote=f"sc://127.0.0.1:{port}", jars=None)
+
+
+def test_a_token_is_not_repeated() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(SparkUnavailableError) as error:
+        check_prerequisites(remote=f"sc://127.0.0.1:{port}/;token=s3cret", jars=None)
+    assert f"SPARK_REMOTE=sc://127.0.0.1:{port} " in str(error.value)
+    assert "s3cret" not in str(error.value)

@@ -1,0 +1,56 @@
+"""Which Spark a run goes by: its tag's, or the environment's."""
+
+import pytest
+from dagster import job, op
+
+from backfill_assets.errors import SettingsError, SparkUnavailableError
+from backfill_assets.resources import (
+    SPARK_REMOTE_TAG,
+    SparkResource,
+    build_tagged_conf,
+    check_tagged_remote,
+)
+from backfill_assets_tests.ports import find_free_port
+
+
+def test_a_tagged_server_gets_settings_of_its_own_and_no_master() -> None:
+    overrides = {"spark.master": "spark://a:7077", "spark.sql.ansi.enabled": "true"}
+    conf = build_tagged_conf("sc://b:15002", overrides)
+    assert conf["spark.remote"] == "sc://b:15002"
+    assert conf["spark.sql.ansi.enabled"] == "true"
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+    assert not {"spark.master", "spark.jars", "spark.driver.memory"} & conf.keys()
+
+
+@pytest.mark.parametrize("remote", ["", "local", "spark://a:7077", "http://a:15002"])
+def test_what_is_no_connect_server_is_refused(remote: str) -> None:
+    with pytest.raises(SettingsError, match="name a Spark Connect server, as in sc://host:15002"):
+        check_tagged_remote(remote)
+
+
+@pytest.mark.parametrize("remote", ["sc://a:443/;token=s3cret", "sc://user:s3cret@a:443"])
+def test_a_secret_in_a_tag_is_refused_and_not_repeated(remote: str) -> None:
+    with pytest.raises(SettingsError, match="a token doesn't belong there") as refusal:
+        check_tagged_remote(remote)
+    assert "s3cret" not in str(refusal.value)
+
+
+def test_the_tag_of_a_run_wins_over_the_environment() -> None:
+    own, other = (f"sc://127.0.0.1:{find_free_port()}" for _ in range(2))
+
+    @op
+    def start(spark: SparkResource) -> None:
+        _ = spark.spark_session
+
+    resource = SparkResource(spark_config={"spark.remote": other}, remote=other)
+
+    @job(resource_defs={"spark": resource})
+    def work() -> None:
+        start()
+
+    for tags, named in (
+        ({SPARK_REMOTE_TAG: own}, f"{SPARK_REMOTE_TAG}={own}"),
+        ({}, f"SPARK_REMOTE={other}"),
+    ):
+        with pytest.raises(SparkUnavailableError, match=f"no Spark Connect .* at {named} "):
+            work.execute_in_process(tags=tags)
