@@ -5,6 +5,7 @@ Its client is imported where it is needed: it takes a while, and Spark in the pr
 
 import re
 import socket
+import warnings
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
@@ -54,6 +55,8 @@ def limit_retries(session: SparkSession) -> None:
 
     policy = DefaultPolicy(max_retries=_RETRIES, max_backoff=_LONGEST_WAIT_MILLISECONDS)
     session.client.set_retry_policies([policy])
+    # It would come behind the error, once for each call that is left to be made.
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
 
 
 def describe_lost_server(error: BaseException) -> str | None:
