@@ -15,7 +15,10 @@ from backfill_assets.errors import SparkUnavailableError
 
 _PORT = 15002
 _PATIENCE_SECONDS = 10
-_FORGOTTEN = re.compile(r"INVALID_HANDLE\.(SESSION_(CHANGED|CLOSED|NOT_FOUND)|OPERATION_NOT_FOUND)")
+# The client drops a session that the server doesn't know, and then has none for the next call.
+_FORGOTTEN = re.compile(
+    r"INVALID_HANDLE\.(SESSION_(CHANGED|CLOSED|NOT_FOUND)|OPERATION_NOT_FOUND)|\[NO_ACTIVE_SESSION\]"
+)
 
 # A server that is started again knows nothing of the session, so that patience is for the network's
 # hiccups alone: 20 s in sum. Spark's own is ten minutes, for every call that is left to be made.

@@ -105,19 +105,19 @@ def test_killed_executors_and_a_killed_worker_cost_nothing_but_time(
 
 
 def test_a_run_whose_server_is_gone_fails_with_one_line(
-    cluster: SparkCluster, landing: Path, tmp_path: Path
+    cluster: SparkCluster, landing: Path, undisturbed, tmp_path: Path
 ) -> None:
     project = Project(tmp_path, landing, (("SPARK_REMOTE", cluster.connect_url), CHUNKS))
     shuffled = cluster.count_shuffle_files()
     with start_run(project) as run:
         run.wait_until(lambda: cluster.count_shuffle_files() > shuffled)
-        cluster.kill_connect()  # while the first chunk is audited
+        cluster.kill_connect()  # while a chunk is audited
         killed = time.monotonic()
     cluster.start_connect()
     assert run.process.returncode != 0
     assert time.monotonic() - killed < 120, "Spark's own patience is ten minutes a call"
     assert "no longer answers" in find_error(run)
-    assert project.read_checksums() == {}
+    assert project.read_checksums().items() <= undisturbed.items(), "half-done"
 
 
 def test_the_work_of_a_run_whose_server_started_anew_is_finished_by_the_next(
