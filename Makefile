@@ -20,9 +20,10 @@ cluster: check-spark
 test: check-spark check-code
 	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile
 
-# Runs killed with -9, a real daemon, January and a year, Spark Connect, the pages. CI runs them too.
+# Runs killed with -9, a real daemon, January and a year, clusters, the pages. CI leaves out those by hand.
+DRILLS ?= slow
 drills: check-spark
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m "$(DRILLS)"
 
 # The loop while working, under a minute: lint, contracts, types, and beside them the tests without Spark.
 check: .venv/installed

@@ -157,6 +157,7 @@ def assert_withheld_rows_can_be_shown(project: Project) -> None:
     assert nothing.stdout == f"nothing is kept aside of raw/flights {DOUBLED}...{DOUBLED}\n"
 
 
+@pytest.mark.by_hand
 def test_what_a_shell_started_goes_on_by_the_daemon(landing: Path, tmp_path: Path) -> None:
     project = Project(tmp_path / "project", landing)
     raw, *later = TABLES

@@ -15,7 +15,7 @@ import pytest
 from backfill_assets_tests.commands import Project
 from backfill_assets_tests.landing_zones import copy_days
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
 FIRST, LAST = "2013-01-01", "2013-01-06"

@@ -104,6 +104,7 @@ def test_killed_executors_and_a_killed_worker_cost_nothing_but_time(
     assert project.read_checksums() == undisturbed
 
 
+@pytest.mark.by_hand
 def test_a_run_whose_server_is_gone_fails_with_one_line(
     cluster: SparkCluster, landing: Path, undisturbed, tmp_path: Path
 ) -> None:
