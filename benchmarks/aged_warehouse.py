@@ -86,7 +86,7 @@ def _report(root: Path, repeats: int) -> None:
         ),
         "`status`": ("backfill-assets", "status", *_RANGE),
         "`missing`": ("backfill-assets", "missing", *_RANGE),
-        "`history`, of 20 commits and of the few there are": (
+        "`history`, of 10 commits and of the few there are": (
             *("backfill-assets", "history", "staging/flights"),
         ),
         "`history --limit 3`": (

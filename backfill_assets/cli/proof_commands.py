@@ -75,7 +75,7 @@ def history(
     table: TableKey,
     first: Annotated[str | None, typer.Option("--from", help="First partition key.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last partition key.")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Most commits to list; 0 for all.")] = 20,
+    limit: Annotated[int, typer.Option(min=0, help="Most commits to list; 0 for all.")] = 10,
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """List the commits of a table, or those that changed a range of partitions; newest first."""
