@@ -65,23 +65,23 @@ def read_back_where_it_pays(
     Raises:
         SparkUnavailableError: if Spark's workers lack what the tasks need.
     """
-    if task_bytes is None or not partitions or not _has_plain_files(log):
+    if task_bytes is None or not partitions:
         return read_back(log, partitions)
-    files = _list_files(log, partitions)
-    if sum(file.size for file in files) < task_bytes:
+    # Most publishes are small: what only tasks need to know is looked up only where they read.
+    if _sum_bytes(log, partitions) < task_bytes or not _has_plain_files(log):
         return read_back(log, partitions)
-    return _read_back_in_tasks(spark, log, partitions, files)
+    return _read_back_in_tasks(spark, log, partitions)
 
 
 def _read_back_in_tasks(
-    spark: SparkSession, log: TableLog, partitions: Sequence[Partition], files: list[FileShare]
+    spark: SparkSession, log: TableLog, partitions: Sequence[Partition]
 ) -> dict[str, ReadBack]:
     table = log.table
     index = PartitionIndex(table, partitions)
     sums = _sum_in_tasks(
         spark,
         TableFiles(log.uri, table.columns, table.partition_by, table.folder_column, index),
-        _share_out(files),
+        _share_out(_list_files(log, partitions)),
     )
     found = {
         partition.key: ReadBack(int(rows), format_checksum(0, int(checksum)))
@@ -106,13 +106,20 @@ def _has_plain_files(log: TableLog) -> bool:
     return features is not None and _PLAIN_FEATURES.issuperset(features)
 
 
+def _find_folders(log: TableLog, partitions: Iterable[Partition]) -> set[str]:
+    return {find_folder(log.table, partition) for partition in partitions}
+
+
+def _sum_bytes(log: TableLog, partitions: Iterable[Partition]) -> int:
+    sizes = log.sum_folder_bytes()
+    return sum(sizes.get(folder, 0) for folder in _find_folders(log, partitions))
+
+
 def _list_files(log: TableLog, partitions: Iterable[Partition]) -> list[FileShare]:
-    folders = {find_folder(log.table, partition) for partition in partitions}
+    folders = _find_folders(log, partitions)
     return [
         FileShare(unquote(path), size, folder)
-        for (folder, path), (_, size) in zip(
-            log.list_files("path"), log.list_files("size_bytes"), strict=True
-        )
+        for folder, path, size in log.list_files("path", "size_bytes")
         if folder in folders
     ]
 

@@ -268,17 +268,21 @@ class TableLog:
         """Sums the bytes of data files per folder (its value as text)."""
         return self._sum_files("size_bytes")
 
-    def list_files(self, column: str) -> list[tuple[str, Any]]:
-        """Lists the folder (its value as text) and one figure of each data file.
+    def list_files(self, *columns: str) -> list[tuple[Any, ...]]:
+        """Lists the folder (its value as text) and some figures of each data file.
 
         Args:
-            column: of delta-rs's `get_add_actions`: `path`, `num_records`, `size_bytes`.
+            columns: of delta-rs's `get_add_actions`: `path`, `num_records`, `size_bytes`.
+
+        Returns:
+            A tuple a file: the folder, then a figure for each of `columns`, in their order.
         """
         if self.snapshot is None:
             return []
         files = self.snapshot.get_add_actions(flatten=True)
         folders = files.column(f"partition.{self.table.folder_column}").to_pylist()
-        return list(zip(map(str, folders), files.column(column).to_pylist(), strict=True))
+        figures = (files.column(column).to_pylist() for column in columns)
+        return list(zip(map(str, folders), *figures, strict=True))
 
     def find_missing_files(self, partitions: Iterable[Partition]) -> list[str]:
         """Finds data files of the partitions' folders that are no longer there, by path."""

@@ -81,6 +81,18 @@ def test_bytes_are_summed_per_partition(warehouse: Warehouse) -> None:
     assert read_log(warehouse, READINGS, version=2).sum_folder_bytes() == sizes
 
 
+def test_figures_of_a_file_come_together(warehouse: Warehouse) -> None:
+    for day in (1, 2, 1):
+        append(warehouse, dt.date(2013, 1, day), 10 * day, None)
+    root = Path(warehouse.uri(READINGS))
+    files = read_log(warehouse, READINGS).list_files("path", "num_records", "size_bytes")
+    assert sorted(files) == sorted(
+        (f"2013-01-0{day}", str(path.relative_to(root)), 10 * day, path.stat().st_size)
+        for day in (1, 2)
+        for path in root.glob(f"day=2013-01-0{day}/*")
+    )
+
+
 def test_commits_come_newest_first_and_foreign_ones_without_record(warehouse: Warehouse) -> None:
     day = dt.date(2013, 1, 1)
     for user_metadata in (RECORD.to_json(), "by hand", None):
