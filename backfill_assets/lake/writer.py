@@ -75,7 +75,9 @@ def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
 
 
 @contextmanager
-def hold_partitions(log: TableLog, keys: Collection[str], *, run_id: str) -> Iterator[TableLog]:
+def hold_partitions(
+    log: TableLog, keys: Collection[str], *, run_id: str
+) -> Iterator[tuple[Lock, TableLog]]:
     """Holds the table's lock for a run that judged partitions, unless another has changed some.
 
     What the run writes of them meanwhile, beside the table too, is then newer than all others'.
@@ -86,16 +88,16 @@ def hold_partitions(log: TableLog, keys: Collection[str], *, run_id: str) -> Ite
         run_id: the run.
 
     Yields:
-        The log as it is now.
+        The lock, for checking it before each commit, and the log as it is now.
 
     Raises:
         PartitionsChangedError: if another run has changed some of them since `log`: its inputs may
             be newer. Nothing was written then.
     """
-    with hold_lock(log.warehouse, log.table.key):
+    with hold_lock(log.warehouse, log.table.key) as lock:
         newest = log.reread()
         _refuse_changed(newest.list_commits_after(log.version), keys, run_id)
-        yield newest
+        yield lock, newest
 
 
 def overwrite_partitions(
@@ -141,10 +143,7 @@ def overwrite_partitions(
     )
     if transaction is not None:
         writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
-    with (
-        hold_lock(log.warehouse, log.table.key) as lock,
-        hold_partitions(log, keys, run_id=record.run_id) as newest,
-    ):
+    with hold_partitions(log, keys, run_id=record.run_id) as (lock, newest):
         for attempt in retry_conflicts(lock):
             with attempt:
                 writer.save(log.uri)
