@@ -1,8 +1,8 @@
 """A local file system for Spark that starts no process: compiled once, beside the Delta jars.
 
 Hadoop's own starts three `chmod`s for each data file, which took most of the time of writing small
-partitions. A jar of somebody's would do for writing (hadoop-bare-naked-local-fs), but it takes
-symbolic links for what they point to when it measures a file, and so reads less than there is.
+partitions. A jar of somebody's would do for writing (hadoop-bare-naked-local-fs), but by its own
+documentation it doesn't handle symbolic links, which landing zones may have.
 """
 
 import hashlib
