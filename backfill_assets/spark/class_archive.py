@@ -8,14 +8,12 @@ import hashlib
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyspark
-from filelock import FileLock
-from platformdirs import user_cache_path
 
+from backfill_assets.spark.cache import find_cache, make_once
 from backfill_assets.spark.java import locate_java
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -35,7 +33,7 @@ def find_class_archive(class_path: Sequence[Path]) -> Path | None:
     binary = Path(java).resolve()
     parts = (binary, binary.stat().st_mtime_ns, sys.prefix, pyspark.__version__, *class_path)
     digest = hashlib.sha256(" ".join(map(str, parts)).encode()).hexdigest()
-    return user_cache_path("backfill-assets") / f"classes-{digest[:12]}.jsa"
+    return find_cache() / f"classes-{digest[:12]}.jsa"
 
 
 def train_class_archive(archive: Path, conf: Mapping[str, str]) -> None:
@@ -47,22 +45,11 @@ def train_class_archive(archive: Path, conf: Mapping[str, str]) -> None:
         archive: where it is to be.
         conf: of the sessions that are to use it.
     """
-    if archive.exists():
-        return
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        FileLock(archive.with_suffix(".lock")),
-        # Beside its place, so that the archive comes there by a rename, whole.
-        tempfile.TemporaryDirectory(dir=archive.parent) as scratch,
-    ):
-        if archive.exists():
-            return
-        made = Path(scratch, archive.name)
-        options = f"{conf[JAVA_OPTIONS]} -XX:ArchiveClassesAtExit={made}"
-        command = [sys.executable, "-m", "backfill_assets.spark.training", scratch]
-        told = json.dumps({**conf, JAVA_OPTIONS: options})
-        subprocess.run(
-            [*command, told], capture_output=True, check=False, timeout=_TRAINING_SECONDS
-        )
-        if made.exists():
-            made.rename(archive)
+    make_once([archive], lambda folder: _train_into(folder / archive.name, conf))
+
+
+def _train_into(archive: Path, conf: Mapping[str, str]) -> None:
+    options = f"{conf[JAVA_OPTIONS]} -XX:ArchiveClassesAtExit={archive}"
+    told = json.dumps({**conf, JAVA_OPTIONS: options})
+    command = [sys.executable, "-m", "backfill_assets.spark.training", str(archive.parent), told]
+    subprocess.run(command, capture_output=True, check=False, timeout=_TRAINING_SECONDS)

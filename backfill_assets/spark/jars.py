@@ -8,16 +8,15 @@ trace on a machine that is offline.
 
 import hashlib
 import subprocess
-import tempfile
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 
 import pyspark
-from filelock import FileLock
-from platformdirs import user_cache_path
 
 from backfill_assets.errors import SparkUnavailableError
+from backfill_assets.spark.cache import find_cache, make_once
 from backfill_assets.spark.java import find_java
 
 _FETCH_SECONDS = 1800  # AWS's SDK is one jar of 686 MB
@@ -44,11 +43,8 @@ class JarSet:
 
     def list_paths(self, folder: Path | None) -> list[Path]:
         """Lists where its jars are in `folder`, or in the user's cache."""
-        return [(folder or self.cache_folder()) / name for name in self.read_hashes()]
-
-    def cache_folder(self) -> Path:
-        """Returns where they are kept for this user."""
-        return user_cache_path("backfill-assets") / f"{self.name}-jars"
+        place = folder or find_cache() / f"{self.name}-jars"
+        return [place / name for name in self.read_hashes()]
 
 
 _DELTA = JarSet("delta", "Delta", "default")
@@ -83,24 +79,17 @@ def ensure_jars(folder: Path | None, *, s3: bool = False) -> None:
             "copy the jars there, or unset it so that they are fetched"
         )
     for jars in _choose(s3=s3):
-        cache = jars.cache_folder()
-        cache.mkdir(parents=True, exist_ok=True)
-        with FileLock(cache / ".lock"):
-            if any(not path.exists() for path in jars.list_paths(None)):
-                _fetch_into(cache, jars)
+        make_once(jars.list_paths(None), partial(_fetch_into, jars=jars))
 
 
 def _choose(*, s3: bool) -> tuple[JarSet, ...]:
     return (_DELTA, _S3) if s3 else (_DELTA,)
 
 
-def _fetch_into(cache: Path, jars: JarSet) -> None:
+def _fetch_into(folder: Path, *, jars: JarSet) -> None:
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     resources = files("backfill_assets.spark")
-    # Below the cache, so that moving a jar into place is a rename: a killed fetch leaves no half
-    # jar.
     with (
-        tempfile.TemporaryDirectory(dir=cache) as scratch,
         as_file(resources / "ivysettings.xml") as ivy_settings,
         as_file(resources / "ivy.xml") as ivy_module,
     ):
@@ -108,7 +97,7 @@ def _fetch_into(cache: Path, jars: JarSet) -> None:
             *(find_java(), "-jar", str(ivy), "-warn", "-types", "jar"),
             *("-settings", str(ivy_settings), "-ivy", str(ivy_module)),
             *("-confs", jars.configuration),
-            *("-cache", f"{scratch}/cache", "-retrieve", f"{scratch}/[artifact]-[revision].[ext]"),
+            *("-cache", f"{folder}/cache", "-retrieve", f"{folder}/[artifact]-[revision].[ext]"),
         ]
         hashes = jars.read_hashes()
         try:
@@ -119,13 +108,11 @@ def _fetch_into(cache: Path, jars: JarSet) -> None:
                 "go online once, or set BACKFILL_JARS to a folder that holds "
                 f"{', '.join(hashes)}"
             ) from error
-        for name, digest in hashes.items():
-            jar = Path(scratch, name)
-            with jar.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != digest:
-                raise SparkUnavailableError(
-                    f"the fetched {name} does not have its pinned hash: something on the way from "
-                    "Maven Central alters files; set BACKFILL_JARS to a folder of good jars"
-                )
-            jar.rename(cache / name)
+    for name, digest in hashes.items():
+        with (folder / name).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != digest:
+            raise SparkUnavailableError(
+                f"the fetched {name} does not have its pinned hash: something on the way from "
+                "Maven Central alters files; set BACKFILL_JARS to a folder of good jars"
+            )

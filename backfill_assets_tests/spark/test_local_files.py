@@ -50,7 +50,7 @@ def test_what_does_not_compile_is_told_in_a_line(
     source = tmp_path / "Wrong.scala"
     source.write_text("class Wrong extends Nothing Known")
     monkeypatch.setattr(local_files, "_SOURCE", source)
-    monkeypatch.setattr(local_files, "user_cache_path", lambda _: tmp_path / "cache")
+    monkeypatch.setattr(local_files, "find_cache", lambda: tmp_path / "cache")
     with pytest.raises(SparkUnavailableError, match=r"can't compile .*reinstall pyspark") as caught:
         ensure_local_files()
     assert "\n" not in str(caught.value)
