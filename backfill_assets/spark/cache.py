@@ -1,11 +1,16 @@
 """The user's cache: files that sessions need, made once for all of a user's processes."""
 
+import os
 import tempfile
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock
 from platformdirs import user_cache_path
+
+_UNUSED_SECONDS = 30 * 24 * 3600
 
 
 def find_cache() -> Path:
@@ -38,6 +43,27 @@ def make_once(targets: Sequence[Path], make: Callable[[Path], None]) -> None:
             made = Path(scratch, target.name)
             if made.exists():
                 made.rename(target)
+
+
+def note_use(target: Path) -> None:
+    """Notes that a file of the cache is used now, if it is there, so that it is kept."""
+    with suppress(OSError):  # of another user it may be read, and not touched
+        os.utime(target)
+
+
+def remove_unused(folder: Path, pattern: str) -> None:
+    """Removes files for which `note_use` was not called for 30 days; who made them may be gone.
+
+    Args:
+        folder: where they are.
+        pattern: of their names.
+    """
+    oldest = time.time() - _UNUSED_SECONDS
+    for file in folder.glob(pattern):
+        with suppress(OSError):  # another process may remove it too, or still have it open
+            if file.stat().st_mtime < oldest:
+                file.unlink()
+                file.with_suffix(".lock").unlink(missing_ok=True)
 
 
 def _are_there(targets: Sequence[Path]) -> bool:

@@ -2,6 +2,8 @@
 
 Parsing, checking and linking some ten thousand classes took a third of the time from a session's
 start to its first table. Java ignores an archive of other classes than those on its class path.
+An archive takes 190 MB, and each virtual environment has its own: those that no session was started
+with for 30 days are removed when another one is made.
 """
 
 import hashlib
@@ -9,16 +11,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
 
-from backfill_assets.spark.cache import find_cache, make_once
+from backfill_assets.spark.cache import find_cache, make_once, remove_unused
 from backfill_assets.spark.java import locate_java
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _TRAINING_SECONDS = 300
+_NAME = "classes-{}.jsa"
 
 
 def find_class_archive(class_path: Sequence[Path]) -> Path | None:
@@ -33,19 +37,24 @@ def find_class_archive(class_path: Sequence[Path]) -> Path | None:
     binary = Path(java).resolve()
     parts = (binary, binary.stat().st_mtime_ns, sys.prefix, pyspark.__version__, *class_path)
     digest = hashlib.sha256(" ".join(map(str, parts)).encode()).hexdigest()
-    return find_cache() / f"classes-{digest[:12]}.jsa"
+    return find_cache() / _NAME.format(digest[:12])
 
 
 def train_class_archive(archive: Path, conf: Mapping[str, str]) -> None:
     """Makes the archive, unless it is there, of what a session loads that does a bit of all.
 
-    Where that fails, as on a full disk, sessions start as they did without.
+    Where that fails, as on a full disk, sessions start as they did without. Archives beside it that
+    were not used for 30 days are removed first.
 
     Args:
         archive: where it is to be.
         conf: of the sessions that are to use it.
     """
-    make_once([archive], lambda folder: _train_into(folder / archive.name, conf))
+    if archive.exists():
+        return
+    remove_unused(archive.parent, _NAME.format("*"))
+    with suppress(OSError, subprocess.SubprocessError):
+        make_once([archive], lambda folder: _train_into(folder / archive.name, conf))
 
 
 def _train_into(archive: Path, conf: Mapping[str, str]) -> None:

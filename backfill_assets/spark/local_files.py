@@ -49,6 +49,11 @@ def _compile_into(jar: Path) -> None:
             subprocess.run(
                 command, capture_output=True, check=True, text=True, timeout=_COMPILE_SECONDS
             )
+        except subprocess.TimeoutExpired as error:
+            raise SparkUnavailableError(
+                f"the compiler that PySpark ships took over {_COMPILE_SECONDS} s for {source}: "
+                "try again when this machine has less to do"
+            ) from error
         except subprocess.CalledProcessError as error:
             said = (error.stdout or error.stderr).strip().splitlines()
             raise SparkUnavailableError(

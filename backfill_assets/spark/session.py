@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from backfill_assets.s3_settings import S3Settings
+from backfill_assets.spark.cache import note_use
 from backfill_assets.spark.class_archive import (
     JAVA_OPTIONS,
     find_class_archive,
@@ -88,13 +89,17 @@ def build_spark_conf(
     }
 
 
-def _list_class_path(jars: Path | None, s3: S3Settings | None) -> list[Path]:
-    return [find_local_files(), *jar_paths(jars, s3=s3 is not None)]
+def _find_class_archive(jars: Path | None, *, s3: bool) -> Path | None:
+    return find_class_archive(_list_class_path(jars, s3=s3))
+
+
+def _list_class_path(jars: Path | None, *, s3: bool) -> list[Path]:
+    return [find_local_files(), *jar_paths(jars, s3=s3)]
 
 
 def _build_local_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str]:
     # On Java's own class path, as only such classes can be archived.
-    class_path = _list_class_path(jars, s3)
+    class_path = _list_class_path(jars, s3=s3 is not None)
     archive = find_class_archive(class_path)
     # Where the class path is another one after all, Java goes on without, and needn't say so.
     archived = "-Xlog:disable -Xlog:all=error:stderr -XX:SharedArchiveFile="
@@ -121,7 +126,7 @@ def _build_cluster_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, s
 
 def is_trained(*, jars: Path | None, s3: S3Settings | None) -> bool:
     """Tells whether sessions of Spark in the process start as fast as they can."""
-    archive = find_class_archive(_list_class_path(jars, s3))
+    archive = _find_class_archive(jars, s3=s3 is not None)
     return archive is None or archive.exists()
 
 
@@ -130,7 +135,7 @@ def train_sessions(*, jars: Path | None, s3: S3Settings | None) -> None:
 
     The prerequisites must be there.
     """
-    archive = find_class_archive(_list_class_path(jars, s3))
+    archive = _find_class_archive(jars, s3=s3 is not None)
     if archive is not None:
         conf = build_spark_conf(remote=None, jars=jars, overrides={}, s3=s3)
         train_class_archive(archive, conf)
@@ -162,5 +167,8 @@ def check_prerequisites(
         find_java()
         ensure_jars(jars, s3=s3)
         ensure_local_files()
+        archive = _find_class_archive(jars, s3=s3)
+        if archive is not None:
+            note_use(archive)
     else:
         check_server(remote, named_by=remote_from)

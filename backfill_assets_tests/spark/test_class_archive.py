@@ -1,5 +1,7 @@
 """Sessions start from an archive of classes, which is made once and may be missing or useless."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from backfill_assets.spark.class_archive import (
     find_class_archive,
     train_class_archive,
 )
-from backfill_assets.spark.session import build_spark_conf
+from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 from backfill_assets.spark.training import train
 
 
@@ -43,10 +45,33 @@ def test_a_session_uses_what_is_there(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [f"-XX:SharedArchiveFile={archive}" in each for each in options] == [False, True]
 
 
-def test_a_training_that_fails_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("seconds", [60, 0.1])
+def test_a_training_that_fails_or_takes_too_long_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr(class_archive, "_TRAINING_SECONDS", 60)
+    monkeypatch.setattr(class_archive, "_TRAINING_SECONDS", seconds)
     conf = {**build_spark_conf(remote=None, jars=None, overrides={}), "spark.driver.memory": "lots"}
     train_class_archive(tmp_path / "cache" / "classes.jsa", conf)
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["classes.lock"]
+
+
+def test_no_room_for_an_archive_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    train_class_archive(tmp_path / "file" / "classes.jsa", {JAVA_OPTIONS: ""})
+
+
+def test_archives_that_no_session_used_for_a_month_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long_ago = time.time() - 31 * 24 * 3600
+    used, unused, other = (
+        tmp_path / name for name in ("classes-1.jsa", "classes-2.jsa", "local-files-1.jar")
+    )
+    for file in (used, unused, unused.with_suffix(".lock"), other):
+        file.touch()
+        os.utime(file, (long_ago, long_ago))
+    monkeypatch.setattr(session, "find_class_archive", lambda _: used)
+    check_prerequisites(remote=None, jars=None)
+    monkeypatch.setattr(class_archive, "_TRAINING_SECONDS", 0.1)
+    train_class_archive(tmp_path / "classes-3.jsa", {JAVA_OPTIONS: ""})
+    assert {path.name for path in tmp_path.iterdir()} == {used.name, other.name, "classes-3.lock"}

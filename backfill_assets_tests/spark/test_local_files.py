@@ -55,3 +55,14 @@ def test_what_does_not_compile_is_told_in_a_line(
         ensure_local_files()
     assert "\n" not in str(caught.value)
     assert not find_local_files().exists()
+
+
+def test_a_compiler_that_takes_too_long_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_files, "find_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(local_files, "_COMPILE_SECONDS", 0.01)
+    with pytest.raises(SparkUnavailableError, match=r"took over 0\.01 s .*try again") as caught:
+        ensure_local_files()
+    assert "\n" not in str(caught.value)
+    assert not find_local_files().exists()
