@@ -25,7 +25,7 @@ from backfill_assets.catalog import find_table
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.flights import land_flights
 from backfill_assets_tests.pipeline.aging import age_home, age_log, count_events, shift_log
-from benchmarks.variants import REPOSITORY
+from benchmarks.variants import prepare_home
 
 _TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
 _ALL = ",".join(f'key:"{key}"' for key in _TABLES)
@@ -114,8 +114,7 @@ def _report(root: Path, repeats: int) -> None:
 def _measure(root: Path, side: Path, program: str, *arguments: str) -> tuple[float, int]:
     """Runs a command; returns CPU seconds of it and its children, and its most bytes of memory."""
     home = side / "home"
-    home.mkdir(parents=True, exist_ok=True)
-    shutil.copy(REPOSITORY / "dagster.yaml", home)
+    prepare_home(home)
     environment = {
         **os.environ,
         "DAGSTER_HOME": str(home),

@@ -79,8 +79,7 @@ def prepare_command(variant: Variant, *, days: int, landing: Path, scratch: Path
         ]
         return Command(arguments, _build_environment({}))
     home = scratch / "dagster_home"
-    home.mkdir()
-    shutil.copy(REPOSITORY / "dagster.yaml", home)
+    prepare_home(home)
     if variant is DAGSTER_RANGE:
         module = "backfill_assets.definitions"
         selection = ",".join(f'key:"{table.key}"' for table in TABLES)
@@ -98,6 +97,12 @@ def prepare_command(variant: Variant, *, days: int, landing: Path, scratch: Path
         "BACKFILL_WAREHOUSE": str(warehouse),
     }
     return Command(arguments, _build_environment(settings))
+
+
+def prepare_home(home: Path) -> None:
+    """Makes a Dagster home with the project's settings, unless it is there."""
+    home.mkdir(parents=True, exist_ok=True)
+    shutil.copy(REPOSITORY / "dagster.yaml", home)
 
 
 def find_warehouse(scratch: Path) -> Path:

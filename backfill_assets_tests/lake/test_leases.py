@@ -40,18 +40,21 @@ def take(warehouse: Warehouse, *, timeout_seconds: float = 0.0) -> Lease:
 
 @contextmanager
 def holding_process(warehouse: Warehouse) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the lease until it is stopped."""
+    """Another process that holds the lease; it checks it and ends when it is sent a line."""
     program = (
-        "import sys, time\n"
+        "import sys\n"
         "from backfill_assets.lake.warehouse import Warehouse\n"
         "from backfill_assets_tests.lake.test_leases import take\n"
         "lease = take(Warehouse(sys.argv[1]))\n"
         "print('held', flush=True)\n"
-        "time.sleep(60)\n"
+        "sys.stdin.readline()\n"
+        "lease.check()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program, warehouse.root],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[2],
     ) as process:
@@ -111,25 +114,7 @@ def test_lease_of_a_killed_process_is_taken_over_when_it_ends(remote: Warehouse)
 
 
 def test_holder_that_stood_still_learns_that_it_lost_the_lease(remote: Warehouse) -> None:
-    program = (
-        "import sys\n"
-        "from backfill_assets.lake.warehouse import Warehouse\n"
-        "from backfill_assets_tests.lake.test_leases import take\n"
-        "lease = take(Warehouse(sys.argv[1]))\n"
-        "print('held', flush=True)\n"
-        "sys.stdin.readline()\n"
-        "lease.check()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, remote.root],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
+    with holding_process(remote) as holder:
         os.kill(holder.pid, signal.SIGSTOP)
         taken_over = take(remote, timeout_seconds=10 * EXPIRY)
         os.kill(holder.pid, signal.SIGCONT)

@@ -45,6 +45,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
         yield cluster
 
 
+@pytest.fixture
+def project(cluster: SparkCluster, landing: Path, tmp_path: Path) -> Project:
+    """A project whose runs go by the cluster, in chunks of a day."""
+    return Project(tmp_path, landing, (("SPARK_REMOTE", cluster.connect_url), CHUNKS))
+
+
 class RunAtWork:
     """A range run in chunks of a day, while the test goes on."""
 
@@ -83,18 +89,24 @@ def start_run(project: Project) -> Iterator[RunAtWork]:
         run.process.wait()
 
 
+@contextmanager
+def start_audited_run(project: Project, cluster: SparkCluster) -> Iterator[RunAtWork]:
+    """A run whose first chunk is being audited."""
+    shuffled = cluster.count_shuffle_files()
+    with start_run(project) as run:
+        run.wait_until(lambda: cluster.count_shuffle_files() > shuffled)
+        yield run
+
+
 def count_files(project: Project, table: str) -> int:
     return len(list((project.warehouse / table).glob("*/*.parquet")))
 
 
 def test_killed_executors_and_a_killed_worker_cost_nothing_but_time(
-    cluster: SparkCluster, landing: Path, undisturbed, tmp_path: Path
+    cluster: SparkCluster, project: Project, undisturbed
 ) -> None:
-    project = Project(tmp_path, landing, (("SPARK_REMOTE", cluster.connect_url), CHUNKS))
-    shuffled = cluster.count_shuffle_files()
-    with start_run(project) as run:
-        run.wait_until(lambda: cluster.count_shuffle_files() > shuffled)
-        kill_executor(cluster)  # while the first chunk is audited
+    with start_audited_run(project, cluster) as run:
+        kill_executor(cluster)
         run.wait_until(lambda: count_files(project, TABLES[0]) > 0)
         kill_executor(cluster)  # while its files are written
         run.wait_until(lambda: count_files(project, TABLES[1]) > 0)
@@ -106,13 +118,10 @@ def test_killed_executors_and_a_killed_worker_cost_nothing_but_time(
 
 @pytest.mark.by_hand
 def test_a_run_whose_server_is_gone_fails_with_one_line(
-    cluster: SparkCluster, landing: Path, undisturbed, tmp_path: Path
+    cluster: SparkCluster, project: Project, undisturbed
 ) -> None:
-    project = Project(tmp_path, landing, (("SPARK_REMOTE", cluster.connect_url), CHUNKS))
-    shuffled = cluster.count_shuffle_files()
-    with start_run(project) as run:
-        run.wait_until(lambda: cluster.count_shuffle_files() > shuffled)
-        cluster.kill_connect()  # while a chunk is audited
+    with start_audited_run(project, cluster) as run:
+        cluster.kill_connect()
         killed = time.monotonic()
     cluster.start_connect()
     assert run.process.returncode != 0
@@ -122,9 +131,8 @@ def test_a_run_whose_server_is_gone_fails_with_one_line(
 
 
 def test_the_work_of_a_run_whose_server_started_anew_is_finished_by_the_next(
-    cluster: SparkCluster, landing: Path, undisturbed, tmp_path: Path
+    cluster: SparkCluster, project: Project, undisturbed
 ) -> None:
-    project = Project(tmp_path, landing, (("SPARK_REMOTE", cluster.connect_url), CHUNKS))
     with start_run(project) as run:
         run.wait_until(lambda: count_files(project, TABLES[1]) > 0)
         cluster.kill_connect()  # while a second table's files are written
