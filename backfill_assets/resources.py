@@ -1,7 +1,7 @@
 """The Spark session and the lakehouse as Dagster resources."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from typing import Any
 
 from dagster import ConfigurableResource, InitResourceContext
 from dagster_pyspark import LazyPySparkResource
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.errors import SettingsError
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.settings import Settings
+from backfill_assets.settings import Settings, read_settings
 from backfill_assets.spark.connect import hide_parameters, limit_retries
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 
@@ -22,19 +22,15 @@ SPARK_REMOTE_TAG = "backfill_assets/spark_remote"
 class SparkResource(LazyPySparkResource):
     """dagster-pyspark's lazy session, with a clear error where a machine can't have one.
 
-    A run may name a Spark Connect server of its own by the tag `backfill_assets/spark_remote`.
+    The environment says which session, when it is started: `SPARK_REMOTE` may have a token,
+    `BACKFILL_SPARK_CONF` a password, and a resource's configuration is shown in the UI. A run may
+    name a Spark Connect server of its own by the tag `backfill_assets/spark_remote`.
 
     Attributes:
-        remote: the Spark Connect URL of runs that name none; None means Spark in the process.
-        overrides: settings by name that win over the project's own.
-        jars: the folder with the jars; None means the user's cache.
-        s3: whether Spark in the process is to reach S3.
+        spark_config: settings by name that win over the environment's.
     """
 
-    remote: str | None = None
-    overrides: dict[str, str] = Field(default_factory=dict)
-    jars: str | None = None
-    s3: bool = False
+    spark_config: dict[str, Any] = Field(default_factory=dict)
     _tagged_remote: str | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: InitResourceContext) -> None:
@@ -49,24 +45,31 @@ class SparkResource(LazyPySparkResource):
             SettingsError: if the run's tag is none that names a server, or holds a secret.
             SparkUnavailableError: if there can be no session.
         """
-        if self._spark_session is None:
-            self._spark_session = self._start_session()
+        self._init_session()
         return self._spark_session
 
+    def _init_session(self) -> None:
+        if self._spark_session is None:
+            self._spark_session = self._start_session()
+
     def _start_session(self) -> SparkSession:
-        tagged = self._tagged_remote
+        settings, tagged = read_settings(), self._tagged_remote
         if tagged is not None:
             check_tagged_remote(tagged)
+        remote = settings.spark_remote if tagged is None else tagged
         check_prerequisites(
-            remote=tagged or self.remote,
-            jars=Path(self.jars) if self.jars else None,
-            s3=self.s3,
-            remote_from=SPARK_REMOTE_TAG if tagged else "SPARK_REMOTE",
+            remote=remote,
+            jars=settings.jars,
+            s3=settings.s3 is not None,
+            remote_from="SPARK_REMOTE" if tagged is None else SPARK_REMOTE_TAG,
         )
+        overrides = {**settings.spark_conf, **self.spark_config}
         session = spark_session_from_config(
-            self.spark_config if tagged is None else build_tagged_conf(tagged, self.overrides)
+            build_spark_conf(remote=remote, jars=settings.jars, overrides=overrides, s3=settings.s3)
+            if tagged is None
+            else build_tagged_conf(tagged, overrides)
         )
-        if tagged or self.remote:
+        if remote is not None:
             limit_retries(session)
         return session
 
@@ -84,7 +87,7 @@ def check_tagged_remote(remote: str) -> None:
         )
     if "token=" in remote.lower() or "@" in remote:
         raise SettingsError(
-            f"tag {SPARK_REMOTE_TAG}={hide_parameters(remote).rpartition('@')[2]}: "
+            f"tag {SPARK_REMOTE_TAG}={hide_parameters(remote)}: "
             "whoever sees the run reads its tags, so a token doesn't belong there: "
             "set SPARK_REMOTE where runs are started instead"
         )
@@ -123,20 +126,9 @@ class LakehouseResource(ConfigurableResource):
 
 
 def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:
-    """Builds the resources that the assets ask for, by name."""
+    """Builds the resources that the assets ask for, by name; of Spark nothing is settled here."""
     return {
-        "spark": SparkResource(
-            spark_config=build_spark_conf(
-                remote=settings.spark_remote,
-                jars=settings.jars,
-                overrides=settings.spark_conf,
-                s3=settings.s3,
-            ),
-            remote=settings.spark_remote,
-            overrides=settings.spark_conf,
-            jars=str(settings.jars) if settings.jars else None,
-            s3=settings.s3 is not None,
-        ),
+        "spark": SparkResource(),
         "lakehouse": LakehouseResource(
             landing_root=settings.landing,
             warehouse_root=settings.warehouse,

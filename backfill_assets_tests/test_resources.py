@@ -1,15 +1,19 @@
 """Which Spark a run goes by: its tag's, or the environment's."""
 
 import pytest
-from dagster import job, op
+from dagster import Definitions, job, op
+from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster_shared.serdes import serialize_value
 
 from backfill_assets.errors import SettingsError, SparkUnavailableError
 from backfill_assets.resources import (
     SPARK_REMOTE_TAG,
     SparkResource,
+    build_resources,
     build_tagged_conf,
     check_tagged_remote,
 )
+from backfill_assets.settings import read_settings
 from backfill_assets_tests.ports import find_free_port
 
 
@@ -35,22 +39,46 @@ def test_a_secret_in_a_tag_is_refused_and_not_repeated(remote: str) -> None:
     assert "s3cret" not in str(refusal.value)
 
 
-def test_the_tag_of_a_run_wins_over_the_environment() -> None:
+def test_the_tag_of_a_run_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     own, other = (f"sc://127.0.0.1:{find_free_port()}" for _ in range(2))
 
     @op
     def start(spark: SparkResource) -> None:
         _ = spark.spark_session
 
-    resource = SparkResource(spark_config={"spark.remote": other}, remote=other)
-
-    @job(resource_defs={"spark": resource})
+    @job(resource_defs={"spark": SparkResource()})
     def work() -> None:
         start()
 
+    monkeypatch.setenv("SPARK_REMOTE", other)
     for tags, named in (
         ({SPARK_REMOTE_TAG: own}, f"{SPARK_REMOTE_TAG}={own}"),
         ({}, f"SPARK_REMOTE={other}"),
     ):
         with pytest.raises(SparkUnavailableError, match=f"no Spark Connect .* at {named} "):
             work.execute_in_process(tags=tags)
+
+
+def test_no_secret_of_the_environment_is_told_to_dagster(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "SPARK_REMOTE": "sc://127.0.0.1:443/;token=s3cret",
+        "BACKFILL_SPARK_CONF": '{"spark.ssl.keyPassword": "s3cret"}',
+        "BACKFILL_WAREHOUSE": "s3a://bucket/lake",
+        "AWS_REGION": "eu-west-3",
+        "AWS_ACCESS_KEY_ID": "s3cret",
+        "AWS_SECRET_ACCESS_KEY": "s3cret",
+    }.items():
+        monkeypatch.setenv(name, value)
+    location = Definitions(resources=build_resources(read_settings()))
+    shown = serialize_value(RepositorySnap.from_def(location.get_repository_def()))
+    assert "s3a://bucket/lake" in shown
+    assert "s3cret" not in shown
+
+
+def test_what_the_environment_names_is_told_without_its_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", f"sc://me:s3cret@127.0.0.1:{find_free_port()}/;token=s3cret")
+    with pytest.raises(SparkUnavailableError, match=r"SPARK_REMOTE=sc://127\.0\.0\.1:") as caught:
+        _ = SparkResource().spark_session
+    assert "s3cret" not in str(caught.value)

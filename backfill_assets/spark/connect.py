@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from backfill_assets.errors import SparkUnavailableError
 
 _PORT = 15002
+_USER = re.compile("//.*@")
 _PATIENCE_SECONDS = 10
 # The client drops a session that the server doesn't know, and then has none for the next call.
 _FORGOTTEN = re.compile(
@@ -48,8 +49,8 @@ def check_server(remote: str, *, named_by: str) -> None:
 
 
 def hide_parameters(remote: str) -> str:
-    """Returns a Spark Connect URL without its parameters, one of which may be a token."""
-    return remote.partition("/;")[0].partition(";")[0]
+    """Returns a Spark Connect URL without what may be secret: its parameters, a name before `@`."""
+    return _USER.sub("//", remote.partition("/;")[0].partition(";")[0])
 
 
 def limit_retries(session: SparkSession) -> None:
