@@ -9,10 +9,8 @@ import argparse
 import datetime as dt
 import json
 import re
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,12 +23,12 @@ from backfill_assets.spark.session import check_prerequisites
 from backfill_assets.tables.orders import RAW_ORDERS
 from benchmarks.growth_report import TABLES, GrowthRun, write_growth_report
 from benchmarks.machine import describe_machine
+from benchmarks.processes import time_command
 from benchmarks.report import DEFAULT_FOLDER
-from benchmarks.variants import DAGSTER_RANGE, REPOSITORY, find_warehouse, prepare_command
+from benchmarks.variants import DAGSTER_RANGE, Command, find_warehouse, prepare_command
 
 _RESULTS = "growth.json"
 _FEWEST_KEYS = 10
-_LAST_CHARACTERS = 4000
 _ALIVE_AFTER_PAUSE = re.compile(r"Pause .* \d+M->(\d+)M\(\d+M\)")
 
 
@@ -164,23 +162,11 @@ def _time_process(
         *(command.arguments[0], "asset", "materialize", "-m", module),
         *("--select", selection, "--partition-range", f"{keys[0]}...{keys[-1]}"),
     ]
-    with (scratch / "output.txt").open("w+") as output:
-        began = time.perf_counter()
-        process = subprocess.run(
-            arguments,
-            cwd=REPOSITORY,
-            env={**command.environment, **settings},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        seconds = time.perf_counter() - began
-        if process.returncode != 0:
-            output.seek(0)
-            print(output.read()[-_LAST_CHARACTERS:], file=sys.stderr)
-            sys.exit(f"error: {module}, {len(keys)} partitions: exit code {process.returncode}")
-    return seconds
+    return time_command(
+        Command(arguments, {**command.environment, **settings}),
+        scratch=scratch,
+        name=f"{module}, {len(keys)} partitions,",
+    )
 
 
 def _check_complete(sample: Sample, rows: Mapping[str, int], partitions: int) -> None:

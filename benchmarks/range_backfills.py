@@ -7,10 +7,7 @@ untimed round over one day comes first.
 
 import argparse
 import datetime as dt
-import subprocess
-import sys
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,18 +16,16 @@ from backfill_assets.samples.flights import land_flights
 from backfill_assets.spark.session import check_prerequisites
 from benchmarks.contents import check_same_contents
 from benchmarks.machine import describe_machine
+from benchmarks.processes import time_command
 from benchmarks.report import DEFAULT_FOLDER, write_report
 from benchmarks.results import build_results
 from benchmarks.variants import (
-    REPOSITORY,
     TABLES,
     VARIANTS,
     Variant,
     find_warehouse,
     prepare_command,
 )
-
-_LAST_CHARACTERS = 4000
 
 
 def main() -> None:
@@ -81,23 +76,7 @@ def run_round(
 def _time_variant(variant: Variant, *, days: int, landing: Path, scratch: Path) -> float:
     scratch.mkdir()
     command = prepare_command(variant, days=days, landing=landing, scratch=scratch)
-    with (scratch / "output.txt").open("w+") as output:
-        start = time.perf_counter()
-        process = subprocess.run(
-            command.arguments,
-            cwd=REPOSITORY,
-            env=dict(command.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        wall = time.perf_counter() - start
-        if process.returncode != 0:
-            output.seek(0)
-            print(output.read()[-_LAST_CHARACTERS:], file=sys.stderr)
-            sys.exit(f"error: {variant.name} over {days} days exited with {process.returncode}")
-    return wall
+    return time_command(command, scratch=scratch, name=f"{variant.name} over {days} days")
 
 
 def _parse_arguments() -> argparse.Namespace:
