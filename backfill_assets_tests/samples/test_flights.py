@@ -5,15 +5,14 @@ import gzip
 import json
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from backfill_assets.errors import BackfillError
 from backfill_assets.samples.flights import SampleReport, compute_landing_day, land_flights
+from backfill_assets_tests.samples.landed_files import Files, read_files
 
 SPOILED = "year=2013/month=07/day=01/flights.json.gz"
-Files = dict[str, tuple[bytes, int]]
 
 
 @dataclass(frozen=True)
@@ -35,14 +34,6 @@ def landings(tmp_path_factory: pytest.TempPathFactory) -> TwoLandings:
     (root / "flights" / SPOILED).write_bytes(b"spoiled")
     second = land_flights(str(root))
     return TwoLandings(first, files_of_first, second, read_files(root / "flights"))
-
-
-def read_files(folder: Path) -> Files:
-    return {
-        path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def build_record(**changes: int | str | None) -> dict[str, int | str | None]:

@@ -10,11 +10,11 @@ import pytest
 from backfill_assets import cli
 from backfill_assets.errors import BackfillError
 from backfill_assets.samples.orders import OrdersSampleReport, compute_parts, land_orders
+from backfill_assets_tests.samples.landed_files import Files, read_files
 
 SMALL, DOUBLE, TWO_PARTS = 0.001, 0.002, 0.26
 SMALL_REPORT = OrdersSampleReport(orders=1_500, lines=6_005, largest_key=5_988, files_written=2)
 ONE_FILE_EACH = ["lineitem/lineitem.01.parquet", "orders/orders.01.parquet"]
-Files = dict[str, tuple[bytes, int]]
 
 
 @pytest.fixture(scope="session")
@@ -38,14 +38,10 @@ def empty(tmp_path: Path) -> Path:
     return path
 
 
-def read_files(root: Path) -> Files:
-    """Contents and time by name; nothing but the sample's folder may be below the root."""
+def read_sample(root: Path) -> Files:
+    """Its files; nothing but the sample's folder may be below the root."""
     assert [path.name for path in root.iterdir()] == ["orders"]
-    return {
-        path.relative_to(root / "orders").as_posix(): (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    }
+    return read_files(root / "orders")
 
 
 def read_keys(root: Path, table: str, column: str) -> list[int]:
@@ -81,26 +77,26 @@ def test_report_counts_what_the_files_hold(landed: tuple[Path, OrdersSampleRepor
     assert len(set(orders)) == 1_500
     assert set(lines) == set(orders)
     assert report == SMALL_REPORT
-    assert list(read_files(root)) == ONE_FILE_EACH
+    assert list(read_sample(root)) == ONE_FILE_EACH
 
 
 def test_second_landing_writes_only_what_differs(small: Path) -> None:
-    before = read_files(small)
+    before = read_sample(small)
     spoiled = small / "orders" / ONE_FILE_EACH[1]
     content = spoiled.read_bytes()
     # As many bytes as before, so that sizes alone don't tell.
     spoiled.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     assert land_orders(str(small), scale=SMALL).files_written == 1
-    after = read_files(small)
+    after = read_sample(small)
     assert spoiled.read_bytes() == content
     assert after[ONE_FILE_EACH[0]] == before[ONE_FILE_EACH[0]]
 
 
 def test_another_scale_takes_the_place_of_the_first(small: Path) -> None:
-    before = read_files(small)
+    before = read_sample(small)
     report = land_orders(str(small), scale=TWO_PARTS)
     names = [f"{table}/{table}.0{n}.parquet" for table in ("lineitem", "orders") for n in (1, 2)]
-    assert list(read_files(small)) == names
+    assert list(read_sample(small)) == names
     first, second = (
         pq.read_table(path, columns=["o_orderkey"])["o_orderkey"].to_numpy()
         for path in sorted((small / "orders" / "orders").iterdir())
@@ -115,7 +111,7 @@ def test_another_scale_takes_the_place_of_the_first(small: Path) -> None:
     foreign.write_bytes(b"")
     assert land_orders(str(small), scale=SMALL) == SMALL_REPORT
     foreign.unlink()
-    after = read_files(small)
+    after = read_sample(small)
     assert {name: content for name, (content, _) in after.items()} == {
         name: content for name, (content, _) in before.items()
     }
@@ -160,13 +156,13 @@ def test_scale_out_of_bounds_is_refused(empty: Path, scale: float) -> None:
 def test_failing_tool_is_quoted_and_leaves_what_was_there(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = read_files(small)
+    before = read_sample(small)
     # The ninth argument is the folder to write to.
     script = 'echo half >"$9/orders.1.parquet" || exit 0\necho begun >&2\necho full >&2\nexit 3'
     replace_tool(tmp_path / "bin", monkeypatch, script)
     with pytest.raises(BackfillError, match=r"^tpchgen-cli failed at scale 0\.002: full$"):
         land_orders(str(small), scale=DOUBLE)
-    assert read_files(small) == before
+    assert read_sample(small) == before
 
 
 def test_silently_failing_tool_is_told_by_its_exit_code(

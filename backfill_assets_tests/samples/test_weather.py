@@ -15,13 +15,13 @@ import pytest
 from backfill_assets import cli
 from backfill_assets.errors import BackfillError
 from backfill_assets.samples.weather import WeatherSampleReport, land_weather
+from backfill_assets_tests.samples.landed_files import Files, read_files
 
 SPOILED = "year=2013/month=07/day=01/hour=13/weather.json.gz"
 REMOVED = "year=2013/month=12/day=31/hour=23/_EMPTY"
 LOCAL_TIME = ("year", "month", "day", "hour")
 MEASURED = ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure")
 FIELDS = ["origin", *LOCAL_TIME, *MEASURED, "visib", "time_hour"]
-Files = dict[str, tuple[bytes, int]]
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,6 @@ def records_by_file(landings: TwoLandings) -> dict[str, list[dict[str, Any]]]:
         name: [json.loads(line) for line in gzip.decompress(content).splitlines()]
         for name, (content, _) in landings.files_of_first.items()
         if not name.endswith("_EMPTY")
-    }
-
-
-def read_files(folder: Path) -> Files:
-    return {
-        path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
     }
 
 
