@@ -54,7 +54,7 @@ def main() -> None:
             for way, write in (("plain", _write_plain), ("audited", _write_audited)):
                 warehouse = Warehouse(str(Path(scratch, way)))
                 for layer in _LAYERS:
-                    create_table(spark, warehouse, list_recipes()[layer].table)
+                    create_table(spark, read_log(warehouse, list_recipes()[layer].table))
                     began = time.perf_counter()
                     write(spark, warehouse, list_recipes()[layer], settings.landing, partitions)
                     if counted >= 0:

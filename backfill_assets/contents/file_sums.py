@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyarrow import fs
 
 from backfill_assets.contents.canonical_words import Hashes, Longs, canonicalize, find_arrow_type
@@ -19,9 +19,8 @@ from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.tables.columns import Column
 
 # Spark writes INT96; as nanoseconds, the default, years before 1678 and after 2261 wrap around.
-_FORMAT = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+_INT96_UNIT = "us"
 _BATCH_ROWS = 65_536
-_BATCHES_AHEAD = 2
 
 
 @dataclass(frozen=True)
@@ -115,19 +114,16 @@ def _stream_share(
     size = filesystem.get_file_info(path).size
     if size != share.size:
         raise OSError(f"{path} has {size} bytes, the log says {share.size}")
-    fragment = _FORMAT.make_fragment(path, filesystem)
-    if share.shares > 1:
-        groups = range(fragment.num_row_groups)[share.share :: share.shares]
-        if not groups:
-            return
-        fragment = fragment.subset(row_group_ids=list(groups))
-    stored = set(fragment.physical_schema.names) - {table.folder_column}
-    yield from fragment.to_batches(
-        columns=[column.name for column in table.columns if column.name in stored],
-        batch_size=_BATCH_ROWS,
-        batch_readahead=_BATCHES_AHEAD,
-        use_threads=False,  # a task has one core
-    )
+    with pq.ParquetFile(
+        path, filesystem=filesystem, coerce_int96_timestamp_unit=_INT96_UNIT
+    ) as file:
+        stored = set(file.schema_arrow.names) - {table.folder_column}
+        yield from file.iter_batches(
+            batch_size=_BATCH_ROWS,
+            row_groups=range(file.num_row_groups)[share.share :: share.shares],
+            columns=[column.name for column in table.columns if column.name in stored],
+            use_threads=False,  # a task has one core
+        )
 
 
 def _find_values(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyarrow.dataset import field
+from pyarrow.compute import field
 
 from backfill_assets.lake.side_tables import build_quarantine_table, build_withheld_table
 from backfill_assets.lake.slices import Partition

@@ -5,7 +5,7 @@ What a commit says is in `lake.commits`; whoever needs rows reads them at a vers
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
@@ -34,6 +34,13 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
 
 
+@dataclass
+class _Newest:
+    """The newest of the logs that were read one after the other."""
+
+    log: "TableLog | None" = None
+
+
 @dataclass(frozen=True, eq=False)
 class TableLog:
     """The log of one table up to the version that was the newest when it was read.
@@ -54,6 +61,11 @@ class TableLog:
     snapshot: DeltaTable | None
     earlier: "TableLog | None" = None
     given_index: PublishIndex | None = None
+    _newest: _Newest = field(default_factory=_Newest)
+
+    def __post_init__(self) -> None:
+        if self._newest.log is None or self._newest.log.version <= self.version:
+            self._newest.log = self
 
     @property
     def exists(self) -> bool:
@@ -127,9 +139,13 @@ class TableLog:
         return self.snapshot.metadata().configuration if self.snapshot is not None else {}
 
     def reread(self) -> "TableLog":
-        """Reads the log as it is now; the same, where nothing was committed since."""
-        if self.exists and is_newest(self.uri, self.version):
-            return self
+        """Reads the log as it is now; the same, where nothing was committed since.
+
+        What was read so of one log, its rereadings or theirs, is not read twice.
+        """
+        newest = self._newest.log or self
+        if newest.exists and is_newest(self.uri, newest.version):
+            return newest
         return read_log(self.warehouse, self.table, earlier=self)
 
     def keep_publishes(self, *, certified: Iterable[Commit] = ()) -> "TableLog":
@@ -146,7 +162,7 @@ class TableLog:
         )
         index = PublishIndex(self.version, self.known_since, keep_publishes(commits))
         write_index(self.warehouse, self.table, self.snapshot, index)
-        return replace(self, earlier=None, given_index=index)
+        return replace(self, earlier=None, given_index=index, _newest=_Newest())
 
     def open_snapshot(self) -> DeltaTable:
         """Returns the table as delta-rs opened it; it must exist."""
@@ -172,8 +188,9 @@ class TableLog:
         Raises:
             HistoryError: if the log no longer has the version.
         """
-        if version == self.version:
-            return self
+        for log in (self, self._newest.log):
+            if log is not None and log.version == version:
+                return log
         earlier = self if self.version < version else None
         try:
             then = read_log(self.warehouse, self.table, version=version, earlier=earlier)
@@ -338,4 +355,5 @@ def read_log(
     """
     exists = version is not None or warehouse.exists(table)
     snapshot = warehouse.open(table, version=version) if exists else None
-    return TableLog(warehouse, table, snapshot, earlier)
+    shared = earlier._newest if earlier is not None else _Newest()
+    return TableLog(warehouse, table, snapshot, earlier, _newest=shared)

@@ -15,7 +15,7 @@ from backfill_assets.lake.partitions import build_folder_predicate, build_table_
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.stored_declarations import GRAIN_PROPERTY, check_grain
-from backfill_assets.lake.table_log import TableLog, read_log
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Column, Table, build_ddl
 
@@ -47,7 +47,7 @@ class PartitionsChangedError(Exception):
         self.keys = keys
 
 
-def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> None:
+def create_table(spark: SparkSession, log: TableLog) -> None:
     """Creates the table, empty, unless it exists; so first writes of two runs don't race.
 
     Old versions stay readable for `warehouse.retention_days`: Delta's default of a week for data
@@ -56,8 +56,9 @@ def create_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> Non
     Raises:
         TableError: if it exists with partitions of another grain.
     """
-    if warehouse.exists(table):
-        check_grain(read_log(warehouse, table))
+    warehouse, table, log = log.warehouse, log.table, log.reread()
+    if log.exists:
+        check_grain(log)
         return
     days = warehouse.retention_days
     with hold_lock(warehouse, table.key) as lock:

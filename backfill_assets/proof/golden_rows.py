@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.dataset
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -24,6 +23,9 @@ from backfill_assets.contents.rows import (
 from backfill_assets.errors import GoldenError
 from backfill_assets.lake.slices import Partition
 from backfill_assets.tables.declarations import Column, Table
+
+if TYPE_CHECKING:
+    import pyarrow.dataset
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,9 @@ class GoldenRows:
             )
 
     def _open_parquet(self) -> "pyarrow.dataset.Dataset":
+        # Here, as it imports pandas, which takes each process half a second to start.
+        import pyarrow.dataset
+
         return pyarrow.dataset.dataset(
             str(self.path),
             format=pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us"),

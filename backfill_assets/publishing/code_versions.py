@@ -5,9 +5,11 @@ import importlib.metadata
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
+import backfill_assets
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import Landing
 
@@ -63,12 +65,13 @@ def _list_names(code: CodeType) -> Iterator[str]:
             yield from _list_names(constant)
 
 
+@cache
 def _read_lock() -> bytes:
     """Reads the lock file of the clone.
 
     Where the package is installed without one, lists what is installed.
     """
-    lock = Path(__file__).parents[1] / "requirements.lock"
+    lock = Path(backfill_assets.__file__).parents[1] / "requirements.lock"
     if lock.exists():
         return lock.read_bytes()
     installed = {

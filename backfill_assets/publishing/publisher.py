@@ -79,7 +79,7 @@ class Publisher:
             TableError: if other runs keep changing the partitions.
         """
         table = self.recipe.table
-        create_table(self.spark, pinned.target.warehouse, table)
+        create_table(self.spark, pinned.target)
         current = pinned.target.reread()
         if missing := find_missing_columns(current):
             add_columns(self.spark, current, missing)

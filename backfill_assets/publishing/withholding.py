@@ -66,7 +66,7 @@ def keep_withheld_rows(
         ],
         f"{_NUMBER} bigint, partition_key string, reason string",
     )
-    create_table(window.spark, warehouse, side_table)
+    create_table(window.spark, read_log(warehouse, side_table))
     append_rows(
         rows.where(build_table_predicate(window.table, (partition.slice for partition in withheld)))
         .drop(*AUDIT_COLUMNS)
@@ -128,7 +128,7 @@ def keep_rejected_records(
         )
         records = rejected.unionByName(unreadable)
     slices = [partition.slice for partition in touched]
-    create_table(window.spark, warehouse, side_table)
+    create_table(window.spark, read_log(warehouse, side_table))
     replace_rows(
         add_folder(records, side_table).where(build_table_predicate(side_table, slices)),
         warehouse=warehouse,

@@ -1,12 +1,15 @@
-"""A local file system for Spark that starts no process: compiled once, beside the Delta jars.
+"""Local files for Spark without waste: two classes in Scala, compiled once, beside the Delta jars.
 
 Hadoop's own starts three `chmod`s for each data file, which took most of the time of writing small
 partitions. A jar of somebody's would do for writing (hadoop-bare-naked-local-fs), but by its own
-documentation it doesn't handle symbolic links, which landing zones may have.
+word it doesn't handle symbolic links. And Delta's log store looks at every file of a log to list
+the newest few.
 """
 
 import hashlib
+import os
 import subprocess
+from contextlib import ExitStack
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -14,36 +17,49 @@ import pyspark
 
 from backfill_assets.errors import SparkUnavailableError
 from backfill_assets.spark.cache import find_cache, make_once
+from backfill_assets.spark.jars import jar_paths, pinned_jars
 from backfill_assets.spark.java import find_java
 
-CLASS_NAME = "backfill_assets.ForklessLocalFileSystem"
+LOCAL_CONF = {
+    "spark.hadoop.fs.file.impl": "backfill_assets.ForklessLocalFileSystem",
+    "spark.delta.logStore.file.impl": "backfill_assets.NamesFirstLogStore",
+}
 
-_SOURCE = files("backfill_assets.spark") / "ForklessLocalFileSystem.scala"
+_SOURCES = tuple(
+    files("backfill_assets.spark") / name
+    for name in ("ForklessLocalFileSystem.scala", "NamesFirstLogStore.scala")
+)
 _COMPILE_SECONDS = 300
 
 
 def find_local_files() -> Path:
     """Finds the jar of the compiled classes; `ensure_local_files` makes it."""
-    digest = hashlib.sha256(_SOURCE.read_bytes() + pyspark.__version__.encode()).hexdigest()
-    return find_cache() / f"local-files-{digest[:12]}.jar"
+    digest = hashlib.sha256(pyspark.__version__.encode())
+    for part in (*(source.read_bytes() for source in _SOURCES), *map(str.encode, pinned_jars())):
+        digest.update(part)
+    return find_cache() / f"local-files-{digest.hexdigest()[:12]}.jar"
 
 
-def ensure_local_files() -> None:
+def ensure_local_files(jars: Path | None) -> None:
     """Compiles the classes unless they are there, by the Scala compiler that Spark ships.
+
+    Args:
+        jars: the folder with Delta's jars, which must be there; None means the user's cache.
 
     Raises:
         SparkUnavailableError: if that fails.
     """
-    jar = find_local_files()
-    make_once([jar], lambda folder: _compile_into(folder / jar.name))
+    target = find_local_files()
+    make_once([target], lambda folder: _compile_into(folder / target.name, jars))
 
 
-def _compile_into(jar: Path) -> None:
-    class_path = str(Path(pyspark.__file__).parent / "jars" / "*")
-    with as_file(_SOURCE) as source:
+def _compile_into(jar: Path, jars: Path | None) -> None:
+    class_path = [Path(pyspark.__file__).parent / "jars" / "*", *jar_paths(jars)]
+    with ExitStack() as opened:
+        sources = [opened.enter_context(as_file(source)) for source in _SOURCES]
         command = [
-            *(find_java(), "-cp", class_path, "scala.tools.nsc.Main", "-usejavacp"),
-            *("-d", str(jar), str(source)),
+            *(find_java(), "-cp", os.pathsep.join(map(str, class_path))),
+            *("scala.tools.nsc.Main", "-usejavacp", "-d", str(jar), *map(str, sources)),
         ]
         try:
             subprocess.run(
@@ -51,12 +67,12 @@ def _compile_into(jar: Path) -> None:
             )
         except subprocess.TimeoutExpired as error:
             raise SparkUnavailableError(
-                f"the compiler that PySpark ships took over {_COMPILE_SECONDS} s for {source}: "
-                "try again when this machine has less to do"
+                f"the compiler that PySpark ships took over {_COMPILE_SECONDS} s for the local "
+                "file system: try again when this machine has less to do"
             ) from error
         except subprocess.CalledProcessError as error:
             said = (error.stdout or error.stderr).strip().splitlines()
             raise SparkUnavailableError(
-                f"the compiler that PySpark ships can't compile {source} "
+                "the compiler that PySpark ships can't compile the local file system "
                 f"({said[0] if said else error}): reinstall pyspark {pyspark.__version__}"
             ) from error

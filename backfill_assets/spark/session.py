@@ -17,7 +17,7 @@ from backfill_assets.spark.class_archive import (
 from backfill_assets.spark.connect import check_server
 from backfill_assets.spark.jars import ensure_jars, jar_paths
 from backfill_assets.spark.java import find_java
-from backfill_assets.spark.local_files import CLASS_NAME, ensure_local_files, find_local_files
+from backfill_assets.spark.local_files import LOCAL_CONF, ensure_local_files, find_local_files
 from backfill_assets.spark.s3_conf import build_s3_conf
 
 # Runtime settings: also sent to a Spark Connect server.
@@ -108,7 +108,7 @@ def _build_local_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": os.pathsep.join(map(str, class_path)),
-        "spark.hadoop.fs.file.impl": CLASS_NAME,
+        **LOCAL_CONF,
         JAVA_OPTIONS: f"{_JAVA_OPTIONS} {archived}{archive}"
         if archive is not None and archive.exists()
         else _JAVA_OPTIONS,
@@ -166,7 +166,7 @@ def check_prerequisites(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         find_java()
         ensure_jars(jars, s3=s3)
-        ensure_local_files()
+        ensure_local_files(jars)
         archive = _find_class_archive(jars, s3=s3)
         if archive is not None:
             note_use(archive)

@@ -264,7 +264,7 @@ def test_commits_on_the_same_folder_from_two_writers_at_once_all_arrive(
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     warehouses = [Warehouse(str(tmp_path / name)) for name in ("real", "link")]
-    create_table(spark, warehouses[0], RAW_WEATHER)
+    create_table(spark, read_log(warehouses[0], RAW_WEATHER))
     schema = read_table(spark, read_log(warehouses[0], RAW_WEATHER)).schema
 
     def write(number: int) -> None:

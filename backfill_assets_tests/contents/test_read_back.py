@@ -140,7 +140,7 @@ def publish(
     rows: Sequence[dict[str, Any]],
 ) -> int:
     """Writes `rows` as the contents of `partitions`, as several files each; returns the version."""
-    create_table(spark, warehouse, table)
+    create_table(spark, read_log(warehouse, table))
     frame = spark.createDataFrame(
         [tuple(row[name] for name in table.column_names) for row in rows],
         build_ddl(table.columns, constraints=False),

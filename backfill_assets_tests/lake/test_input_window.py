@@ -50,7 +50,7 @@ def build_window(
 @pytest.fixture
 def version(spark: SparkSession, warehouse: Warehouse) -> int:
     """The version in which READINGS hold "old" rows on each day of WEEK."""
-    create_table(spark, warehouse, READINGS)
+    create_table(spark, read_log(warehouse, READINGS))
     return overwrite_readings(spark, warehouse, WEEK, build_rows(WEEK, "old"))
 
 

@@ -77,7 +77,7 @@ def test_old_withheld_and_rejected_rows_are_dropped(
 def test_a_run_publishes_though_its_partitions_are_optimized_meanwhile(
     spark: SparkSession, warehouse: Warehouse
 ) -> None:
-    create_table(spark, warehouse, READINGS)
+    create_table(spark, read_log(warehouse, READINGS))
     days, lake = build_days("2013-01-01", 2), Lake(spark, warehouse)
     slices = [day.slice for day in days]
     scattered = Recipe(

@@ -33,7 +33,7 @@ WEEK = build_days("2013-01-01", 7)
 @pytest.fixture
 def published(spark: SparkSession, warehouse: Warehouse) -> Warehouse:
     """A warehouse whose READINGS hold two "old" rows on each day of WEEK."""
-    create_table(spark, warehouse, READINGS)
+    create_table(spark, read_log(warehouse, READINGS))
     overwrite_readings(spark, warehouse, WEEK, build_rows(WEEK, "old"))
     return warehouse
 
@@ -44,7 +44,7 @@ def days_except(days: Sequence[Partition]) -> list[Partition]:
 
 def test_creation_is_idempotent(spark: SparkSession, published: Warehouse) -> None:
     before = published.open(READINGS).version()
-    create_table(spark, published, READINGS)
+    create_table(spark, read_log(published, READINGS))
     assert published.open(READINGS).version() == before
     assert read_rows(published) == build_rows(WEEK, "old")
 
@@ -52,7 +52,7 @@ def test_creation_is_idempotent(spark: SparkSession, published: Warehouse) -> No
 def test_created_table_keeps_old_versions_for_the_retention(
     spark: SparkSession, warehouse: Warehouse
 ) -> None:
-    create_table(spark, warehouse, READINGS)
+    create_table(spark, read_log(warehouse, READINGS))
     metadata = warehouse.open(READINGS).metadata()
     assert metadata.partition_columns == ["day"]
     assert metadata.configuration["delta.logRetentionDuration"] == "interval 90 days"
@@ -61,7 +61,7 @@ def test_created_table_keeps_old_versions_for_the_retention(
 
 def test_folders_with_spaces_and_umlauts_hold_tables(spark: SparkSession, tmp_path) -> None:
     warehouse = Warehouse(str(tmp_path / "mein Lager für 50%"))
-    create_table(spark, warehouse, READINGS)
+    create_table(spark, read_log(warehouse, READINGS))
     overwrite_readings(spark, warehouse, WEEK[:1], build_rows(WEEK[:1], "x"))
     assert read_rows(warehouse) == build_rows(WEEK[:1], "x")
 
@@ -110,7 +110,7 @@ def test_partition_without_rows_becomes_empty_and_others_stay(
 def test_partitions_that_never_had_rows_are_published_empty(
     spark: SparkSession, warehouse: Warehouse
 ) -> None:
-    create_table(spark, warehouse, READINGS)
+    create_table(spark, read_log(warehouse, READINGS))
     versions = [overwrite_readings(spark, warehouse, WEEK[:2], []) for _ in range(2)]
     assert versions == [1, 2], "a commit each, or nobody knew that there is nothing"
     assert read_log(warehouse, READINGS).publishes[WEEK[0].key].rows == 0

@@ -14,6 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import PartitionsChangedError, create_table
 from backfill_assets_tests.conftest import build_days, start_session
@@ -54,7 +55,7 @@ def run_steps(warehouse: Warehouse, barrier: Path, writer: str, steps: list[Step
         days = build_days(step.first_day, step.days)
         _wait_for_all(barrier, step.name, writer)
         began = time.monotonic()
-        create_table(spark, warehouse, READINGS)
+        create_table(spark, read_log(warehouse, READINGS))
         for number in range(1, step.times + 1):
             _overwrite(spark, warehouse, writer, days, build_rows(days, f"{writer}{number}"))
         report = StepReport(step.name, began, time.monotonic())

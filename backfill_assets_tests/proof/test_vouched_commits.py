@@ -31,7 +31,7 @@ APPEND = WriteOptions(write_mode="append_once", batch="of today")
 @pytest.fixture
 def lake(spark: SparkSession, warehouse: Warehouse) -> Lake:
     """With READINGS of three days."""
-    create_table(spark, warehouse, READINGS)
+    create_table(spark, read_log(warehouse, READINGS))
     overwrite_readings(spark, warehouse, DAYS, build_rows(DAYS, "old"))
     return Lake(spark, warehouse)
 

@@ -1,6 +1,7 @@
 """A code version changes with what computes the rows, and with nothing else."""
 
 import importlib
+import importlib.metadata
 import linecache
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from backfill_assets.publishing import code_versions
 from backfill_assets.publishing.code_versions import compute_code_version
 from backfill_assets.tables.flights import FLIGHT_FIELDS, RAW_FLIGHTS
 from backfill_assets.tables.landings import JsonLanding
@@ -66,3 +68,13 @@ def test_transforms_tables_and_landings_count(module: Path) -> None:
     assert compute_version(module, table=replace(RAW_FLIGHTS, rules=())) != version
     landings = [JsonLanding("flights", fields) for fields in (FLIGHT_FIELDS, FLIGHT_FIELDS[1:])]
     assert len({version, *(compute_version(module, landing=one) for one in landings)}) == 3
+
+
+def test_what_else_is_installed_does_not_count_in_a_clone(module: Path) -> None:
+    version = compute_version(module)
+    metadata = module.parent / "later-1.0.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: later\nVersion: 1.0\n")
+    assert "later" in {found.name for found in importlib.metadata.distributions()}
+    code_versions._read_lock.cache_clear()
+    assert compute_version(module) == version

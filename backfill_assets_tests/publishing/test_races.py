@@ -32,7 +32,7 @@ DAYS = build_days(FIRST, 3)
 @pytest.fixture
 def lake(spark: SparkSession, warehouse: Warehouse) -> Lake:
     """With READINGS of three days that say "old"."""
-    create_table(spark, warehouse, READINGS)
+    create_table(spark, read_log(warehouse, READINGS))
     overwrite_readings(spark, warehouse, DAYS, build_rows(DAYS, "old"))
     return Lake(spark, warehouse)
 

@@ -5,6 +5,7 @@ import datetime as dt
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.side_tables import build_withheld_table
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import create_table
 from backfill_assets.publishing.recipes import Recipe
@@ -22,7 +23,7 @@ def read_withheld(warehouse: Warehouse) -> list[tuple[str, str]]:
 
 
 def test_they_are_pruned_by_the_age_of_the_run(spark: SparkSession, warehouse: Warehouse) -> None:
-    create_table(spark, warehouse, READINGS)
+    create_table(spark, read_log(warehouse, READINGS))
     lake = Lake(spark, warehouse)
     # A row of each day twice, so that its key isn't unique.
     recipe = Recipe(

@@ -53,7 +53,7 @@ RECONCILED = replace(COPIES, table=replace(COPIES.table, rules=(Reconciled(), Sh
 def old_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """Copies of two days hold sensors 0 and 1, "old"; the source now has 1 and 2, "new"."""
     lake = Lake(spark, Warehouse(str(tmp_path_factory.mktemp("old_lake"))))
-    create_table(spark, lake.warehouse, READINGS)
+    create_table(spark, read_log(lake.warehouse, READINGS))
     overwrite_readings(spark, lake.warehouse, DAYS, build_rows(DAYS, "old"))
     lake.publish(COPIES, DAYS)
     land(lake, DAYS, {1: "new", 2: "new"})
