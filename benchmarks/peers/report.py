@@ -1,0 +1,118 @@
+"""Writes what was measured: `peers.json`, and the sections of `peers.md` between its markers.
+
+A script writes the section that it measured, and leaves the others as they are.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.report import describe_measuring, replace_section
+
+RESULTS = "peers.json"
+FLIGHTS, ORDERS, TRIALS = "flights", "orders", "trials"
+
+
+def write_peers_report(section: str, results: Mapping[str, Any], folder: Path) -> None:
+    """Writes a section into the JSON in `folder`, and then the page `peers.md` beside the folder.
+
+    Args:
+        section: `FLIGHTS`, `ORDERS` or `TRIALS`.
+        results: of this section, with what `describe_measurement` tells.
+        folder: where `peers.json` is, or will be.
+
+    Raises:
+        ValueError: if the page lacks the section's markers.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / RESULTS
+    others = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    text = json.dumps({**others, section: results}, indent=2, ensure_ascii=False) + "\n"
+    file.write_text(text, encoding="utf-8")
+    write_page(folder)
+
+
+def write_page(folder: Path) -> None:
+    """Makes the sections of the page again from the JSON in `folder`."""
+    results = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+    page = folder.with_name("peers.md")
+    text = page.read_text(encoding="utf-8")
+    for section, build in _BUILDERS.items():
+        if section in results:
+            measured = results[section]
+            body = f"{_describe(measured)}\n\n{build(measured)}"
+            text = replace_section(text, body, markers=_find_markers(section))
+    page.write_text(text, encoding="utf-8")
+
+
+def build_flights_table(results: Mapping[str, Any]) -> str:
+    """Seconds of each contestant and range, beside the project's."""
+    lines = [
+        "| | days | checks | repeats | min, s | median, s | of the project's |",
+        "|---|---:|---|---:|---:|---:|---:|",
+    ]
+    own = {run["days"]: run["median"] for run in results["runs"] if _is_own(run)}
+    for run in results["runs"]:
+        lines.append(
+            f"| {run['label']} | {run['days']} | {'yes' if run['checks'] else 'none'} "
+            f"| {len(run['seconds'])} | {run['min']:.1f} | {run['median']:.1f} "
+            f"| {_divide(run['median'], own.get(run['days']))} |"
+        )
+    lines += [f"\n{name} took no part: {why}" for name, why in results["unavailable"].items()]
+    return "\n".join(lines)
+
+
+def build_orders_table(results: Mapping[str, Any]) -> str:
+    """Seconds of each contestant and scale, beside the project's."""
+    lines = [
+        "| | scale | rows landed | partitions | repeats | min, s | median, s | of the project's |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    own = {run["scale"]: run["median"] for run in results["runs"] if _is_own(run)}
+    for run in results["runs"]:
+        lines.append(
+            f"| {run['label']} | {run['scale']:g} | {run['rows']:,} | {run['partitions']} "
+            f"| {len(run['seconds'])} | {run['min']:.1f} | {run['median']:.1f} "
+            f"| {_divide(run['median'], own.get(run['scale']))} |"
+        )
+    return "\n".join(lines)
+
+
+def build_trials_table(results: Mapping[str, Any]) -> str:
+    """What was found of each contestant, a row for each question."""
+    names = list(results["answers"])
+    lines = [
+        f"| | {' | '.join(names)} |",
+        f"|---|{'---|' * len(names)}",
+        *(
+            f"| {question} | "
+            + " | ".join(results["answers"][name].get(question, "") for name in names)
+            + " |"
+            for question in results["questions"]
+        ),
+    ]
+    return "\n".join(lines)
+
+
+_BUILDERS = {FLIGHTS: build_flights_table, ORDERS: build_orders_table, TRIALS: build_trials_table}
+
+
+def _find_markers(section: str) -> tuple[str, str]:
+    return f"<!-- peers, {section}: begin -->", f"<!-- peers, {section}: end -->"
+
+
+def _describe(results: Mapping[str, Any]) -> str:
+    peers = "; ".join(
+        f"{name}: {', '.join(f'{package} {version}' for package, version in versions.items())}"
+        for name, versions in results["peers"].items()
+    )
+    return f"{describe_measuring(results)} Peers: {peers}."
+
+
+def _is_own(run: Mapping[str, Any]) -> bool:
+    return run["contestant"] == "backfill_assets"
+
+
+def _divide(median: float, own: float | None) -> str:
+    return f"{median / own:.2f}" if own else ""
