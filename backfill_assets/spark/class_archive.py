@@ -29,14 +29,16 @@ def find_class_archive(class_path: Sequence[Path]) -> Path | None:
     """Finds where the archive for these jars and Spark's own is, or is to be.
 
     Returns:
-        A path that another Java, or other jars, don't share; None where there is no Java.
+        A path that another Java, or other jars, don't share, nor the same ones installed again:
+        Java takes no archive of jars with other times. None where there is no Java.
     """
     java = locate_java()
     if java is None or not Path(java).exists():
         return None
-    binary = Path(java).resolve()
-    parts = (binary, binary.stat().st_mtime_ns, sys.prefix, pyspark.__version__, *class_path)
-    digest = hashlib.sha256(" ".join(map(str, parts)).encode()).hexdigest()
+    sparks = sorted(Path(pyspark.__file__).parent.joinpath("jars").glob("*.jar"))
+    files = (Path(java).resolve(), *class_path, *sparks)
+    parts = [f"{file} {file.stat().st_mtime_ns if file.exists() else 0}" for file in files]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     return find_cache() / _NAME.format(digest[:12])
 
 

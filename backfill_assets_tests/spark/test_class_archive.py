@@ -36,6 +36,15 @@ def test_other_jars_and_another_java_have_an_archive_of_their_own(
     assert len(set(archives)) == 3
 
 
+def test_jars_that_are_installed_again_have_another_archive(tmp_path: Path) -> None:
+    jar = tmp_path / "a.jar"
+    jar.touch()
+    before = find_class_archive([jar])
+    assert find_class_archive([jar]) == before
+    os.utime(jar, (0, 0))
+    assert find_class_archive([jar]) != before
+
+
 def test_a_session_uses_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "classes.jsa"
     monkeypatch.setattr(session, "find_class_archive", lambda _: archive)
