@@ -2,10 +2,13 @@
 
 import datetime as dt
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import Field
+from deltalake.schema import PrimitiveType
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
@@ -21,9 +24,10 @@ from backfill_assets.proof.lines import VerifiedLine
 from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler
 from backfill_assets.proof.untouched import prove_untouched
 from backfill_assets.proof.verified_runs import verify_run
+from backfill_assets.tables.declarations import Column
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
-from backfill_assets_tests.contents.test_read_back import publish
+from backfill_assets_tests.contents.test_read_back import EVENTS, publish, write_events
 from backfill_assets_tests.contents.test_task_read_back import HOURLY, count_tasks
 from backfill_assets_tests.pipeline.running import RAW, FinishedRun, Pipeline, list_days
 from backfill_assets_tests.publishing.test_verifying import change_one_value, find_data_file
@@ -188,6 +192,18 @@ def test_rows_are_compared_of_days_that_differ_a_few_at_a_time(
     assert diff(pipeline, IN_THIS_PROCESS) == together
     assert {*held} == {120}, "a day has 120 rows"
     assert together.partitions[SPOILED].duplicates is None, "equal: its rows aren't compared"
+
+
+def test_a_column_that_an_older_version_lacks_is_null_there(warehouse: Warehouse) -> None:
+    write_events(warehouse, {1: ["a"], 2: ["b"]})
+    extra = Column("extra", "DOUBLE", "Extra")
+    warehouse.open(EVENTS).alter.add_columns([Field(extra.name, PrimitiveType("double"))])
+    write_events(warehouse, {2: ["c"]}, schema_mode="merge")
+    log = read_log(warehouse, replace(EVENTS, columns=(*EVENTS.columns, extra)))
+    found = diff_table(log, build_partitions(log.table, log.count_rows()), before="0")
+    same, more = found.partitions.values()
+    assert (same.equal, same.rows_after) == (True, 1)
+    assert (more.added, more.removed, more.changed, more.rows_after) == (1, 0, 0, 2)
 
 
 def run_diff(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Result:
