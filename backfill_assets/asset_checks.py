@@ -12,7 +12,6 @@ from dagster import (
     asset_check,
 )
 
-from backfill_assets.contents.read_back import read_back
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.batching_instance import store_together
@@ -20,7 +19,7 @@ from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.events import describe_target
 from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
-from backfill_assets.resources import LakehouseResource
+from backfill_assets.resources import LakehouseResource, SparkResource, build_reader
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 
@@ -36,7 +35,7 @@ def build_readable_check(table: Table) -> AssetChecksDefinition:
         partitions_def=partitions_def,
     )
     def partition_is_readable(
-        context: AssetCheckExecutionContext, lakehouse: LakehouseResource
+        context: AssetCheckExecutionContext, spark: SparkResource, lakehouse: LakehouseResource
     ) -> AssetCheckResult:
         keys = context.op_execution_context.partition_keys
         if asset_key in find_run_assets(context.instance, context.run):
@@ -46,7 +45,8 @@ def build_readable_check(table: Table) -> AssetChecksDefinition:
             )
         log = read_log(lakehouse.warehouse(), table)
         published = [key for key in keys if key in log.publishes]
-        contents = read_back(log.require(), build_partitions(table, published))
+        reader = build_reader(spark, lakehouse)
+        contents = reader.read_back(log.require(), build_partitions(table, published))
         targets = find_latest_materializations(context.instance, asset_key, published)
         different: list[str] = []
         with store_together(context.instance):

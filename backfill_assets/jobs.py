@@ -27,7 +27,7 @@ from backfill_assets.orchestration.selections import find_keys_in_range, select_
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.proof.golden_comparison import compare_with_golden
 from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler
-from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.resources import LakehouseResource, SparkResource, build_reader
 from backfill_assets.tables.declarations import Table
 
 _LISTED = 50
@@ -160,6 +160,7 @@ def reconcile_tables(
         landing_root=lakehouse.landing_root,
         chunk_partitions=lakehouse.chunk_partitions,
         chunk_bytes=lakehouse.chunk_bytes,
+        reader=build_reader(spark, lakehouse),
     )
     return [
         found

@@ -9,6 +9,7 @@ from dagster_pyspark.resources import spark_session_from_config
 from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
 
+from backfill_assets.contents.partition_reader import PartitionReader
 from backfill_assets.errors import SettingsError
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.settings import Settings, read_settings
@@ -123,6 +124,11 @@ class LakehouseResource(ConfigurableResource):
     def warehouse(self) -> Warehouse:
         """Gives access to the Delta tables."""
         return Warehouse(self.warehouse_root, retention_days=self.retention_days)
+
+
+def build_reader(spark: SparkResource, lakehouse: LakehouseResource) -> PartitionReader:
+    """Builds what reads partitions back; it starts the session once it needs one."""
+    return PartitionReader(lambda: spark.spark_session, lakehouse.read_back_bytes)
 
 
 def build_resources(settings: Settings) -> dict[str, ConfigurableResource]:

@@ -34,8 +34,8 @@ class Settings(BaseSettings):
         withheld_days: days for which the rows of withheld partitions are kept.
         chunk_partitions: most partitions that a step works on at once.
         chunk_bytes: most bytes of input files that a step works on at once.
-        read_back_bytes: bytes of data files in a commit from which on it is read back in Spark's
-            tasks, whose workers need this package then.
+        read_back_bytes: bytes of data files from which on Spark's tasks read checksums, of a commit
+            or for a proof; their workers need this package then.
         check_events: check evaluations of a run beyond which passes are folded into one a check.
         silent_seconds: seconds without a sign of life after which a run counts as dead of which the
             process can't be seen from here (another host or container).

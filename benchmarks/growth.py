@@ -8,7 +8,6 @@ own are the engine's. An untimed round comes first.
 import argparse
 import datetime as dt
 import json
-import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from backfill_assets.samples.orders import OrdersSampleReport, land_orders
 from backfill_assets.spark.session import check_prerequisites
 from backfill_assets.tables.orders import RAW_ORDERS
 from benchmarks.growth_report import TABLES, GrowthRun, write_growth_report
+from benchmarks.heap import build_heap_conf, find_most_alive
 from benchmarks.machine import describe_machine
 from benchmarks.processes import time_command
 from benchmarks.report import DEFAULT_FOLDER
@@ -29,7 +29,6 @@ from benchmarks.variants import DAGSTER_RANGE, Command, find_warehouse, prepare_
 
 _RESULTS = "growth.json"
 _FEWEST_KEYS = 10
-_ALIVE_AFTER_PAUSE = re.compile(r"Pause .* \d+M->(\d+)M\(\d+M\)")
 
 
 @dataclass(frozen=True)
@@ -93,8 +92,7 @@ def measure_run(sample: Sample, nominal: int, *, heap_mb: int, folder: Path) -> 
         {
             "BACKFILL_ORDER_KEY_STEP": str(buckets.step),
             "BACKFILL_ORDER_KEY_SPACE": str(buckets.space),
-            "BACKFILL_SPARK_CONF": json.dumps({"spark.driver.memory": f"{heap_mb}m"}),
-            "JAVA_TOOL_OPTIONS": f"-Xlog:gc:file={engine}/gc.%p.log",
+            "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, engine),
         },
         landing=sample.landing,
         scratch=engine,
@@ -124,7 +122,7 @@ def measure_run(sample: Sample, nominal: int, *, heap_mb: int, folder: Path) -> 
         seconds=round(seconds, 2),
         event_seconds=round(event_seconds, 2),
         heap_mb=heap_mb,
-        alive_mb=_find_most_alive(engine),
+        alive_mb=find_most_alive(engine),
     )
 
 
@@ -176,14 +174,6 @@ def _check_complete(sample: Sample, rows: Mapping[str, int], partitions: int) ->
             f"error: scale {sample.scale:g}: {published} rows in {len(rows)} partitions of "
             f"{RAW_ORDERS.key}, but {sample.rows} landed for {partitions}"
         )
-
-
-def _find_most_alive(scratch: Path) -> int:
-    return max(
-        int(match[1])
-        for log in scratch.glob("gc.*.log")
-        for match in _ALIVE_AFTER_PAUSE.finditer(log.read_text())
-    )
 
 
 def _parse_arguments() -> argparse.Namespace:

@@ -19,7 +19,7 @@ from pathlib import Path
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.flights import land_flights
-from backfill_assets.spark.session import check_prerequisites
+from backfill_assets.spark.session import JAVA_OPTIONS, build_spark_conf, check_prerequisites
 from benchmarks.variants import (
     DAGSTER_RANGE,
     REPOSITORY,
@@ -29,7 +29,8 @@ from benchmarks.variants import (
 )
 
 _FLIGHT_NUMBER = re.compile(rb'"flight":(\d+)')
-_ALIVE_AFTER_PAUSE = re.compile(r"Pause .* \d+M->(\d+)M\((\d+)M\)")
+_PAUSE = re.compile(r"Pause .* \d+M->(\d+)M\((\d+)M\)")
+_ALIVE, _SIZE = 1, 2
 
 
 @dataclass(frozen=True)
@@ -100,9 +101,8 @@ def measure_run(
     command = prepare_command(DAGSTER_RANGE, days=days, landing=landing, scratch=scratch)
     environment = {
         **command.environment,
-        "BACKFILL_SPARK_CONF": json.dumps({"spark.driver.memory": f"{heap_mb}m"}),
+        "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch),
         "BACKFILL_CHUNK_BYTES": str(chunk_bytes),
-        "JAVA_TOOL_OPTIONS": f"-Xlog:gc:file={scratch}/gc.%p.log",
     }
     began = time.perf_counter()
     run = subprocess.run(
@@ -117,11 +117,6 @@ def measure_run(
     if run.returncode != 0:
         sys.exit(f"error: {copies} copies in {heap_mb} MB failed\n{run.stderr[-4000:]}")
     warehouse = Warehouse(str(find_warehouse(scratch)))
-    pauses = [
-        match
-        for log in scratch.glob("gc.*.log")
-        for match in _ALIVE_AFTER_PAUSE.finditer(log.read_text())
-    ]
     return HeapUse(
         copies=copies,
         rows={table.key: sum(read_log(warehouse, table).count_rows().values()) for table in TABLES},
@@ -131,10 +126,33 @@ def measure_run(
             )
             for table in TABLES
         },
-        heap_mb=max(int(match[2]) for match in pauses),
-        alive_mb=max(int(match[1]) for match in pauses),
+        heap_mb=max(_read_pauses(scratch, _SIZE)),
+        alive_mb=find_most_alive(scratch),
         seconds=round(seconds, 1),
     )
+
+
+def build_heap_conf(heap_mb: int, scratch: Path) -> str:
+    """Builds the `BACKFILL_SPARK_CONF` of a run whose JVM is bounded and logs its collections.
+
+    After the project's own options, which turn off all logs.
+    """
+    conf = build_spark_conf(remote=None, jars=None, overrides={})
+    options = f"{conf[JAVA_OPTIONS]} -Xlog:gc:file={scratch}/gc.%p.log"
+    return json.dumps({"spark.driver.memory": f"{heap_mb}m", JAVA_OPTIONS: options})
+
+
+def find_most_alive(scratch: Path) -> int:
+    """Megabytes that were alive after a collection, by the logs `gc.*.log` of a run's JVMs."""
+    return max(_read_pauses(scratch, _ALIVE))
+
+
+def _read_pauses(scratch: Path, figure: int) -> list[int]:
+    return [
+        int(match[figure])
+        for log in scratch.glob("gc.*.log")
+        for match in _PAUSE.finditer(log.read_text())
+    ]
 
 
 if __name__ == "__main__":

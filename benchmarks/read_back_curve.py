@@ -18,8 +18,8 @@ import pyarrow as pa
 from deltalake import WriterProperties, write_deltalake
 from pyspark.sql import SparkSession
 
+from backfill_assets.contents.partition_reader import PartitionReader
 from backfill_assets.contents.read_back import ReadBack, read_back
-from backfill_assets.contents.task_read_back import read_back_where_it_pays
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog, read_log
@@ -139,7 +139,7 @@ def _read(
 ) -> dict[str, ReadBack]:
     if spark is None:
         return read_back(log, partitions)
-    return read_back_where_it_pays(spark, log, partitions, task_bytes=0)
+    return PartitionReader(lambda: spark, task_bytes=0).read_back(log, partitions)
 
 
 def _start_session(cores: int) -> SparkSession:

@@ -5,15 +5,20 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from backfill_assets.errors import SettingsError
+from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from rich.table import Table as Grid
+
+    from backfill_assets.contents.partition_reader import PartitionReader
 
 First = Annotated[str, typer.Option("--from", help="First partition key.")]
 Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]
@@ -66,3 +71,24 @@ def default_dagster_home() -> None:
             "or run this in the project's folder"
         )
     os.environ["DAGSTER_HOME"] = str(Path.cwd())
+
+
+def build_partition_reader() -> "PartitionReader":
+    """Builds what reads partitions back; where it starts Spark, it says so on stderr."""
+    from backfill_assets.contents.partition_reader import PartitionReader
+
+    settings = read_settings()
+
+    def open_session() -> "SparkSession":
+        from backfill_assets.resources import SparkResource, build_resources
+
+        typer.echo(
+            f"{settings.read_back_bytes:,} bytes of data files or more are to be read: Spark's "
+            "tasks read them (BACKFILL_READ_BACK_BYTES)",
+            err=True,
+        )
+        spark = build_resources(settings)["spark"]
+        assert isinstance(spark, SparkResource)
+        return spark.spark_session
+
+    return PartitionReader(cache(open_session), settings.read_back_bytes)

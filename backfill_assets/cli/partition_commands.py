@@ -12,6 +12,7 @@ from backfill_assets.cli.options import (
     Last,
     Select,
     TableKey,
+    build_partition_reader,
     default_dagster_home,
     print_grid,
     print_json,
@@ -128,7 +129,9 @@ def recover(
     from backfill_assets.orchestration.recovering import recover_tables
 
     with DagsterInstance.get() as instance:
-        report = recover_tables(instance, read_settings(), select, dry_run=dry_run)
+        report = recover_tables(
+            instance, read_settings(), select, dry_run=dry_run, reader=build_partition_reader()
+        )
     if as_json:
         print_json(report)
         return

@@ -11,6 +11,7 @@ from backfill_assets.cli.options import (
     Last,
     Select,
     TableKey,
+    build_partition_reader,
     print_json,
     refuse_empty,
 )
@@ -114,7 +115,13 @@ def diff(
 
     chosen = find_table(table)
     partitions = _find_partitions(chosen, first, last)
-    found = diff_table(_read_log(chosen).require(), partitions, before=before, after=after)
+    found = diff_table(
+        _read_log(chosen).require(),
+        partitions,
+        before=before,
+        after=after,
+        reader=build_partition_reader(),
+    )
     if as_json:
         print_json(found)
     else:
@@ -133,8 +140,12 @@ def certificate(
     from backfill_assets.proof.verified_runs import verify_run
 
     warehouse = _open_warehouse()
-    found = [] if verify else find_certificates(warehouse, run)
-    verified = verify_run([_read_log(table) for table in list_tables()], run) if verify else {}
+    found, verified = [], {}
+    if verify:
+        logs = [_read_log(table) for table in list_tables()]
+        verified = verify_run(logs, run, reader=build_partition_reader())
+    else:
+        found = find_certificates(warehouse, run)
     if not found and not verified:
         raise CertificateError(
             f"no certificate of {run} below {warehouse.root}/certificates: "

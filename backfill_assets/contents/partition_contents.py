@@ -20,6 +20,9 @@ from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.rules.drift import Drift
 
+_ROWS_AT_ONCE = 10_000_000
+"""Most rows to hold of more than one partition: 0.2 to 0.9 GB, by what is done with them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Contents:
@@ -88,6 +91,27 @@ def read_contents(
         raise ValueError(f"{table.key} has no columns {', '.join(undeclared)}")
     source = TableRows(log)
     return read_source(source, partitions, keys, wanted, present=source.read_column_names())
+
+
+def split_by_rows(
+    partitions: Sequence[Partition], rows: Mapping[str, int]
+) -> Iterator[list[Partition]]:
+    """Yields partitions in order, as many at a time as may be held; at least one.
+
+    Args:
+        partitions: what is to be read.
+        rows: how many there are to hold, by key.
+    """
+    some: list[Partition] = []
+    held = 0
+    for partition in partitions:
+        if some and held + rows[partition.key] > _ROWS_AT_ONCE:
+            yield some
+            some, held = [], 0
+        some.append(partition)
+        held += rows[partition.key]
+    if some:
+        yield some
 
 
 def read_source(

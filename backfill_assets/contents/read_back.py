@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from backfill_assets.contents.canonical_form import format_checksum
-from backfill_assets.contents.canonical_words import canonicalize, find_arrow_type, hash_rows
+from backfill_assets.contents.canonical_words import canonicalize, hash_rows
 from backfill_assets.contents.partition_index import PartitionIndex
-from backfill_assets.contents.rows import stream_rows
+from backfill_assets.contents.rows import TableRows
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 
@@ -71,7 +71,8 @@ def read_readable(log: TableLog, partitions: Sequence[Partition]) -> dict[str, R
     """Reads only the files of `partitions`, and a few batches of rows at a time.
 
     Args:
-        log: of the table, at the version to read; columns that aren't declared aren't read.
+        log: of the table, at the version to read; columns that aren't declared aren't read, and
+            declared ones that it lacked then are null.
         partitions: what to read, in any order; disjoint.
 
     Returns:
@@ -83,24 +84,13 @@ def read_readable(log: TableLog, partitions: Sequence[Partition]) -> dict[str, R
     if not partitions:
         return {}
     table = log.table
-    types = [find_arrow_type(column) for column in table.columns]
-    by = table.column_names.index(table.partition_by)
     index = PartitionIndex(table, partitions)
     rows = np.zeros(len(index.partitions), np.int64)
     sums = np.zeros(len(index.partitions), np.uint64)
-    for batch in stream_rows(
-        log.open_snapshot(),
-        table.column_names,
-        partition_by=table.partition_by,
-        partitions=partitions,
-    ):
-        words = [
-            canonicalize(values.cast(type_))
-            for values, type_ in zip(batch.columns, types, strict=True)
-        ]
-        owners = index.find_owners(words[by])
-        np.add.at(rows, owners, 1)
-        np.add.at(sums, owners, hash_rows(words))
+    for batch in TableRows(log).stream(table.columns, index):
+        np.add.at(rows, batch.owners, 1)
+        words = [canonicalize(batch.values[column.name]) for column in table.columns]
+        np.add.at(sums, batch.owners, hash_rows(words))
     found = {
         partition.key: ReadBack(int(count), format_checksum(0, int(total)))
         for partition, count, total in zip(index.partitions, rows, sums, strict=True)

@@ -1,4 +1,4 @@
-"""The read-back of `contents.read_back` inside Spark's tasks: each sums up some of the data files.
+"""The read-back of `contents.read_back` in Spark's tasks: each sums up some of the data files.
 
 Spark carries paths there and sums back; it reads no row. Rows are read by Arrow and hashed by
 numpy, as in one process, and which files there are is still what delta-rs finds in the log.
@@ -6,7 +6,7 @@ numpy, as in one process, and which files there are is still what delta-rs finds
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from urllib.parse import unquote
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -34,54 +34,39 @@ _ARROW_SCHEMA = pa.schema(
         ("unreadable", pa.string()),
     ]
 )
-# Of these a file is all there is of its rows: no deletion vectors, no other names of columns.
-_PLAIN_FEATURES = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 _NO_WORKERS = (
     "ModuleNotFoundError",
     "ImportError",
     "PYTHON_VERSION_MISMATCH",
     "Cannot run program",
 )
+_CHECKED: WeakSet[SparkSession] = WeakSet()
+"""Sessions of whose workers a task has loaded all that reading takes."""
 
 
-def read_back_where_it_pays(
-    spark: SparkSession,
-    log: TableLog,
-    partitions: Sequence[Partition],
-    *,
-    task_bytes: int | None,
+def read_back_in_tasks(
+    spark: SparkSession, log: TableLog, partitions: Sequence[Partition], files: Iterable[FileShare]
 ) -> dict[str, ReadBack]:
-    """Reads back in this process, or in tasks.
+    """Reads data files in tasks; what they can't, this process reads with the log.
 
     Args:
         spark: the session.
         log: of the table, at the version to read.
         partitions: what to read; disjoint.
-        task_bytes: bytes of their data files from which on tasks read them; None for never.
+        files: all that hold rows of theirs.
 
     Returns:
-        What `contents.read_back.read_back` returns, either way.
+        What `contents.read_back.read_back` returns.
 
     Raises:
         SparkUnavailableError: if Spark's workers lack what the tasks need.
     """
-    if task_bytes is None or not partitions:
-        return read_back(log, partitions)
-    # Most publishes are small: what only tasks need to know is looked up only where they read.
-    if _sum_bytes(log, partitions) < task_bytes or not _has_plain_files(log):
-        return read_back(log, partitions)
-    return _read_back_in_tasks(spark, log, partitions)
-
-
-def _read_back_in_tasks(
-    spark: SparkSession, log: TableLog, partitions: Sequence[Partition]
-) -> dict[str, ReadBack]:
     table = log.table
     index = PartitionIndex(table, partitions)
     sums = _sum_in_tasks(
         spark,
         TableFiles(log.uri, table.columns, table.partition_by, table.folder_column, index),
-        _share_out(_list_files(log, partitions)),
+        _share_out(files),
     )
     found = {
         partition.key: ReadBack(int(rows), format_checksum(0, int(checksum)))
@@ -98,30 +83,26 @@ def _read_back_in_tasks(
     return {partition.key: found[partition.key] for partition in partitions}
 
 
-def _has_plain_files(log: TableLog) -> bool:
-    protocol = log.open_snapshot().protocol()
-    if protocol.min_reader_version == 1:
-        return True
-    features = protocol.reader_features
-    return features is not None and _PLAIN_FEATURES.issuperset(features)
+def check_workers(spark: SparkSession, log: TableLog) -> None:
+    """Has a task read nothing, once in a session: it loads all that reading takes.
 
+    Args:
+        spark: the session.
+        log: of the table that is to be read, which need not exist yet.
 
-def _find_folders(log: TableLog, partitions: Iterable[Partition]) -> set[str]:
-    return {find_folder(log.table, partition) for partition in partitions}
-
-
-def _sum_bytes(log: TableLog, partitions: Iterable[Partition]) -> int:
-    sizes = log.sum_folder_bytes()
-    return sum(sizes.get(folder, 0) for folder in _find_folders(log, partitions))
-
-
-def _list_files(log: TableLog, partitions: Iterable[Partition]) -> list[FileShare]:
-    folders = _find_folders(log, partitions)
-    return [
-        FileShare(unquote(path), size, folder)
-        for folder, path, size in log.list_files("path", "size_bytes")
-        if folder in folders
-    ]
+    Raises:
+        SparkUnavailableError: if Spark's workers lack what the tasks need.
+    """
+    if spark in _CHECKED:
+        return
+    table = log.table
+    nothing = PartitionIndex(table, ())
+    _sum_in_tasks(
+        spark,
+        TableFiles(log.uri, table.columns, table.partition_by, table.folder_column, nothing),
+        [[]],
+    )
+    _CHECKED.add(spark)
 
 
 def _share_out(files: Iterable[FileShare]) -> list[list[FileShare]]:

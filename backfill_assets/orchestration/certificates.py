@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from dagster import AssetExecutionContext, OpExecutionContext
 
+from backfill_assets.contents.partition_reader import PartitionReader
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import Certificate, locate_certificate
 from backfill_assets.proof.certifying import certify
@@ -18,6 +19,7 @@ def leave_certificate(
     run: Run,
     *,
     code_version: str,
+    reader: PartitionReader,
 ) -> Certificate | None:
     """Writes the certificate of a run's results; where that fails, says so in the run's log.
 
@@ -31,6 +33,7 @@ def leave_certificate(
             results,
             run,
             code_version=code_version,
+            reader=reader,
             requested_at=record.create_timestamp if record else run.started_at,
         )
     except Exception as error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dagster import DagsterInstance
 
 from backfill_assets.catalog import find_table, list_tables
+from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.claims import fail_dead_runs, find_dead_runs
@@ -50,6 +51,7 @@ def recover_table(
     now: dt.datetime,
     dead: Collection[str] = (),
     with_certificates: bool = False,
+    reader: PartitionReader = IN_THIS_PROCESS,
 ) -> list[Recovery]:
     """Finds what the instance has yet to be told of a table, and records it.
 
@@ -60,15 +62,24 @@ def recover_table(
         What was found of upstream tables that the instance has not seen, and of the table.
     """
     recovery = find_recovery(
-        instance, keep_publishes(log), dead=dead, with_certificates=with_certificates
+        instance,
+        keep_publishes(log),
+        dead=dead,
+        with_certificates=with_certificates,
+        reader=reader,
     )
-    upstream = _recover_upstream(instance, recovery, now=now)
+    upstream = _recover_upstream(instance, recovery, reader, now=now)
     apply_recovery(instance, recovery, now=now)
     return [*upstream, recovery]
 
 
 def recover_tables(
-    instance: DagsterInstance, settings: Settings, select: str | None, *, dry_run: bool
+    instance: DagsterInstance,
+    settings: Settings,
+    select: str | None,
+    *,
+    dry_run: bool,
+    reader: PartitionReader = IN_THIS_PROCESS,
 ) -> RecoveryReport:
     """Marks dead runs failed, and records what tables and certificates know of all partitions.
 
@@ -77,6 +88,7 @@ def recover_tables(
         settings: say where the tables are.
         select: tables, comma-separated; None for all.
         dry_run: only find it.
+        reader: reads what the instance was not told of.
 
     Raises:
         TableError: if a table doesn't exist.
@@ -91,9 +103,11 @@ def recover_tables(
     for table in tables:
         log = read_log(warehouse, table)
         if dry_run:
-            found = [find_recovery(instance, log, dead=dead, with_certificates=True)]
+            found = [find_recovery(instance, log, dead=dead, with_certificates=True, reader=reader)]
         else:
-            found = recover_table(instance, log, now=now, dead=dead, with_certificates=True)
+            found = recover_table(
+                instance, log, now=now, dead=dead, with_certificates=True, reader=reader
+            )
         for recovery in found:
             messages += describe_recovery(recovery, done=not dry_run)
         recovery = found[-1]
@@ -106,7 +120,7 @@ def recover_tables(
 
 
 def _recover_upstream(
-    instance: DagsterInstance, recovery: Recovery, *, now: dt.datetime
+    instance: DagsterInstance, recovery: Recovery, reader: PartitionReader, *, now: dt.datetime
 ) -> list[Recovery]:
     """Recovers the upstream of what was found, where the instance has not seen it."""
     log = recovery.log
@@ -116,5 +130,5 @@ def _recover_upstream(
         found
         for upstream in logs
         if is_unseen(instance, upstream)
-        for found in recover_table(instance, upstream, now=now)
+        for found in recover_table(instance, upstream, now=now, reader=reader)
     ]

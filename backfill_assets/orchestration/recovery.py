@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
-from backfill_assets.contents.read_back import read_back
+from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.lake.commits import Publish, find_changed_partitions
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
@@ -75,6 +75,7 @@ def find_recovery(
     *,
     dead: Collection[str] = (),
     with_certificates: bool = False,
+    reader: PartitionReader = IN_THIS_PROCESS,
 ) -> Recovery:
     """Finds what the instance has yet to be told of a table; reads what it was not told of.
 
@@ -84,6 +85,7 @@ def find_recovery(
         dead: unfinished runs that are dead; of other unfinished ones nothing is to be recorded.
         with_certificates: look for withheld partitions in any case, and not only if a commit is of
             a run that the instance does not know.
+        reader: reads what it was not told of.
     """
     asset_key = find_asset_key(log.table)
     runs = _find_runs(instance, log)
@@ -94,7 +96,7 @@ def find_recovery(
     published: list[PartitionResult] = []
     doubtful: dict[str, str] = {}
     partitions = build_partitions(log.table, lost)
-    for key, found in (read_back(log, partitions) if partitions else {}).items():
+    for key, found in (reader.read_back(log, partitions) if partitions else {}).items():
         publish = log.publishes[key]
         result, judged = read_result(publish), judge_contents(found, publish)
         if judged.outcome is not Outcome.PASSED:

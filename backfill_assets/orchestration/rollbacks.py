@@ -39,7 +39,7 @@ from backfill_assets.publishing.results import PartitionResult, describe_failure
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.publishing.write_modes.restore import Rollback
-from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.resources import LakehouseResource, SparkResource, build_reader
 from backfill_assets.rules.verdicts import Acceptance
 from backfill_assets.tables.declarations import Table
 
@@ -90,11 +90,11 @@ def _roll_back(
 ) -> str:
     instance, table, now = context.instance, find_table(config.table), datetime.now(tz=UTC)
     fail_dead_runs(instance, now=now, silent_seconds=lakehouse.silent_seconds)
-    warehouse = lakehouse.warehouse()
+    warehouse, reader = lakehouse.warehouse(), build_reader(spark, lakehouse)
     warehouse.check_writable()
     log = read_log(warehouse, table).require()
     check_readable(log)
-    log = recover_table(instance, log, now=now)[-1].log
+    log = recover_table(instance, log, now=now, reader=reader)[-1].log
     run = Run(
         run_id=context.run.run_id,
         started_at=now,
@@ -118,7 +118,7 @@ def _roll_back(
         run=run,
         landing_root=lakehouse.landing_root,
         withheld_days=lakehouse.withheld_days,
-        task_bytes=lakehouse.read_back_bytes,
+        reader=reader,
         restored={
             key: f"version {plan.to_version}, "
             + (f"published by run {by.run_id}" if by else "when nothing was published")
@@ -126,7 +126,7 @@ def _roll_back(
         },
     )
     results = publisher.publish_as_pinned(plan.partitions, plan.pin())
-    leave_certificate(context, log, results, run, code_version=recipe.code_version)
+    leave_certificate(context, log, results, run, code_version=recipe.code_version, reader=reader)
     _record(
         context,
         results,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
 
+from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.filesystems import check_landing_root
 from backfill_assets.lake.partitions import build_partitions
@@ -43,7 +44,7 @@ from backfill_assets.publishing.results import (
     withhold,
 )
 from backfill_assets.publishing.runs import Run
-from backfill_assets.resources import LakehouseResource, SparkResource
+from backfill_assets.resources import LakehouseResource, SparkResource, build_reader
 from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.tables.landings import JsonLanding
 
@@ -88,6 +89,10 @@ class Step:
     spark: SparkResource
     lakehouse: LakehouseResource
 
+    @property
+    def _reader(self) -> PartitionReader:
+        return build_reader(self.spark, self.lakehouse)
+
     def publish(self, outcome: StepResult) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         """Publishes what is good, chunk by chunk, and yields the events of each.
 
@@ -116,7 +121,8 @@ class Step:
             done = {result.key for result in outcome.results}
             left = (partition.key for partition in partitions if partition.key not in done)
             why = next(iter(str(error).splitlines()), type(error).__name__)
-            self._certify(target, [*outcome.results, *(fail(key, why) for key in left)])
+            results = [*outcome.results, *(fail(key, why) for key in left)]
+            self._certify(target, results, reader=IN_THIS_PROCESS)  # Spark may be what is lost
             raise
 
     def _publish(
@@ -143,7 +149,7 @@ class Step:
             yield from evaluations.build(blocked)
         ready = [partition for partition in partitions if partition.key not in readiness.blocked]
         if not ready:
-            outcome.certificate = self._certify(target, outcome.results)
+            outcome.certificate = self._certify(target, outcome.results, reader=self._reader)
             return
         pinned = pin_inputs(
             target,
@@ -160,7 +166,7 @@ class Step:
             run=self.run,
             landing_root=self.lakehouse.landing_root,
             withheld_days=self.lakehouse.withheld_days,
-            task_bytes=self.lakehouse.read_back_bytes,
+            reader=self._reader,
             provisional=provisional,
         )
         for chunk in split_chunks(
@@ -172,7 +178,7 @@ class Step:
             results = publisher.publish_chunk(chunk, pinned)
             outcome.results += results
             # Before the events, which name it; the next chunk's replaces it.
-            outcome.certificate = self._certify(target, outcome.results)
+            outcome.certificate = self._certify(target, outcome.results, reader=self._reader)
             messages = describe_chunk(self.recipe.table, results)
             context.log.info(messages.published)
             for warning in messages.warnings:
@@ -190,9 +196,17 @@ class Step:
             with store_together(context.instance):
                 yield from evaluations.unfold(outcome.results)
 
-    def _certify(self, target: TableLog, results: Sequence[PartitionResult]) -> Certificate | None:
-        code_version = self.recipe.code_version
-        return leave_certificate(self.context, target, results, self.run, code_version=code_version)
+    def _certify(
+        self, target: TableLog, results: Sequence[PartitionResult], *, reader: PartitionReader
+    ) -> Certificate | None:
+        return leave_certificate(
+            self.context,
+            target,
+            results,
+            self.run,
+            code_version=self.recipe.code_version,
+            reader=reader,
+        )
 
     def _find_partitions(self) -> tuple[Partition, ...]:
         keys = self.context.partition_keys
@@ -212,7 +226,7 @@ class Step:
         warnings = describe_dead_runs(dead)
         recovered: list[TableLog] = []
         for log in logs:
-            recoveries = recover_table(instance, log.reread(), now=now)
+            recoveries = recover_table(instance, log.reread(), now=now, reader=self._reader)
             for recovery in recoveries:
                 warnings += describe_recovery(recovery)
             recovered.append(recoveries[-1].log)

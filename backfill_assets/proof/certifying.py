@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
+from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.lake.commits import Commit, CommitRecord, Publish, group_publishes
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import (
@@ -32,6 +33,7 @@ def certify(
     *,
     code_version: str,
     requested_at: datetime,
+    reader: PartitionReader = IN_THIS_PROCESS,
 ) -> Certificate:
     """Builds and writes the certificate of a run's results; ascending or not.
 
@@ -41,6 +43,7 @@ def certify(
         run: the run.
         code_version: what the partitions were computed by.
         requested_at: when the run was (UTC); it may have begun more than once.
+        reader: reads partitions in folders that the run rewrote.
     """
     ascending = sorted(results, key=lambda result: result.key)
     own = [
@@ -55,7 +58,9 @@ def certify(
     publishes = group_publishes(log.known_commits)
     start = format_start(run)
     keys = [result.key for result in ascending]
-    proof = prove_untouched(log, keys, versions=[commit.version for commit, _ in own])
+    proof = prove_untouched(
+        log, keys, versions=[commit.version for commit, _ in own], reader=reader
+    )
     certificate = Certificate(
         **asdict(run.options),
         run_id=run.run_id,

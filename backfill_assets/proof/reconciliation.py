@@ -1,12 +1,13 @@
 """Computes partitions again from their inputs as they are now, and compares what is published."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from backfill_assets.contents.partition_contents import read_contents
-from backfill_assets.contents.read_back import ReadBack, read_back
+from backfill_assets.contents.partition_contents import read_contents, split_by_rows
+from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_assets.contents.read_back import UNREADABLE, ReadBack
 from backfill_assets.errors import LandingError
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.slices import Partition
@@ -71,6 +72,7 @@ class Reconciler:
         landing_root: root of the landing zone.
         chunk_partitions: most partitions to compute at once.
         chunk_bytes: most bytes of input to compute from at once.
+        reader: reads what is published.
     """
 
     spark: SparkSession
@@ -78,6 +80,7 @@ class Reconciler:
     landing_root: str
     chunk_partitions: int
     chunk_bytes: int
+    reader: PartitionReader = IN_THIS_PROCESS
 
     def reconcile(
         self, recipe: Recipe, partitions: Sequence[Partition]
@@ -117,10 +120,11 @@ class Reconciler:
         )
         measures = _measure(recipe, window)
         source_records = recipe.count_source(window) if recipe.count_source else {}
-        published = _read_published(pinned.target, partitions)
+        published = self._read_published(pinned.target, partitions)
         never_landed = find_never_landed(pinned)
+        duplicates = _count_duplicates(pinned.target, partitions, published, measures)
         for key, measured in measures.items():
-            found, duplicates = published.get(key, (None, 0))
+            found = published.get(key)
             mismatch = _find_mismatch(recipe, measured, source_records.get(key), found)
             if key in never_landed:
                 mismatch = "" if found is None else "it is published, but nothing has ever landed"
@@ -134,29 +138,49 @@ class Reconciler:
                 checksum_expected=measured.checksum,
                 rows=found.rows if found else None,
                 checksum=found.checksum if found else None,
-                duplicates_per_1000=1000 * duplicates / found.rows if found and found.rows else 0.0,
+                duplicates_per_1000=1000 * duplicates.get(key, 0) / found.rows
+                if found and found.rows
+                else 0.0,
                 mismatch=mismatch,
             )
 
+    def _read_published(
+        self, log: TableLog, partitions: Sequence[Partition]
+    ) -> dict[str, ReadBack]:
+        """Reads what is found, by key; partitions that were never published are absent."""
+        published = [partition for partition in partitions if partition.key in log.publishes]
+        return self.reader.read_back(log, published) if published else {}
 
-def _read_published(
-    log: TableLog, partitions: Sequence[Partition]
-) -> dict[str, tuple[ReadBack, int]]:
-    """Reads what is found and its duplicates, by key.
 
-    Partitions of which nothing was ever published are absent.
+def _count_duplicates(
+    log: TableLog,
+    partitions: Sequence[Partition],
+    published: Mapping[str, ReadBack],
+    measures: Mapping[str, PartitionMeasures],
+) -> dict[str, int]:
+    """Counts published rows beyond the first of their natural key, by partition key.
+
+    Where the rows are the expected ones, Spark has counted theirs. The others are read in this
+    process, of a few partitions at a time, 12 to 20 bytes a row. What has none, or no key, or can't
+    be read, is absent.
     """
-    published = [partition for partition in partitions if partition.key in log.publishes]
-    if not published:
-        return {}
-    contents = read_back(log, published)
     if not log.table.natural_key:
-        return {key: (found, 0) for key, found in contents.items()}
-    duplicates = count_duplicates(read_contents(log, published)).tolist()
-    return {
-        key: (found, count)
-        for (key, found), count in zip(contents.items(), duplicates, strict=True)
+        return {}
+    counts = {
+        key: measures[key].key_duplicates
+        for key, found in published.items()
+        if found.agrees_with(measures[key])
     }
+    others = [
+        partition
+        for partition in partitions
+        if partition.key not in counts and published.get(partition.key, UNREADABLE) != UNREADABLE
+    ]
+    for some in split_by_rows(others, {key: found.rows for key, found in published.items()}):
+        contents = read_contents(log, some)
+        keys = (partition.key for partition in contents.partitions)
+        counts |= zip(keys, count_duplicates(contents).tolist(), strict=True)
+    return counts
 
 
 def _measure(recipe: Recipe, window: InputWindow) -> dict[str, PartitionMeasures]:
@@ -181,6 +205,8 @@ def _find_mismatch(
 ) -> str:
     if found is None:
         return "not published" if measured.rows else ""
+    if found == UNREADABLE:
+        return "a data file of it is missing or broken"
     for rule in recipe.table.rules:
         if isinstance(rule, Reconciled) and source_records is not None:
             accounted = rule.count_accounted(measured)

@@ -42,7 +42,7 @@ class RowChanges:
 
 @dataclass(frozen=True)
 class PartitionDiff:
-    """How a partition differs between two contents.
+    """How a partition differs between two contents; of equal ones only their rows are counted.
 
     Attributes:
         rows_before: rows.
@@ -50,7 +50,7 @@ class PartitionDiff:
         added: as in `RowChanges`; likewise the next three.
         removed: only before.
         changed: same key, other values.
-        duplicates: beyond the first of their key, after.
+        duplicates: beyond the first of their key, after; None where rows weren't compared.
         null_shares: shares of nulls (0 to 1) before and after, by column; only of columns that have
             any on either side.
         psi: population stability index between before and after, by column with a `Drift` rule
@@ -59,10 +59,10 @@ class PartitionDiff:
 
     rows_before: int
     rows_after: int
-    added: int
-    removed: int
-    changed: int
-    duplicates: int
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    duplicates: int | None = None
     null_shares: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     psi: Mapping[str, float | None] = field(default_factory=dict)
 

@@ -6,7 +6,8 @@ Rows are read only where a folder holds more than one partition: of its other pa
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from backfill_assets.contents.read_back import UNREADABLE, read_back
+from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_assets.contents.read_back import UNREADABLE
 from backfill_assets.errors import HistoryError, TableError
 from backfill_assets.lake.commit_files import read_actions
 from backfill_assets.lake.partitions import (
@@ -45,7 +46,11 @@ class UntouchedProof:
 
 
 def prove_untouched(
-    log: TableLog, keys: Iterable[str], *, versions: Iterable[int]
+    log: TableLog,
+    keys: Iterable[str],
+    *,
+    versions: Iterable[int],
+    reader: PartitionReader = IN_THIS_PROCESS,
 ) -> UntouchedProof:
     """Looks at every file that the commits added or removed.
 
@@ -58,6 +63,7 @@ def prove_untouched(
         log: of the table.
         keys: the partitions that were to change.
         versions: the commits.
+        reader: reads the neighbours.
 
     Raises:
         TableError: if the log no longer has one of the commits, or a file that it takes is gone.
@@ -77,7 +83,7 @@ def prove_untouched(
     for version in ascending:
         touched = _find_touched(log, version)
         near = [partition for partition in neighbours if find_folder(table, partition) in touched]
-        changed = _find_changed(log, near, version) if near else set()
+        changed = _find_changed(reader, log, near, version) if near else set()
         for name in sorted(changed | (touched - folders)):
             outside.setdefault(name, []).append(version)
     if not ascending:
@@ -93,13 +99,15 @@ def prove_untouched(
     )
 
 
-def _find_changed(log: TableLog, partitions: list[Partition], version: int) -> set[str]:
+def _find_changed(
+    reader: PartitionReader, log: TableLog, partitions: list[Partition], version: int
+) -> set[str]:
     """Finds the partitions whose rows or checksum differ from the version before, by key."""
     if version == 0:
         return set()
     try:
         before, after = (
-            read_back(log.as_of(number), partitions) for number in (version - 1, version)
+            reader.read_back(log.as_of(number), partitions) for number in (version - 1, version)
         )
     except HistoryError as error:
         raise TableError(

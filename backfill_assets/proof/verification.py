@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from backfill_assets.contents.read_back import read_back
+from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.errors import BackfillError, HistoryError
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
@@ -14,22 +14,27 @@ from backfill_assets.proof.untouched import prove_untouched
 
 
 def verify_certificate(
-    log: TableLog, certificate: Certificate, partitions: tuple[Partition, ...]
+    log: TableLog,
+    certificate: Certificate,
+    partitions: tuple[Partition, ...],
+    *,
+    reader: PartitionReader = IN_THIS_PROCESS,
 ) -> list[VerifiedLine]:
-    """Reads the certified versions again, without Spark.
+    """Reads the certified versions again.
 
     Args:
         log: of the certificate's table.
         certificate: what is to be verified.
         partitions: its published partitions.
+        reader: reads them.
     """
     stated = is_stated(log, certificate)
     return [
         *_verify_commits(log, certificate),
         *verify_complete(log, certificate),
         *(verify_stated(log, certificate) if stated else ()),
-        *_verify_contents(log, certificate, partitions),
-        *_verify_untouched(log, certificate, counts=stated),
+        *_verify_contents(reader, log, certificate, partitions),
+        *_verify_untouched(reader, log, certificate, counts=stated),
     ]
 
 
@@ -50,7 +55,10 @@ def _verify_commits(log: TableLog, certificate: Certificate) -> Iterator[Verifie
 
 
 def _verify_contents(
-    log: TableLog, certificate: Certificate, partitions: tuple[Partition, ...]
+    reader: PartitionReader,
+    log: TableLog,
+    certificate: Certificate,
+    partitions: tuple[Partition, ...],
 ) -> Iterator[VerifiedLine]:
     certified = {row.partition: row for row in certificate.partitions}
     by_version: dict[int, list[Partition]] = defaultdict(list)
@@ -65,7 +73,7 @@ def _verify_contents(
         try:
             then = log.as_of(version)
             gone = _find_gone(then, published)
-            contents = read_back(
+            contents = reader.read_back(
                 then, [partition for partition in published if partition.key not in gone]
             )
         except HistoryError as error:
@@ -99,7 +107,7 @@ def _find_gone(log: TableLog, partitions: list[Partition]) -> dict[str, str]:
 
 
 def _verify_untouched(
-    log: TableLog, certificate: Certificate, *, counts: bool
+    reader: PartitionReader, log: TableLog, certificate: Certificate, *, counts: bool
 ) -> Iterator[VerifiedLine]:
     """Looks at the commits again; and at what was counted then, where `counts` says so."""
     if not certificate.commits:
@@ -108,7 +116,10 @@ def _verify_untouched(
     meant = [partition.partition for partition in certificate.partitions]
     try:
         proof = prove_untouched(
-            log, meant, versions=[commit.version for commit in certificate.commits]
+            log,
+            meant,
+            versions=[commit.version for commit in certificate.commits],
+            reader=reader,
         )
     except BackfillError as error:
         yield VerifiedLine(statement, None, str(error))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.errors import CertificateError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
@@ -11,7 +12,9 @@ from backfill_assets.proof.pages import build_title
 from backfill_assets.proof.verification import verify_certificate
 
 
-def verify_run(logs: Sequence[TableLog], wanted: str) -> dict[str, list[VerifiedLine]]:
+def verify_run(
+    logs: Sequence[TableLog], wanted: str, *, reader: PartitionReader = IN_THIS_PROCESS
+) -> dict[str, list[VerifiedLine]]:
     """Verifies every document of a run or a backfill, and looks for commits without one.
 
     A document that can't be read is a line that doesn't hold; the others are verified all the same.
@@ -19,6 +22,7 @@ def verify_run(logs: Sequence[TableLog], wanted: str) -> dict[str, list[Verified
     Args:
         logs: of all tables of the warehouse, at least one.
         wanted: the id, or the beginning of it.
+        reader: reads the certified versions.
 
     Returns:
         The lines of each document by its title, and of what has none; empty if nothing is known
@@ -37,7 +41,7 @@ def verify_run(logs: Sequence[TableLog], wanted: str) -> dict[str, list[Verified
     meant, documents = find_documents(logs[0].warehouse, wanted, others=ids)
     verified: dict[str, list[VerifiedLine]] = {}
     for document in documents:
-        title, lines = _verify_document(logs, document)
+        title, lines = _verify_document(reader, logs, document)
         verified[title] = lines
     certified = {document.subject for document in documents}
     missing = [
@@ -53,7 +57,7 @@ def verify_run(logs: Sequence[TableLog], wanted: str) -> dict[str, list[Verified
 
 
 def _verify_document(
-    logs: Sequence[TableLog], document: CertificateDocument
+    reader: PartitionReader, logs: Sequence[TableLog], document: CertificateDocument
 ) -> tuple[str, list[VerifiedLine]]:
     by_key = {log.table.key: log for log in logs}
     run_id, table_key = document.subject
@@ -76,4 +80,5 @@ def _verify_document(
         line = VerifiedLine("the certificate can be read", holds=False, found=str(error))
         return f"{table_key}, run `{run_id}`", [line]
     partitions = build_partitions(log.table, dict.fromkeys(certificate.published))
-    return build_title(certificate), verify_certificate(log, certificate, partitions)
+    lines = verify_certificate(log, certificate, partitions, reader=reader)
+    return build_title(certificate), lines

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
+from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.errors import TableError
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
@@ -19,7 +20,12 @@ from backfill_assets.lake.writer import (
     overwrite_partitions,
 )
 from backfill_assets.publishing.audit import Audit, audit_window, describe_faults
-from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs, withhold_never_landed
+from backfill_assets.publishing.inputs import (
+    PinnedInputs,
+    measure_input_bytes,
+    pin_inputs,
+    withhold_never_landed,
+)
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.recorded_audits import describe_audits
 from backfill_assets.publishing.results import PartitionResult, withhold
@@ -46,8 +52,7 @@ class Publisher:
         withheld_days: for how many days withheld rows are kept.
         provisional: by partition key, what of its input is not there yet, or not final.
         restored: of a rollback, by partition key, what comes back.
-        task_bytes: bytes of published data files from which on Spark's tasks read them back; None
-            for never.
+        reader: reads back what was published.
     """
 
     spark: SparkSession
@@ -57,7 +62,7 @@ class Publisher:
     withheld_days: int
     provisional: Mapping[str, str] = field(default_factory=dict)
     restored: Mapping[str, str] = field(default_factory=dict)
-    task_bytes: int | None = None
+    reader: PartitionReader = IN_THIS_PROCESS
 
     def publish_chunk(
         self, partitions: Sequence[Partition], pinned: PinnedInputs
@@ -76,9 +81,12 @@ class Publisher:
 
         Raises:
             LandingError: if landing files changed while they were read; nothing was published then.
+            SparkUnavailableError: if Spark's workers lack what it takes to read the commit back;
+                nothing was published then.
             TableError: if other runs keep changing the partitions.
         """
         table = self.recipe.table
+        self._check_workers(partitions, pinned)
         create_table(self.spark, pinned.target)
         current = pinned.target.reread()
         if missing := find_missing_columns(current):
@@ -113,8 +121,10 @@ class Publisher:
         This is for what restores a version.
 
         Raises:
+            SparkUnavailableError: as `publish_chunk`.
             TableError: if another run changed some of the partitions since; the others are done.
         """
+        self._check_workers(partitions, pinned)
         results, changed = self._publish_once(tuple(partitions), pinned)
         if changed:
             raise TableError(
@@ -122,6 +132,10 @@ class Publisher:
                 f"{', '.join(sorted(changed))}: look again at what is to be done"
             )
         return sorted(results, key=lambda result: result.key)
+
+    def _check_workers(self, partitions: Sequence[Partition], pinned: PinnedInputs) -> None:
+        sizes = measure_input_bytes(pinned, partitions)
+        self.reader.check_workers(pinned.target, input_bytes=sum(sizes.values()))
 
     def _publish_once(
         self, partitions: tuple[Partition, ...], pinned: PinnedInputs
@@ -175,7 +189,7 @@ class Publisher:
             ]
             if published:
                 published = verify_publish(
-                    audit.window, self.recipe, self.run, published, task_bytes=self.task_bytes
+                    audit.window, self.recipe, self.run, published, reader=self.reader
                 )
         together = results + withheld + published
         return [replace(result, stated_in=version) for result in together], changed

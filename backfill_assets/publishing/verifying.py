@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backfill_assets.contents.task_read_back import read_back_where_it_pays
+from backfill_assets.contents.partition_reader import PartitionReader
+from backfill_assets.contents.read_back import ReadBack, read_back
+from backfill_assets.errors import SparkUnavailableError
 from backfill_assets.lake.consumed import describe_consumed
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.reader import read_table_as_it_was
 from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.writer import (
     PartitionsChangedError,
     build_record,
@@ -28,7 +31,7 @@ def verify_publish(
     run: Run,
     published: Sequence[PartitionResult],
     *,
-    task_bytes: int | None,
+    reader: PartitionReader,
 ) -> list[PartitionResult]:
     """Answers `partition_is_readable` for each partition of a commit.
 
@@ -37,22 +40,16 @@ def verify_publish(
         recipe: how.
         run: the run, which takes back what can't be read.
         published: its results; all of one version.
-        task_bytes: bytes of the partitions' data files from which on Spark's tasks read them; None
-            for never.
+        reader: reads what was committed.
 
     Returns:
         The same with that finding; without a version where the partition was taken back.
-
-    Raises:
-        SparkUnavailableError: if Spark's workers lack what reading takes; all stays published.
     """
     version = published[0].version
     assert version is not None
     by_key = {partition.key: partition for partition in window.partitions}
     partitions = [by_key[result.key] for result in published]
-    contents = read_back_where_it_pays(
-        window.spark, window.target.as_of(version), partitions, task_bytes=task_bytes
-    )
+    contents = _read_back(reader, window.target.as_of(version), partitions)
     verified: list[PartitionResult] = []
     unreadable: list[Partition] = []
     for result in published:
@@ -66,6 +63,17 @@ def verify_publish(
     if unreadable:
         _take_back(window, recipe, run, unreadable, version=version)
     return verified
+
+
+def _read_back(
+    reader: PartitionReader, log: TableLog, partitions: Sequence[Partition]
+) -> dict[str, ReadBack]:
+    try:
+        return reader.read_back(log, partitions)
+    except SparkUnavailableError:
+        # The commit came out so much larger than its inputs that nobody had asked the workers
+        # before. It is there now, and to read it slowly is better than not at all.
+        return read_back(log, partitions)
 
 
 def _take_back(

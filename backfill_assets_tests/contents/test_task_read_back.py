@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from backfill_assets.contents import task_read_back
 from backfill_assets.contents.file_sums import FileShare, FileSums, TableFiles, sum_files
 from backfill_assets.contents.partition_index import PartitionIndex
+from backfill_assets.contents.partition_reader import PartitionReader
 from backfill_assets.contents.read_back import UNREADABLE, ReadBack, read_back
-from backfill_assets.contents.task_read_back import read_back_where_it_pays
 from backfill_assets.errors import SparkUnavailableError
 from backfill_assets.grains.hours import HOURS
 from backfill_assets.lake.slices import Partition, Slice
@@ -61,7 +61,7 @@ def events(warehouse: Warehouse) -> Warehouse:
 def read_in_tasks(
     spark: SparkSession, log: TableLog, partitions: Sequence[Partition]
 ) -> dict[str, ReadBack]:
-    return read_back_where_it_pays(spark, log, partitions, task_bytes=0)
+    return PartitionReader(lambda: spark, task_bytes=0).read_back(log, partitions)
 
 
 def count_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -192,9 +192,9 @@ def test_tasks_read_from_the_threshold_on(
     size = sum(Path(file).stat().st_size for file in find_files(events, EVENTS, "part=1"))
     one = build_parts(1)
     for task_bytes in (None, size + 1):
-        read_back_where_it_pays(spark, log, one, task_bytes=task_bytes)
+        PartitionReader(lambda: spark, task_bytes).read_back(log, one)
     assert counts == []
-    found = read_back_where_it_pays(spark, log, one, task_bytes=size)
+    found = PartitionReader(lambda: spark, size).read_back(log, one)
     assert counts == [1]
     assert found == read_back(log, one)
 

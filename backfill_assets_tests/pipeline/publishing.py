@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets.contents.partition_reader import PartitionReader
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import read_log
@@ -128,5 +129,5 @@ class Lake:
             ),
             landing_root=self.landing_root,
             withheld_days=30,
-            task_bytes=self.task_bytes,
+            reader=PartitionReader(lambda: self.spark, self.task_bytes),
         )

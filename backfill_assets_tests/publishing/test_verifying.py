@@ -2,14 +2,17 @@
 
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets.contents import task_read_back
+from backfill_assets.contents.partition_reader import PartitionReader
 from backfill_assets.contents.read_back import ReadBack
-from backfill_assets.contents.task_read_back import read_back_where_it_pays
+from backfill_assets.errors import SparkUnavailableError
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
@@ -18,11 +21,17 @@ from backfill_assets.publishing.results import PartitionResult, describe_failure
 from backfill_assets.publishing.write_modes.restore import TakeBack
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
-from backfill_assets_tests.lake.readings import READINGS, build_rows, overwrite_readings
-from backfill_assets_tests.pipeline.publishing import Lake
+from backfill_assets_tests.contents.test_task_read_back import count_tasks
+from backfill_assets_tests.lake.readings import (
+    READINGS,
+    build_rows,
+    overwrite_readings,
+)
+from backfill_assets_tests.pipeline.publishing import COPIES, Lake
 from backfill_assets_tests.pipeline.running import RAW, Pipeline, list_days
 
 TAMPERED = "2013-01-06"
+DAY = build_days("2013-01-01")
 
 
 def find_data_file(pipeline: Pipeline, day: str) -> Path:
@@ -126,17 +135,69 @@ def test_what_another_run_has_published_meanwhile_is_not_taken_back(
 ) -> None:
     second = build_days("2013-01-02", 1)
 
-    def read_back_late(*arguments: Any, **options: Any) -> dict[str, ReadBack]:
-        found = read_back_where_it_pays(*arguments, **options)
+    read_back = PartitionReader.read_back
+
+    def read_back_late(*arguments: Any) -> dict[str, ReadBack]:
+        found = read_back(*arguments)
         if "odd" in read_values(warehouse).values():
             rows = build_rows(second, "theirs", ids=1)
             overwrite_readings(spark, warehouse, second, rows, run_id="other")
         return found
 
-    monkeypatch.setattr(
-        "backfill_assets.publishing.verifying.read_back_where_it_pays", read_back_late
-    )
+    monkeypatch.setattr(PartitionReader, "read_back", read_back_late)
     good, bad = publish_unreadable(Lake(spark, warehouse), tmp_path / "source.csv")
     assert good.version is not None
     assert bad.version is None
     assert read_values(warehouse) == {"2013-01-01": "new", "2013-01-02": "theirs"}
+
+
+@pytest.fixture
+def without_workers(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark can't start Python for its tasks."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python")
+    monkeypatch.setattr(task_read_back, "_CHECKED", WeakSet())
+
+
+def build_reading(window: InputWindow) -> DataFrame:
+    """A row of which nothing tells beforehand how much it is; no Python in its tasks."""
+    return window.spark.sql("SELECT DATE'2013-01-01' AS day, 1 AS id, 'one' AS value")
+
+
+def publish_reading(lake: Lake) -> PartitionResult:
+    (result,) = lake.publish(Recipe(READINGS, build_reading), DAY)
+    return result
+
+
+def measure_readings(warehouse: Warehouse) -> int:
+    """Bytes of data files."""
+    return sum(read_log(warehouse, READINGS).sum_folder_bytes().values())
+
+
+@pytest.mark.usefixtures("without_workers")
+def test_workers_that_can_not_read_a_large_commit_back_are_found_before_it(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    publish_reading(Lake(spark, warehouse))
+    lake = Lake(spark, warehouse, task_bytes=measure_readings(warehouse))
+    with pytest.raises(SparkUnavailableError, match="install this version of backfill_assets"):
+        lake.publish(COPIES, DAY)
+    assert not warehouse.exists(COPIES.table), "nothing is written"
+
+
+@pytest.mark.usefixtures("without_workers")
+def test_what_has_become_larger_than_its_inputs_is_read_back_here(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    assert publish_reading(Lake(spark, warehouse, task_bytes=1)).version is not None
+
+
+def test_workers_are_asked_once_in_a_session(
+    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_read_back, "_CHECKED", WeakSet())
+    counts = count_tasks(monkeypatch)
+    publish_reading(Lake(spark, warehouse))
+    lake = Lake(spark, warehouse, task_bytes=2 * measure_readings(warehouse))
+    for _ in range(2):
+        lake.publish(COPIES, DAY)
+    assert counts == [1], "these commits are too small for more than the question"

@@ -1,0 +1,240 @@
+"""A partition larger than a chunk: all of TPC-H's orders as one bucket, over three layers.
+
+Spark's heap is bounded, and the bounds of a chunk and of the read-back are the project's own. The
+JVM's log of garbage collections says how much was alive; the processes are looked at while they
+run. Rewrites the section of `docs/scale.md`, unless told another folder.
+"""
+
+import argparse
+import datetime as dt
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.samples.orders import land_orders
+from backfill_assets.spark.session import check_prerequisites
+from benchmarks.growth import build_buckets
+from benchmarks.growth_report import TABLES
+from benchmarks.heap import build_heap_conf, find_most_alive
+from benchmarks.machine import describe_machine
+from benchmarks.report import DEFAULT_FOLDER, describe_measuring, replace_section
+from benchmarks.variants import DAGSTER_RANGE, REPOSITORY, find_warehouse, prepare_command
+
+BEGIN, END = "<!-- large partition: begin -->", "<!-- large partition: end -->"
+_RESULTS = "large_partition.json"
+_SPARK = "spark"
+_LOOK_SECONDS = 0.2
+_LAST_CHARACTERS = 4000
+
+
+@dataclass(frozen=True)
+class LargePartition:
+    """One range run of one partition.
+
+    Attributes:
+        scale: TPC-H scale factor.
+        landed_bytes: of the Parquet files that it is computed from.
+        rows: of the partition, by table.
+        file_bytes: of its data files, by table.
+        files: their number, by table.
+        commits: commits that published it, by table.
+        heap_mb: the JVM's bound.
+        alive_mb: most that was alive after a garbage collection.
+        python_mb: most memory of the run's own process.
+        workers_mb: most memory of the Python processes of Spark's tasks, together.
+        spark_mb: most disk that Spark took for shuffled and persisted rows.
+        seconds: wall time.
+        cpu_seconds: of the run and all that it started.
+    """
+
+    scale: float
+    landed_bytes: int
+    rows: dict[str, int]
+    file_bytes: dict[str, int]
+    files: dict[str, int]
+    commits: dict[str, int]
+    heap_mb: int
+    alive_mb: int
+    python_mb: int
+    workers_mb: int
+    spark_mb: int
+    seconds: float
+    cpu_seconds: float
+
+
+@dataclass
+class _Watched:
+    """Most bytes of the run's own process, of its tasks' Python processes, of Spark's folder.
+
+    And CPU seconds by process.
+    """
+
+    own: int = 0
+    workers: int = 0
+    spark: int = 0
+    seconds: float = 0.0
+    cpu_seconds: dict[int, float] = field(default_factory=dict)
+
+
+def main() -> None:
+    """Lands, runs, and writes JSON and section; or only the section, from the JSON."""
+    options = _parse_arguments()
+    folder: Path = options.out.resolve()
+    if not options.from_json:
+        check_prerequisites(remote=None, jars=None)
+        with tempfile.TemporaryDirectory(prefix="large-", dir=options.scratch) as scratch:
+            run = measure_partition(options.scale, options.heap_mb, Path(scratch))
+        results = {
+            "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+            "machine": asdict(describe_machine()),
+            "run": asdict(run),
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
+        (folder / _RESULTS).write_text(text, encoding="utf-8")
+    results = json.loads((folder / _RESULTS).read_text(encoding="utf-8"))
+    page = folder.with_name("scale.md")
+    old = page.read_text(encoding="utf-8") if page.exists() else f"# Scale\n\n{BEGIN}\n{END}\n"
+    section = build_section(results)
+    page.write_text(replace_section(old, section, markers=(BEGIN, END)), encoding="utf-8")
+    print(section)
+
+
+def measure_partition(scale: float, heap_mb: int, folder: Path) -> LargePartition:
+    """Lands orders below `folder`, an empty one, and materializes them as one partition.
+
+    Ends the benchmark if the run fails, or if `raw/orders` doesn't hold all that landed.
+    """
+    landing, scratch = folder / "landing", folder / "run"
+    landed = land_orders(str(landing), scale=scale)
+    scratch.mkdir()
+    buckets = build_buckets(landed.largest_key, 1)
+    (key,) = buckets.list_keys()
+    command = prepare_command(DAGSTER_RANGE, days=1, landing=landing, scratch=scratch)
+    selection = ",".join(f'key:"{table.key}"' for table in TABLES)
+    arguments = [
+        *(command.arguments[0], "asset", "materialize", "-m", "backfill_assets.definitions"),
+        *("--select", selection, "--partition-range", f"{key}...{key}"),
+    ]
+    environment = {
+        **command.environment,
+        "BACKFILL_ORDER_KEY_STEP": str(buckets.step),
+        "BACKFILL_ORDER_KEY_SPACE": str(buckets.space),
+        "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch),
+        "SPARK_LOCAL_DIRS": str(scratch / _SPARK),
+    }
+    watched = _watch_process(arguments, environment, scratch)
+    warehouse = Warehouse(str(find_warehouse(scratch)))
+    logs = {table.key: read_log(warehouse, table) for table in TABLES}
+    rows = {table: sum(log.count_folder_rows().values()) for table, log in logs.items()}
+    if rows[TABLES[0].key] != landed.orders + landed.lines:
+        sys.exit(f"error: {rows} rows, of {landed.orders + landed.lines} that landed")
+    return LargePartition(
+        scale=scale,
+        landed_bytes=sum(path.stat().st_size for path in landing.rglob("*.parquet")),
+        rows=rows,
+        file_bytes={table: sum(log.sum_folder_bytes().values()) for table, log in logs.items()},
+        files={table: len(log.list_files("path")) for table, log in logs.items()},
+        commits={
+            table: sum(commit.record is not None for commit in log.commits)
+            for table, log in logs.items()
+        },
+        heap_mb=heap_mb,
+        alive_mb=find_most_alive(scratch),
+        python_mb=watched.own // 2**20,
+        workers_mb=watched.workers // 2**20,
+        spark_mb=watched.spark // 2**20,
+        seconds=round(watched.seconds, 1),
+        cpu_seconds=round(sum(watched.cpu_seconds.values()), 1),
+    )
+
+
+def _watch_process(arguments: list[str], environment: Mapping[str, str], scratch: Path) -> _Watched:
+    said, most = scratch / "output.txt", _Watched()
+    with said.open("wb") as output:
+        began = time.perf_counter()
+        running = psutil.Popen(
+            arguments,
+            cwd=REPOSITORY,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        while running.poll() is None:
+            # What ends or is deleted between two looks isn't there to be counted.
+            with suppress(psutil.NoSuchProcess, FileNotFoundError):
+                children = running.children(recursive=True)
+                for process in (running, *children):
+                    times = process.cpu_times()
+                    most.cpu_seconds[process.pid] = times.user + times.system
+                most.own = max(most.own, running.memory_info().rss)
+                most.workers = max(most.workers, _measure_workers(children))
+                most.spark = max(most.spark, _measure_folder(scratch / _SPARK))
+            time.sleep(_LOOK_SECONDS)
+        most.seconds = time.perf_counter() - began
+    if running.returncode:
+        sys.exit(f"error: the run failed\n{said.read_text()[-_LAST_CHARACTERS:]}")
+    return most
+
+
+def _measure_workers(children: Iterable[psutil.Process]) -> int:
+    return sum(child.memory_info().rss for child in children if child.name().startswith("python"))
+
+
+def _measure_folder(folder: Path) -> int:
+    # Blocks, not length: a file that is being written may be longer than what it takes.
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
+def build_section(results: Mapping[str, Any]) -> str:
+    """What was measured, as Markdown."""
+    run = LargePartition(**results["run"])
+    seconds_per_million = run.seconds / (run.rows[TABLES[0].key] / 1e6)
+    lines = [
+        describe_measuring(results),
+        "",
+        f"TPC-H at scale {run.scale:g}, {run.landed_bytes / 1e9:.2f} GB of Parquet landed, as one "
+        f"bucket: {run.seconds:,.0f} s for the three layers, {seconds_per_million:.1f} s per "
+        f"million raw rows; {run.cpu_seconds:,.0f} CPU seconds, so that "
+        f"{run.cpu_seconds / run.seconds:.1f} cores were at work.",
+        "",
+        "| table | rows | GB | data files | commits |",
+        "|---|---:|---:|---:|---:|",
+        *(
+            f"| `{table}` | {run.rows[table]:,} | {run.file_bytes[table] / 1e9:.2f} "
+            f"| {run.files[table]} | {run.commits[table]} |"
+            for table in run.rows
+        ),
+        "",
+        f"Most alive in the heap after a collection: {run.alive_mb:,} of {run.heap_mb:,} MB. Most "
+        f"memory of the run's own Python process: {run.python_mb:,} MB; of the Python processes of "
+        f"its tasks, together: {run.workers_mb:,} MB. Most disk for what Spark shuffled and "
+        f"persisted: {run.spark_mb:,} MB.",
+    ]
+    return "\n".join(lines)
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.large_partition")
+    parser.add_argument("--scale", type=float, default=1, help="of TPC-H; 30 is about 10 GB landed")
+    parser.add_argument("--heap-mb", type=int, default=2048, help="default: 2048")
+    parser.add_argument("--scratch", type=Path, help="a folder with room; default: the system's")
+    parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, help="default: docs/benchmarks")
+    parser.add_argument("--from-json", action="store_true", help="only the page, runs nothing")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
