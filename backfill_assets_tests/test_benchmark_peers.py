@@ -16,14 +16,13 @@ from benchmarks.peers.contestants import (
     SQLMESH_SPARK,
     SQLMESH_SPARK_UNAUDITED,
     Contestant,
-    PeerCommand,
     prepare_contestant,
     prepare_rerun,
 )
 from benchmarks.peers.environments import read_versions
 from benchmarks.peers.report import FLIGHTS, TRIALS, write_page, write_peers_report
 from benchmarks.peers.results import build_flights
-from benchmarks.variants import REPOSITORY
+from benchmarks.variants import REPOSITORY, Command
 
 _DAY, _NEXT_DAY = dt.date(2013, 1, 1), dt.date(2013, 1, 2)
 _MEASURED = {
@@ -146,7 +145,7 @@ def test_a_rerun_of_sqlmesh_restates_the_days(tmp_path: Path):
     ]
 
 
-def _prepare(contestant: Contestant, scratch: Path) -> PeerCommand:
+def _prepare(contestant: Contestant, scratch: Path) -> Command:
     scratch.mkdir(exist_ok=True)
     return prepare_contestant(
         contestant, programs=scratch / "bin", days=2, landing=scratch / "landing", scratch=scratch

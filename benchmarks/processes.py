@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.variants import REPOSITORY, Command
+from benchmarks.variants import Command
 
 _LAST_CHARACTERS = 4000
 
@@ -25,7 +25,7 @@ def time_command(command: Command, *, scratch: Path, name: str) -> float:
         began = time.perf_counter()
         process = subprocess.run(
             command.arguments,
-            cwd=REPOSITORY,
+            cwd=command.folder,
             env=dict(command.environment),
             stdin=subprocess.DEVNULL,
             stdout=output,

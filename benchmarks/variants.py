@@ -54,10 +54,11 @@ VARIANTS = (BARE_RANGE, DAGSTER_RANGE, DAGSTER_EMPTY, DAGSTER_CHECKED, BARE_DAIL
 
 @dataclass(frozen=True)
 class Command:
-    """A process to time: its arguments and its whole environment."""
+    """A process to time: its arguments, its whole environment, and where it is started."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
+    folder: Path = REPOSITORY
 
 
 def prepare_command(variant: Variant, *, days: int, landing: Path, scratch: Path) -> Command:

@@ -7,10 +7,8 @@ one day comes first.
 
 import argparse
 import datetime as dt
-import subprocess
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +21,6 @@ from benchmarks.peers.contestants import (
     CONTESTANTS,
     PROJECT,
     Contestant,
-    PeerCommand,
     prepare_contestant,
 )
 from benchmarks.peers.environments import (
@@ -33,10 +30,9 @@ from benchmarks.peers.environments import (
 )
 from benchmarks.peers.report import FLIGHTS, write_page, write_peers_report
 from benchmarks.peers.results import build_flights, describe_measurement
+from benchmarks.processes import time_command
 from benchmarks.report import DEFAULT_FOLDER
 from benchmarks.variants import TABLES
-
-_LAST_CHARACTERS = 4000
 
 Programs = Mapping[Contestant, Path | None]
 """Where the programs of each contestant's environment are; None for the project's own."""
@@ -119,33 +115,12 @@ def run_round(
         command = prepare_contestant(
             contestant, programs=own_programs, days=days, landing=landing, scratch=scratch
         )
-        taken[contestant] = time_process(command, scratch / "output.txt")
+        taken[contestant] = time_command(command, scratch=scratch, name=contestant.name)
         if contestant is not PROJECT:
             check_published(
                 TABLES, folder / PROJECT.name, scratch, programs=own_programs, partitions=days
             )
     return taken
-
-
-def time_process(command: PeerCommand, output_file: Path) -> float:
-    """Runs a process and returns its wall seconds; ends the benchmark if it fails."""
-    with output_file.open("w+") as output:
-        start = time.perf_counter()
-        process = subprocess.run(
-            command.arguments,
-            cwd=command.folder,
-            env=dict(command.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        wall = time.perf_counter() - start
-        if process.returncode != 0:
-            output.seek(0)
-            print(output.read()[-_LAST_CHARACTERS:], file=sys.stderr)
-            sys.exit(f"error: {output_file.parent.name} exited with {process.returncode}")
-    return wall
 
 
 def _parse_arguments() -> argparse.Namespace:

@@ -4,12 +4,11 @@ import datetime as dt
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backfill_assets.spark.session import build_spark_conf
-from benchmarks.variants import BARE_RANGE, DAGSTER_RANGE, FIRST_DAY, REPOSITORY, prepare_command
+from benchmarks.variants import BARE_RANGE, DAGSTER_RANGE, FIRST_DAY, Command, prepare_command
 
 _DAY = dt.timedelta(days=1)
 _PROJECTS = Path(__file__).with_name("projects")
@@ -107,15 +106,6 @@ CONTESTANTS = (
 _VARIANTS = {PROJECT: DAGSTER_RANGE, BARE: BARE_RANGE}
 
 
-@dataclass(frozen=True)
-class PeerCommand:
-    """A process to time: its arguments, its whole environment, and where it is started."""
-
-    arguments: Sequence[str]
-    environment: Mapping[str, str]
-    folder: Path
-
-
 def prepare_contestant(
     contestant: Contestant,
     *,
@@ -123,7 +113,7 @@ def prepare_contestant(
     days: int,
     landing: Path,
     scratch: Path,
-) -> PeerCommand:
+) -> Command:
     """Makes what the process needs before it starts; `scratch` must be empty.
 
     Args:
@@ -134,10 +124,7 @@ def prepare_contestant(
         scratch: where the process may write; its tables will be in `scratch/warehouse`.
     """
     if programs is None:
-        command = prepare_command(
-            _VARIANTS[contestant], days=days, landing=landing, scratch=scratch
-        )
-        return PeerCommand(command.arguments, command.environment, REPOSITORY)
+        return prepare_command(_VARIANTS[contestant], days=days, landing=landing, scratch=scratch)
     project = scratch / "project"
     for folder in contestant.projects:
         shutil.copytree(_PROJECTS / folder, project, dirs_exist_ok=True)
@@ -146,7 +133,7 @@ def prepare_contestant(
     warehouse = scratch / "warehouse"
     warehouse.mkdir()
     last_day = FIRST_DAY + dt.timedelta(days=days - 1)
-    return PeerCommand(
+    return Command(
         build_arguments(contestant, programs, FIRST_DAY, last_day),
         build_environment(landing=landing, warehouse=warehouse, checks=contestant.checks),
         project,
@@ -155,11 +142,11 @@ def prepare_contestant(
 
 def prepare_rerun(
     contestant: Contestant,
-    filled_by: PeerCommand,
+    filled_by: Command,
     programs: Path | None,
     first: dt.date,
     last: dt.date,
-) -> PeerCommand:
+) -> Command:
     """Builds the command that computes days again in the tables that another one filled.
 
     Args:

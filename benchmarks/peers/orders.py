@@ -18,19 +18,19 @@ from backfill_assets.spark.session import check_prerequisites
 from benchmarks.growth import build_buckets
 from benchmarks.growth_report import TABLES
 from benchmarks.machine import describe_machine
-from benchmarks.peers.__main__ import time_process
 from benchmarks.peers.contents import check_published
 from benchmarks.peers.contestants import (
     PROJECT,
     SQLMESH_DUCKDB_ORDERS,
     Contestant,
-    PeerCommand,
     prepare_contestant,
 )
 from benchmarks.peers.environments import ensure_environment, find_default_cache
 from benchmarks.peers.report import ORDERS, write_peers_report
 from benchmarks.peers.results import describe_measurement, summarize
+from benchmarks.processes import time_command
 from benchmarks.report import DEFAULT_FOLDER
+from benchmarks.variants import Command
 
 _CONTESTANTS = (PROJECT, SQLMESH_DUCKDB_ORDERS)
 _LARGEST_COMPARED = 1
@@ -87,7 +87,7 @@ def measure_scale(
                 scratch = Path(folder, contestant.name)
                 scratch.mkdir()
                 command = _prepare(contestant, own_programs, sample, scratch)
-                wall = time_process(command, scratch / "output.txt")
+                wall = time_command(command, scratch=scratch, name=contestant.name)
                 seconds[contestant].append(wall)
                 print(
                     f"{repeat}: scale {sample.scale:g}, {contestant.name}: {wall:.2f} s", flush=True
@@ -115,7 +115,7 @@ def measure_scale(
 
 def _prepare(
     contestant: Contestant, programs: Path | None, sample: Sample, scratch: Path
-) -> PeerCommand:
+) -> Command:
     # The home and the environment of a run over flights; the range is another.
     command = prepare_contestant(
         contestant, programs=programs, days=1, landing=sample.landing, scratch=scratch
@@ -123,7 +123,7 @@ def _prepare(
     buckets = sample.buckets
     if programs is not None:
         settings = {"PEER_BUCKET_STEP": str(buckets.step)}
-        return PeerCommand(command.arguments, {**command.environment, **settings}, command.folder)
+        return Command(command.arguments, {**command.environment, **settings}, command.folder)
     keys = buckets.list_keys()
     selection = ",".join(f'key:"{table.key}"' for table in TABLES)
     arguments = [
@@ -135,7 +135,7 @@ def _prepare(
         "BACKFILL_ORDER_KEY_SPACE": str(buckets.space),
         "BACKFILL_SPARK_CONF": f'{{"spark.driver.memory": "{_HEAP}"}}',
     }
-    return PeerCommand(arguments, {**command.environment, **settings}, command.folder)
+    return Command(arguments, {**command.environment, **settings}, command.folder)
 
 
 def _parse_arguments() -> argparse.Namespace:

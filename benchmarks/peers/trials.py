@@ -26,7 +26,6 @@ from benchmarks.peers.contestants import (
     SQLMESH_DUCKDB,
     SQLMESH_SPARK,
     Contestant,
-    PeerCommand,
     prepare_contestant,
     prepare_rerun,
 )
@@ -34,6 +33,7 @@ from benchmarks.peers.environments import ensure_environment, find_default_cache
 from benchmarks.peers.report import TRIALS, write_peers_report
 from benchmarks.peers.results import describe_measurement
 from benchmarks.report import DEFAULT_FOLDER
+from benchmarks.variants import Command
 
 _CONTESTANTS = (PROJECT, SQLMESH_DUCKDB, SQLMESH_SPARK, DATACOOLIE_RANGE)
 _FIRST = dt.date(2013, 1, 1)
@@ -168,7 +168,7 @@ class Trial:
         file.write_bytes(gzip.compress(lines.encode(), mtime=0))
 
 
-def _run(commands: Sequence[PeerCommand]) -> list[Outcome]:
+def _run(commands: Sequence[Command]) -> list[Outcome]:
     """Starts all processes at once, and waits for all."""
     processes = [
         subprocess.Popen(
