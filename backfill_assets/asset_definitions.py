@@ -32,7 +32,7 @@ from backfill_assets.orchestration.events import (
 from backfill_assets.orchestration.failures import build_failure, fail_with_message
 from backfill_assets.orchestration.held_up import find_what_can_go_on, hold_up
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
-from backfill_assets.orchestration.readiness import REQUIRED
+from backfill_assets.orchestration.readiness import REQUIRED, ROWS_FOR
 from backfill_assets.orchestration.run_options import (
     WITHHELD_TAG,
     PublishConfig,
@@ -96,6 +96,7 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
             "dagster/column_schema": _describe_columns(table),
             "dagster/table_name": table.key.replace("/", "."),
             REQUIRED: {upstream.table.key: upstream.required.value for upstream in upstreams},
+            ROWS_FOR: {one.table.key: one.rows_for for one in upstreams if one.rows_for},
         },
     )
     def publish_range(

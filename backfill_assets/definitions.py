@@ -11,7 +11,7 @@ from backfill_assets.range_jobs import grain_jobs, pipeline_jobs
 from backfill_assets.resources import build_resources
 from backfill_assets.sensors import (
     continue_after_withheld,
-    process_new_partitions,
+    process_due_partitions,
     recover_dead_runs,
 )
 from backfill_assets.settings import read_settings
@@ -24,7 +24,7 @@ defs = Definitions(
     asset_checks=[build_readable_check(table) for table in list_tables()],
     jobs=[*pipeline_jobs, *grain_jobs, rollback_partitions, reconcile, maintain],
     schedules=[maintain_nightly],
-    sensors=[continue_after_withheld, recover_dead_runs, process_new_partitions],
+    sensors=[continue_after_withheld, recover_dead_runs, process_due_partitions],
     resources=build_resources(read_settings()),
     # All steps of a run in one process, so that they share one Spark session.
     executor=in_process_executor,

@@ -10,42 +10,47 @@ from dagster import (
     RunFailureSensorContext,
     RunRequest,
     SensorEvaluationContext,
+    SensorResult,
     SkipReason,
     run_failure_sensor,
     sensor,
 )
 
 from backfill_assets.catalog import list_tables
-from backfill_assets.errors import BackfillError
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.claims import fail_dead_runs
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.dagster_internals import find_run_assets
-from backfill_assets.orchestration.increments import Increment, find_increments, has_unfinished_run
+from backfill_assets.orchestration.due_partitions import Memory
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery import is_unseen
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.run_options import (
     CHAIN_TAG,
     INCREMENTAL_TAG,
+    PARTITION_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    REASON_TAG,
     WITHHELD_TAG,
     build_asset_config,
     find_chain,
 )
+from backfill_assets.orchestration.work import Work, look_for_work
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.range_jobs import find_grain_job, grain_jobs
 from backfill_assets.resources import SPARK_REMOTE_TAG
 from backfill_assets.settings import read_settings
 
-RANGE_START_TAG = "dagster/asset_partition_range_start"
-RANGE_END_TAG = "dagster/asset_partition_range_end"
-PARTITION_TAG = "dagster/partition"
 CONTINUES_TAG = "backfill_assets/continues"
 
 
 @run_failure_sensor(
+    description=(
+        "After a run that withheld partitions: requests runs of the same range, of the assets "
+        "that did not get their turn, for the partitions whose upstream is published."
+    ),
     default_status=DefaultSensorStatus.RUNNING,
     request_jobs=grain_jobs,
     minimum_interval_seconds=10,
@@ -98,6 +103,10 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
 
 @sensor(
     name="recover_dead_runs",
+    description=(
+        "Marks runs failed that were killed, and records what the tables know and this Dagster "
+        "home does not: partitions that were published before their events were stored."
+    ),
     minimum_interval_seconds=60,
     default_status=DefaultSensorStatus.RUNNING,
     jobs=grain_jobs,
@@ -127,56 +136,57 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
 
 
 @sensor(
-    name="process_new_partitions",
+    name="process_due_partitions",
+    description=(
+        "Requests runs of the partitions that are new (they have input and were never published), "
+        "changed (their input is not what they were computed from: files that came late, were "
+        "rewritten or taken back, rows that landed after the fact) or due (computed before all of "
+        "their input had come, and now it has). Told from what each commit says that it consumed, "
+        "however late: docs/late-data.md. Its runs move the watermark."
+    ),
     minimum_interval_seconds=60,
     default_status=DefaultSensorStatus.STOPPED,
     jobs=grain_jobs,
 )
-def process_new_partitions(context: SensorEvaluationContext) -> list[RunRequest] | SkipReason:
-    """The incremental job: takes each table on from its watermark, as far as its input has come.
+def process_due_partitions(context: SensorEvaluationContext) -> SensorResult:
+    """Requests what is to be processed, each table once what it reads has been.
 
-    Turn it on in the UI. Its runs move the watermark; backfills leave it alone, unless told. A
-    partition that is withheld holds the watermark before it, and is tried again with the next new
-    one.
+    A partition that is withheld is tried again once its input has changed, not before; and so is
+    one that a rollback brought back.
     """
     assert context.repository_def is not None
-    graph = context.repository_def.asset_graph
     settings = read_settings()
-    warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
-    watermarks = read_watermarks(warehouse)
-    requests: list[RunRequest] = []
-    waiting: list[str] = []
-    for key, recipe in list_recipes().items():
-        if has_unfinished_run(context.instance, recipe):
-            waiting.append(f"a run of {key} is at work")
-            continue
-        try:
-            increments = find_increments(
-                context.instance,
-                graph,
-                warehouse,
-                recipe,
-                watermarks.get(key),
-                landing_root=settings.landing,
-            )
-        except BackfillError as error:
-            # Of one table's input; the others go on.
-            context.log.error(f"{key}: {error}")
-            waiting.append(f"{key}: {error}")
-            continue
-        requests += [_request_increment(key, increment) for increment in increments]
-    return requests or SkipReason("; ".join(waiting) or "no input has come since the watermarks")
+    found = look_for_work(
+        context.instance,
+        context.repository_def.asset_graph,
+        Warehouse(settings.warehouse, retention_days=settings.retention_days),
+        list_recipes(),
+        Memory.from_json(context.cursor),
+        landing_root=settings.landing,
+        late_days=settings.late_days,
+    )
+    for error in found.errors:
+        context.log.error(error)
+    for notice in found.notices:
+        context.log.warning(notice)
+    requests = [_request_work(work) for work in found.requested]
+    why = "; ".join((*found.errors, *found.waiting, *found.notices))
+    return SensorResult(
+        run_requests=requests,
+        skip_reason=None if requests else SkipReason(why or "all is as its input is"),
+        cursor=found.memory.to_json(),
+    )
 
 
-def _request_increment(key: str, increment: Increment) -> RunRequest:
-    asset_key = AssetKey.from_user_string(key)
+def _request_work(work: Work) -> RunRequest:
     return RunRequest(
-        run_key=f"{key} {increment.first}...{increment.last} {increment.input_state}",
-        job_name=find_grain_job(asset_key),
-        asset_selection=[asset_key],
+        run_key=f"{work.table} {work.first}...{work.last} {work.state}",
+        job_name=find_grain_job(AssetKey.from_user_string(work.table)),
+        asset_selection=[AssetKey.from_user_string(work.table)],
         tags={
-            RANGE_START_TAG: increment.first,
-            RANGE_END_TAG: increment.last,
+            RANGE_START_TAG: work.first,
+            RANGE_END_TAG: work.last,
             INCREMENTAL_TAG: "true",
+            REASON_TAG: work.reason,
         },
     )

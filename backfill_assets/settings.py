@@ -40,6 +40,7 @@ class Settings(BaseSettings):
         silent_seconds: seconds without a sign of life after which a run counts as dead of which the
             process can't be seen from here (another host or container).
         wait_seconds: most seconds that a step waits for upstream partitions that are in progress.
+        late_days: rows that are more days late change no table by themselves: a person is asked.
         jars: folder that holds the Delta jars, for machines that can't fetch them.
         spark_conf: Spark settings (a JSON object) that win over the project's own.
         spark_remote: a Spark Connect URL (`SPARK_REMOTE`); unset means Spark in the process.
@@ -64,6 +65,7 @@ class Settings(BaseSettings):
     check_events: int = Field(default=10_000, ge=0)
     silent_seconds: int = Field(default=600, ge=60)
     wait_seconds: int = Field(default=900, ge=0)
+    late_days: int = Field(default=90, ge=0, le=_MOST_DAYS)
     jars: Path | None = None
     spark_conf: Annotated[dict[str, str], NoDecode] = {}
     spark_remote: str | None = Field(default=None, validation_alias="SPARK_REMOTE")

@@ -29,11 +29,15 @@ class Upstream:
         mapping: the partitions that a partition needs of it; else the one of the same key.
         required: which of these must be published before it may go; without the others it is
             provisional.
+        rows_for: column of `table` whose value says which partition a row is for, where rows that
+            come late may be in any partition of `table`, beyond the mapping; None where the
+            mapping gives all that is read.
     """
 
     table: Table
     mapping: PartitionMapping = SAME_KEY
     required: Required = Required.ALL
+    rows_for: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,8 @@ def table_asset(
         DeclarationError: if the table couldn't be computed from these.
     """
     _check_inputs(table, [upstream.table for upstream in inputs])
+    for upstream in inputs:
+        _check_rows_for(table, upstream)
     _check_landing(table, landing)
     count = count_source or _count_whole_source(inputs, landing)
     return lambda compute: TableAsset(table, compute, tuple(inputs), landing, count)
@@ -87,6 +93,19 @@ def _check_inputs(table: Table, inputs: Sequence[Table]) -> None:
         raise DeclarationError(f"{table.key} reads itself: take it out of its `inputs`")
     if repeated := [key for at, key in enumerate(keys) if key in keys[:at]]:
         raise DeclarationError(f"{table.key} reads {repeated[0]} twice: name it once in `inputs`")
+
+
+def _check_rows_for(table: Table, upstream: Upstream) -> None:
+    if upstream.rows_for is None:
+        return
+    types = {column.name: column.type for column in upstream.table.columns}
+    by = next(column for column in table.columns if column.name == table.partition_by)
+    if types.get(upstream.rows_for) != by.type:
+        raise DeclarationError(
+            f"{table.key} finds its rows of {upstream.table.key} by `{upstream.rows_for}`, which "
+            f"is {types.get(upstream.rows_for, 'no column')} there, and `{by.name}` is {by.type}: "
+            "name a column of the same type"
+        )
 
 
 def _check_landing(table: Table, landing: Landing | None) -> None:

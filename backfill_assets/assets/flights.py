@@ -47,8 +47,15 @@ def _read_reported(window: InputWindow) -> DataFrame:
 
 @table_asset(
     STAGING_FLIGHTS,
-    # A flight's records land on its day or in the two days after.
-    inputs=[Upstream(RAW_FLIGHTS, map_offsets(end=LANDING_DAYS - 1), required=Required.OWN)],
+    # A flight's records land on its day or in the two days after; some land later still.
+    inputs=[
+        Upstream(
+            RAW_FLIGHTS,
+            map_offsets(end=LANDING_DAYS - 1),
+            required=Required.OWN,
+            rows_for="flight_date",
+        )
+    ],
     count_source=lambda window: window.count_by(_read_reported(window), "flight_date"),
 )
 def staging_flights(window: InputWindow) -> DataFrame:

@@ -16,11 +16,26 @@ from backfill_assets.orchestration.readiness import get_partitions_def
 
 
 def find_dependent_partitions(
-    instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, keys: Collection[str]
+    instance: DagsterInstance,
+    graph: AssetGraph,
+    asset_key: AssetKey,
+    keys: Collection[str],
+    moved: Mapping[AssetKey, Collection[str]],
 ) -> dict[AssetKey, list[str]]:
     """Finds materialized partitions of downstream assets that were computed from `keys`.
 
-    Directly or not; by asset, upstream ones first; assets without any are left out.
+    Directly or not.
+
+    Args:
+        instance: knows what is materialized.
+        graph: of all assets.
+        asset_key: the asset.
+        keys: its partitions.
+        moved: by asset that reads it, those of its partitions for which rows moved, where rows say
+            so; the asset's mapping is not asked then.
+
+    Returns:
+        By asset, upstream ones first; assets without any are left out.
     """
     downstream = AssetSelection.assets(asset_key).downstream(include_self=False).resolve(graph)
     affected: dict[AssetKey, set[str]] = {asset_key: set(keys)}
@@ -29,7 +44,9 @@ def find_dependent_partitions(
             continue
         found: set[str] = set()
         for upstream, mapping in graph.get(key).partition_mappings.items():
-            if affected.get(upstream):
+            if upstream == asset_key and key in moved:
+                found.update(moved[key])
+            elif affected.get(upstream):
                 upstream_def = get_partitions_def(graph, upstream)
                 subset = mapping.get_downstream_partitions_for_partitions(
                     upstream_def.subset_with_partition_keys(affected[upstream]),

@@ -24,6 +24,9 @@ PROVISIONAL = "provisional"
 REQUIRED = "backfill_assets/required"
 """Metadata of an asset: by upstream table, which of its partitions are required (`Required`)."""
 
+ROWS_FOR = "backfill_assets/rows_for"
+"""Metadata of an asset: by upstream table, the column that says which partition a row is for."""
+
 _LISTED = 7
 _IN_PROGRESS = "still in progress"
 _MISSING = "missing"

@@ -7,13 +7,15 @@ from dagster import AssetKey, Config, OpExecutionContext
 from pydantic import Field
 
 from backfill_assets.catalog import find_table
+from backfill_assets.contents.partition_index import PartitionIndex
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.stored_declarations import check_readable
-from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.orchestration.batching_instance import store_together
 from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
+from backfill_assets.orchestration.dagster_internals import AssetGraph
 from backfill_assets.orchestration.downstream import find_dependent_partitions, request_backfill
 from backfill_assets.orchestration.events import (
     build_evaluations,
@@ -26,6 +28,7 @@ from backfill_assets.orchestration.partition_definitions import find_asset_key, 
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import get_partitions_def
 from backfill_assets.orchestration.recovering import recover_table
+from backfill_assets.orchestration.row_movements import find_moved, find_rows_for
 from backfill_assets.orchestration.selections import find_keys_in_range
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.proof.certified_publishes import keep_publishes
@@ -142,7 +145,7 @@ def _roll_back(
             f"{table.key}: {len(restored)} partitions ({restored[0]} … {restored[-1]}) hold again "
             f"what they held at version {plan.to_version}, as version {results[0].version}",
             *_describe_undone(plan),
-            *_go_on_downstream(context, config, find_asset_key(table), restored),
+            *_go_on_downstream(context, config, log.reread(), results),
         ]
     )
 
@@ -201,12 +204,40 @@ def _describe_undone(plan: RollbackPlan) -> list[str]:
     ]
 
 
+def _find_moved(
+    graph: AssetGraph, asset_key: AssetKey, log: TableLog, results: Sequence[PartitionResult]
+) -> dict[AssetKey, set[str]]:
+    """Finds, of assets that tell by rows what they read, the partitions that lost or gained any."""
+    moved: dict[AssetKey, set[str]] = {}
+    for reader in graph.get(asset_key).child_keys:
+        column = find_rows_for(graph, reader).get(log.table.key)
+        if column is None:
+            continue
+        readers, moved[reader] = _index_partitions(graph, reader), set()
+        for version in {result.version for result in results} - {None}:
+            assert version is not None
+            restored = [result.key for result in results if result.version == version]
+            moved[reader] |= find_moved(log, version, restored, column, readers).keys()
+    return moved
+
+
+def _index_partitions(graph: AssetGraph, asset_key: AssetKey) -> PartitionIndex:
+    table = find_table(asset_key.to_user_string())
+    keys = get_partitions_def(graph, asset_key).get_partition_keys()
+    return PartitionIndex(table, build_partitions(table, keys))
+
+
 def _go_on_downstream(
-    context: OpExecutionContext, config: RollbackConfig, asset_key: AssetKey, restored: list[str]
+    context: OpExecutionContext,
+    config: RollbackConfig,
+    log: TableLog,
+    results: Sequence[PartitionResult],
 ) -> list[str]:
     repository = context.repository_def
-    graph = repository.asset_graph
-    dependent = find_dependent_partitions(context.instance, graph, asset_key, restored)
+    graph, asset_key = repository.asset_graph, find_asset_key(log.table)
+    restored = [result.key for result in results]
+    moved = _find_moved(graph, asset_key, log, results)
+    dependent = find_dependent_partitions(context.instance, graph, asset_key, restored, moved)
     if not dependent:
         return ["nothing downstream was computed from them"]
     listed = [

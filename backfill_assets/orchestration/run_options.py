@@ -21,8 +21,15 @@ from backfill_assets.tables.declarations import Table
 
 TAG_PREFIX = "backfill_assets/"
 
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
+PARTITION_TAG = "dagster/partition"
+
 INCREMENTAL_TAG = "backfill_assets/incremental"
 """Tag of a run that takes a table on from its watermark."""
+
+REASON_TAG = "backfill_assets/reason"
+"""Tag of a run that the sensor requested: why, in words."""
 
 CHAIN_TAG = "backfill_assets/backfill"
 """Tag of a run that continues another: the backfill of the first of them, or that run's id.

@@ -18,6 +18,7 @@ from backfill_assets.lake.watermark_writer import move_watermark
 from backfill_assets.orchestration.batching_instance import store_together
 from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
+from backfill_assets.orchestration.dagster_internals import AssetPartitionStatus
 from backfill_assets.orchestration.events import build_materialization
 from backfill_assets.orchestration.input_tags import find_input_tags
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
@@ -190,7 +191,8 @@ class Step:
             if self.run.saves_watermark:
                 final = {result.key for result in results if result.version is not None}
                 final -= set(provisional)
-                self._move_watermark([partition for partition in chunk if partition.key in final])
+                done = [partition for partition in chunk if partition.key in final]
+                self._move_watermark([*done, *self._find_done_after(chunk, target.reread())])
         keep_publishes(target.reread())
         if outcome.withheld:
             with store_together(context.instance):
@@ -267,6 +269,26 @@ class Step:
                 certificate=certificate,
                 input_tags=input_tags[result.key],
             )
+
+    def _find_done_after(self, chunk: Sequence[Partition], target: TableLog) -> Sequence[Partition]:
+        """Finds later partitions that are final already, as those after one that was withheld."""
+        later = [
+            key
+            for key, publish in target.publishes.items()
+            if key > chunk[-1].key and key not in publish.record.provisional
+        ]
+        if not later:
+            return ()
+        instance, table = self.context.instance, self.recipe.table
+        statuses = instance.get_status_by_partition(
+            self.context.asset_key, later, find_partitions_def(table)
+        )
+        materialized = [
+            key
+            for key, status in (statuses or {}).items()
+            if status is AssetPartitionStatus.MATERIALIZED
+        ]
+        return build_partitions(table, materialized)
 
     def _move_watermark(self, done: Sequence[Partition]) -> None:
         table = self.recipe.table

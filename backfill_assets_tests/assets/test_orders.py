@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -15,6 +16,7 @@ from backfill_assets.samples.orders import land_orders
 from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
 from backfill_assets_tests.commands import Project
 from backfill_assets_tests.pipeline.running import Pipeline, copy_pipeline, open_pipeline
+from backfill_assets_tests.pipeline.watching import watch
 
 LAYERS = (RAW_ORDERS.key, STAGING_ORDERS.key, CUSTOMER_ORDERS.key)
 FIRST, LAST = "0000000", "0200000"
@@ -187,3 +189,22 @@ def test_other_steps_than_the_tables_are_refused(landing: Path, published: Path)
     run = other.materialize(RAW_ORDERS.key, partitions="0000000...0050000")
     assert run.returncode != 0
     assert "is partitioned by buckets of 100000, not by buckets of 50000" in run.stdout + run.stderr
+
+
+def test_a_new_file_that_extends_the_keys_reaches_only_the_bucket_that_it_extends(
+    orders: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sensor = watch(orders, monkeypatch)
+    assert sensor.tick() == []
+    before = read_log(orders.warehouse, STAGING_ORDERS).publishes[LAST]
+    for folder, name in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
+        (path,) = (orders.zone.root / "orders" / folder).glob("*.parquet")
+        landed = pq.read_table(path)  # ascending by key
+        first = landed.slice(0, sum(key < 1_000 for key in landed[name].to_pylist()))
+        keys = [key + 240_000 for key in first[name].to_pylist()]
+        shifted = pa.chunked_array([keys], first.schema.field(name).type)
+        more = first.set_column(first.schema.get_field_index(name), name, shifted)
+        pq.write_table(more, path.with_name("more.parquet"))
+    assert sensor.settle() == [(key, LAST, LAST, "1 changed") for key in LAYERS]
+    after = read_log(orders.warehouse, STAGING_ORDERS).publishes[LAST]
+    assert after.rows == before.rows + len(set(keys))

@@ -4,6 +4,7 @@ import csv
 import datetime as dt
 import gzip
 import importlib.metadata
+import json
 import shutil
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ from backfill_assets_tests.pipeline.running import (
     copy_pipeline,
     open_pipeline,
 )
+from backfill_assets_tests.pipeline.watching import watch
 
 HOURS, DAYS, CONDITIONS = RAW_WEATHER.key, STAGING_WEATHER.key, DEPARTURE_CONDITIONS.key
 FIRST_DAY, LAST_DAY = "2013-01-02", "2013-01-04"
@@ -293,3 +295,24 @@ def test_commits_on_the_same_folder_from_two_writers_at_once_all_arrive(
         list(pool.map(write, range(6)))
     rows = warehouses[0].open(RAW_WEATHER).to_pyarrow_table().to_pylist()
     assert sorted(row["landing_hour"].hour for row in rows) == list(range(6))
+
+
+def test_a_report_that_lands_late_reaches_its_hour_its_day_and_the_flights_of_it(
+    hourly: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sensor = watch(hourly, monkeypatch)
+    sensor.settle()  # What nobody has published yet, the days before the first among them.
+    folder = find_file(hourly.root, NO_REPORT).parent
+    before = find_file(hourly.root, NO_REPORT - dt.timedelta(hours=1))
+    records = map(json.loads, gzip.decompress(before.read_bytes()).splitlines())
+    late = [{**record, "time_hour": f"{NO_REPORT:%Y-%m-%dT%H:%M:%SZ}"} for record in records]
+    (folder / "_EMPTY").unlink()
+    (folder / "late.json").write_text("".join(f"{json.dumps(record)}\n" for record in late))
+    hour, day = f"{NO_REPORT:%Y-%m-%d-%H:00}", f"{NO_REPORT:%Y-%m-%d}"
+    assert sensor.settle() == [
+        (HOURS, hour, hour, "1 changed"),
+        (DAYS, day, day, "1 changed"),
+        # The evening of the day before ends in the early hours (UTC) of this one.
+        (CONDITIONS, "2013-01-02", "2013-01-03", "2 changed"),
+    ]
+    assert read_log(hourly.warehouse, RAW_WEATHER).publishes[hour].rows == len(late)

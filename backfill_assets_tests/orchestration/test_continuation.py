@@ -6,8 +6,9 @@ import pytest
 from dagster import RunRequest, build_sensor_context
 
 from backfill_assets.definitions import defs
+from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.resources import SPARK_REMOTE_TAG
-from backfill_assets.sensors import RANGE_END_TAG, RANGE_START_TAG, continue_after_withheld
+from backfill_assets.sensors import continue_after_withheld
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline
 
 FIRST, BAD, LAST = "2013-01-04", "2013-01-05", "2013-01-06"

@@ -15,10 +15,9 @@ from obstore.store import from_url
 
 from backfill_assets.definitions import defs
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.sensors import (
-    RANGE_END_TAG,
-    RANGE_START_TAG,
-    process_new_partitions,
+    process_due_partitions,
     recover_dead_runs,
 )
 from backfill_assets_tests.commands import Project, read_checksums
@@ -125,7 +124,7 @@ def test_certificate_holds_and_source_agrees(story: Story) -> None:
 def test_sensors_read_the_store(story: Story) -> None:
     with DagsterInstance.get() as instance:
         context = build_sensor_context(instance, repository_def=defs.get_repository_def())
-        requested = process_new_partitions.evaluate_tick(context).run_requests or []
+        requested = process_due_partitions.evaluate_tick(context).run_requests or []
         ranges = {
             (request.tags[RANGE_START_TAG], request.tags[RANGE_END_TAG])
             for request in requested

@@ -36,9 +36,9 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.dagster_internals import AssetGraph, ReconstructableRepository
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.resources import build_resources
 from backfill_assets.rules.verdicts import Check
-from backfill_assets.sensors import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.settings import Settings
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS

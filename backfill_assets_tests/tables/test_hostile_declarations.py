@@ -188,6 +188,14 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: table_asset(READINGS, inputs=2 * [Upstream(BUCKETED)]),
         "raw/readings reads raw/things twice: name it once in `inputs`",
     ),
+    "rows for, by another type": (
+        lambda: table_asset(READINGS, inputs=[Upstream(BUCKETED, rows_for="id")]),
+        "raw/readings finds its rows of raw/things by `id`, which is BIGINT there, and `day` is",
+    ),
+    "rows for, by no column": (
+        lambda: table_asset(READINGS, inputs=[Upstream(BUCKETED, rows_for="nothing")]),
+        "raw/readings finds its rows of raw/things by `nothing`, which is no column there, and",
+    ),
     "JSON by key": (
         lambda: table_asset(BUCKETED, landing=JsonLanding("things")),
         "raw/things: JSON lands in folders of a time, and the table is partitioned by buckets of 1",

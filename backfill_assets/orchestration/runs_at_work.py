@@ -1,0 +1,48 @@
+"""Partitions that unfinished runs, whoever started them, are to materialize."""
+
+from collections.abc import Mapping
+
+from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+
+from backfill_assets.errors import PartitionRangeError
+from backfill_assets.orchestration.dagster_internals import AssetGraph, find_run_assets
+from backfill_assets.orchestration.readiness import get_partitions_def
+from backfill_assets.orchestration.run_options import (
+    PARTITION_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+)
+from backfill_assets.orchestration.selections import find_keys_in_range
+
+_UNFINISHED = [
+    DagsterRunStatus.QUEUED,
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.STARTING,
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+]
+
+
+def find_partitions_at_work(
+    instance: DagsterInstance, graph: AssetGraph
+) -> Mapping[AssetKey, frozenset[str]]:
+    """Finds them by asset; of a run that doesn't say which partitions, all of its assets."""
+    found: dict[AssetKey, frozenset[str]] = {}
+    for run in instance.get_runs(RunsFilter(statuses=_UNFINISHED)):
+        for key in find_run_assets(instance, run):
+            if graph.has(key) and graph.get(key).partitions_def is not None:
+                keys = _find_keys(run, graph, key)
+                found[key] = found.get(key, frozenset()) | keys
+    return found
+
+
+def _find_keys(run: DagsterRun, graph: AssetGraph, key: AssetKey) -> frozenset[str]:
+    partitions_def = get_partitions_def(graph, key)
+    first = run.tags.get(RANGE_START_TAG) or run.tags.get(PARTITION_TAG)
+    last = run.tags.get(RANGE_END_TAG) or run.tags.get(PARTITION_TAG)
+    if first is None or last is None:
+        return frozenset(partitions_def.get_partition_keys())
+    try:
+        return frozenset(find_keys_in_range(partitions_def, first=first, last=last))
+    except PartitionRangeError:
+        return frozenset()  # Its step will say so.

@@ -1,0 +1,73 @@
+"""The sensor with its cursor over a pipeline of the tests, as the daemon works with it."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from dagster import RunRequest, SensorResult, build_sensor_context
+
+from backfill_assets.definitions import defs
+from backfill_assets.orchestration.run_options import (
+    INCREMENTAL_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    REASON_TAG,
+)
+from backfill_assets.sensors import process_due_partitions
+from backfill_assets_tests.pipeline.running import Pipeline
+
+
+@dataclass
+class Sensor:
+    """The sensor with its cursor, as the daemon keeps it, and the run keys that it has used."""
+
+    pipeline: Pipeline
+    cursor: str | None = None
+    used: set[str] = field(default_factory=set)
+    skipped: str = ""
+
+    def look(self, *, forgets: bool = False) -> list[RunRequest]:
+        """What a tick requests; with `forgets`, Dagster dies before it stores the cursor."""
+        with build_sensor_context(
+            instance=self.pipeline.instance,
+            cursor=self.cursor,
+            repository_def=defs.get_repository_def(),
+        ) as context:
+            result = process_due_partitions(context)
+        assert isinstance(result, SensorResult)
+        if not forgets:
+            self.cursor = result.cursor
+        reason = result.skip_reason
+        self.skipped = getattr(reason, "skip_message", None) or str(reason or "")
+        found = [one for one in result.run_requests or [] if one.run_key not in self.used]
+        self.used |= {one.run_key for one in found if one.run_key}
+        return found
+
+    def tick(self) -> list[tuple[str, str, str, str]]:
+        """Runs what it requests; returns table, first and last key, and the reason of each."""
+        requested = self.look()
+        for one in requested:
+            table, first, last, _ = describe(one)
+            self.pipeline.run(table, first=first, last=last, tags={INCREMENTAL_TAG: "true"})
+        return [describe(one) for one in requested]
+
+    def settle(self) -> list[tuple[str, str, str, str]]:
+        """Ticks until nothing is requested."""
+        done: list[tuple[str, str, str, str]] = []
+        while requested := self.tick():
+            done += requested
+            assert len(done) < 50, done
+        return done
+
+
+def describe(request: RunRequest) -> tuple[str, str, str, str]:
+    assert request.asset_selection
+    (key,) = request.asset_selection
+    tags = request.tags
+    return key.to_user_string(), tags[RANGE_START_TAG], tags[RANGE_END_TAG], tags[REASON_TAG]
+
+
+def watch(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Sensor:
+    """With the environment that it reads."""
+    monkeypatch.setenv("BACKFILL_LANDING", str(pipeline.zone.root))
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", pipeline.warehouse.root)
+    return Sensor(pipeline)
