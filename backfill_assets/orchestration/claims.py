@@ -52,7 +52,9 @@ class ClaimingInstance(BatchingInstance):
 
 
 def _claim(tags: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {**(tags or {}), CREATOR_TAG: identify_own_process()}
+    """Notes who creates a run; a retry has the tags of the run before, and nobody works on it."""
+    kept = {name: value for name, value in (tags or {}).items() if name != PROCESS_TAG}
+    return {**kept, CREATOR_TAG: identify_own_process()}
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from dagster import (
     DagsterRun,
     DagsterRunStatus,
     DailyPartitionsDefinition,
+    Definitions,
     asset,
     materialize,
 )
@@ -201,4 +202,11 @@ def test_the_projects_instance_claims_a_run_before_its_plan_is_stored(
             lambda run: (claimed.append(run.tags.get(CREATOR_TAG)), add_run(run))[1],
         )
         assert materialize([plain], partition_key="2013-01-02", instance=instance).success
-    assert claimed == [identify_own_process()]
+        # As Dagster retries a run: with the tags of the one that was killed.
+        retry = instance.create_run_for_job(
+            Definitions([plain]).resolve_implicit_global_asset_job_def(),
+            tags={PROCESS_TAG: identify_killed_process()},
+        )
+        assert find_dead_runs(instance, now=dt.datetime.now(tz=dt.UTC), silent_seconds=600) == {}
+    assert PROCESS_TAG not in retry.tags
+    assert claimed == 2 * [identify_own_process()]
