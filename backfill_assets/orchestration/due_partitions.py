@@ -210,7 +210,7 @@ def _compare_landing(
 ) -> dict[str, DuePartition]:
     listing = list_landing(recipe, landing_root, build_partitions(recipe.table, keys))
     assert listing is not None
-    files, publishes = listing.describe_files(), log.publishes
+    files, unfinished, publishes = listing.describe_files(), listing.unfinished, log.publishes
     missing = {partition.key for partition in listing.missing}
     newest = max((key for key in keys if key not in missing), default="")
     if not newest and not publishes:
@@ -218,15 +218,18 @@ def _compare_landing(
             raise LandingError(f"{fault.name} {fault.fault}")
     due: dict[str, DuePartition] = {}
     for key in keys:
-        publish, state = publishes.get(key), files[key].fingerprint if key in files else ""
+        publish, fingerprint = publishes.get(key), files[key].fingerprint if key in files else ""
         if publish is None:
             if key <= newest and _is_ahead(key, watermark):
-                due[key] = DuePartition(Reason.NEW, state)
+                due[key] = DuePartition(Reason.NEW, fingerprint)
             continue
+        state = hash_states((str(publish.version), fingerprint))
         consumed = publish.record.landed.get(key)
         # Commits of earlier releases don't say.
-        if consumed is not None and consumed.fingerprint != state:
-            due[key] = DuePartition(Reason.CHANGED, hash_states((str(publish.version), state)))
+        if consumed is not None and consumed.fingerprint != fingerprint:
+            due[key] = DuePartition(Reason.CHANGED, state)
+        elif key in publish.record.provisional and key not in unfinished:
+            due[key] = DuePartition(Reason.DUE, state)
     return due
 
 

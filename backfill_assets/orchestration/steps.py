@@ -271,11 +271,17 @@ class Step:
             )
 
     def _find_done_after(self, chunk: Sequence[Partition], target: TableLog) -> Sequence[Partition]:
-        """Finds later partitions that are final already, as those after one that was withheld."""
+        """Finds later partitions that are final already, as those after one that was withheld.
+
+        Commits of earlier releases, which don't say what they consumed, don't say whether it was
+        all of it either.
+        """
         later = [
             key
             for key, publish in target.publishes.items()
-            if key > chunk[-1].key and key not in publish.record.provisional
+            if key > chunk[-1].key
+            and key not in publish.record.provisional
+            and (publish.record.landed or publish.record.upstream)
         ]
         if not later:
             return ()

@@ -16,7 +16,7 @@ from backfill_assets.samples.orders import land_orders
 from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
 from backfill_assets_tests.commands import Project
 from backfill_assets_tests.pipeline.running import Pipeline, copy_pipeline, open_pipeline
-from backfill_assets_tests.pipeline.watching import watch
+from backfill_assets_tests.pipeline.watching import describe, watch
 
 LAYERS = (RAW_ORDERS.key, STAGING_ORDERS.key, CUSTOMER_ORDERS.key)
 FIRST, LAST = "0000000", "0200000"
@@ -197,14 +197,28 @@ def test_a_new_file_that_extends_the_keys_reaches_only_the_bucket_that_it_extend
     sensor = watch(orders, monkeypatch)
     assert sensor.tick() == []
     before = read_log(orders.warehouse, STAGING_ORDERS).publishes[LAST]
-    for folder, name in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
-        (path,) = (orders.zone.root / "orders" / folder).glob("*.parquet")
-        landed = pq.read_table(path)  # ascending by key
-        first = landed.slice(0, sum(key < 1_000 for key in landed[name].to_pylist()))
-        keys = [key + 240_000 for key in first[name].to_pylist()]
-        shifted = pa.chunked_array([keys], first.schema.field(name).type)
-        more = first.set_column(first.schema.get_field_index(name), name, shifted)
-        pq.write_table(more, path.with_name("more.parquet"))
+    orders_landed = land_more(orders, 240_000)
     assert sensor.settle() == [(key, LAST, LAST, "1 changed") for key in LAYERS]
     after = read_log(orders.warehouse, STAGING_ORDERS).publishes[LAST]
-    assert after.rows == before.rows + len(set(keys))
+    assert after.rows == before.rows + orders_landed
+    # Once keys go on beyond it the bucket is complete, though no file of its own has changed.
+    land_more(orders, 340_000)
+    assert [describe(one) for one in sensor.look()] == [
+        (RAW_ORDERS.key, LAST, "0300000", "1 due, 1 new")
+    ]
+
+
+def land_more(orders: Pipeline, offset: int) -> int:
+    """Lands the first orders once more, with their lines, under higher keys; returns how many."""
+    counts = []
+    for folder, name in (("lineitem", "l_orderkey"), ("orders", "o_orderkey")):
+        files = (orders.zone.root / "orders" / folder).glob("*.parquet")
+        (path,) = (file for file in files if not file.name.startswith("then_"))
+        landed = pq.read_table(path)  # ascending by key
+        first = landed.slice(0, sum(key < 1_000 for key in landed[name].to_pylist()))
+        keys = [key + offset for key in first[name].to_pylist()]
+        shifted = pa.chunked_array([keys], first.schema.field(name).type)
+        more = first.set_column(first.schema.get_field_index(name), name, shifted)
+        pq.write_table(more, path.with_name(f"then_{offset}.parquet"))
+        counts.append(len(set(keys)))
+    return counts[-1]
