@@ -19,7 +19,7 @@ from backfill_assets.lake.commits import Publish
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.watermarks import Watermark
-from backfill_assets.orchestration.dagster_internals import AssetGraph
+from backfill_assets.orchestration.dagster_internals import AssetGraph, AssetPartitionStatus
 from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.readiness import Readiness, find_readiness, get_partitions_def
 from backfill_assets.orchestration.row_movements import (
@@ -40,7 +40,8 @@ class Reason(StrEnum):
     CHANGED = "changed"
     """Its input is not what it was computed from."""
     DUE = "due"
-    """It was computed before all of its input had come, and now all of it has."""
+    """It was computed before all of its input had come, and now all of it has; or a later run of it
+    failed, of input that is no longer there, and Dagster shows it failed since."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,13 @@ def find_due_partitions(
             if log.exists:
                 raise
             return Look()
+    failed = _find_failed(instance, graph, log)
     if not recipe.inputs:
-        return _leave_restored(log, landed, {})
+        again = {
+            key: DuePartition(Reason.DUE, hash_states((str(log.publishes[key].version), "again")))
+            for key in failed - landed.keys()
+        }
+        return _leave_restored(log, {**landed, **again}, {})
     if not all(logs[table.key].exists for table in recipe.inputs):
         return Look()
     movements = {
@@ -161,13 +167,14 @@ def find_due_partitions(
         if (reason := _compare_inputs(publish, recipe, logs, movements))
     }
     reasons |= {key: due.reason for key, due in landed.items()}
+    reasons |= {key: Reason.DUE for key in failed - reasons.keys()}
     if recipe.landing is None:
         unpublished = _find_reachable(graph, recipe, logs) - set(log.publishes)
         reasons |= {key: Reason.NEW for key in unpublished if _is_ahead(key, watermark)}
     readiness = find_readiness(instance, graph, asset_key, sorted(reasons))
     due: dict[str, DuePartition] = {}
     for key, reason in sorted(reasons.items()):
-        not_final = reason is Reason.DUE and key in readiness.provisional
+        not_final = reason is Reason.DUE and key in readiness.provisional and key not in failed
         if key in readiness.blocked or not_final:
             continue
         moved = {
@@ -184,6 +191,14 @@ def find_due_partitions(
         )
         due[key] = DuePartition(reason, state, _measure_lateness(key, log, moved, logs))
     return _leave_restored(log, due, movements)
+
+
+def _find_failed(instance: DagsterInstance, graph: AssetGraph, log: TableLog) -> set[str]:
+    """Finds the partitions that are published, and that a later run withheld or failed at."""
+    asset_key = find_asset_key(log.table)
+    partitions_def, published = get_partitions_def(graph, asset_key), list(log.publishes)
+    statuses = instance.get_status_by_partition(asset_key, published, partitions_def) or {}
+    return {key for key, status in statuses.items() if status is AssetPartitionStatus.FAILED}
 
 
 def hash_states(states: Iterable[str]) -> str:

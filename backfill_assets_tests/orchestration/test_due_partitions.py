@@ -194,6 +194,22 @@ def test_what_is_withheld_is_tried_again_once_its_source_is_mended(settled: Sens
     assert settled.pipeline.find_days(STAGING, "MATERIALIZED") == list_days(1, 16)
 
 
+def test_a_published_day_whose_bad_file_goes_again_is_no_longer_held_back(
+    settled: Sensor,
+) -> None:
+    day = "2013-01-10"
+    bad = settled.pipeline.zone.path(day).with_name("bad.json")
+    bad.write_text("{\n" * 50)
+    assert settled.tick() == [(RAW, day, day, "1 changed")]
+    assert settled.pipeline.find_days(RAW, "FAILED") == [day]
+    assert settled.tick() == []
+    # All is as it was consumed, and Dagster alone doesn't know.
+    bad.unlink()
+    assert settled.tick() == [(RAW, day, day, "1 due")]
+    assert settled.pipeline.find_days(RAW, "FAILED") == []
+    assert settled.tick() == []
+
+
 def test_a_tick_that_dies_before_its_cursor_is_stored_requests_nothing_twice(
     settled: Sensor,
 ) -> None:
