@@ -26,6 +26,7 @@ from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
+from backfill_assets.orchestration.run_options import INCREMENTAL_TAG
 from backfill_assets.orchestration.step_messages import describe_chunk
 from backfill_assets.orchestration.told_evaluations import find_told_evaluations
 from backfill_assets.proof.certificates import Certificate, locate_certificate
@@ -273,9 +274,12 @@ class Step:
     def _find_done_after(self, chunk: Sequence[Partition], target: TableLog) -> Sequence[Partition]:
         """Finds later partitions that are final already, as those after one that was withheld.
 
+        For incremental runs: a backfill that is told to move the watermark moves it over its own.
         Commits of earlier releases, which don't say what they consumed, don't say whether it was
         all of it either.
         """
+        if INCREMENTAL_TAG not in self.context.run.tags:
+            return ()
         later = [
             key
             for key, publish in target.publishes.items()
