@@ -29,13 +29,13 @@ from backfill_assets.orchestration.recovery_messages import describe_dead_runs, 
 from backfill_assets.orchestration.run_options import (
     CHAIN_TAG,
     INCREMENTAL_TAG,
-    PARTITION_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
     REASON_TAG,
     WITHHELD_TAG,
     build_asset_config,
     find_chain,
+    find_run_range,
 )
 from backfill_assets.orchestration.work import Work, look_for_work
 from backfill_assets.pipelines import list_recipes
@@ -66,9 +66,8 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
     """
     run = context.dagster_run
     withheld = run.tags.get(WITHHELD_TAG)
-    first = run.tags.get(RANGE_START_TAG) or run.tags.get(PARTITION_TAG)
-    last = run.tags.get(RANGE_END_TAG) or run.tags.get(PARTITION_TAG)
-    if withheld is None or first is None or last is None:
+    ends = find_run_range(run)
+    if withheld is None or ends is None:
         yield SkipReason(f"run {run.run_id} withheld no partitions")
         return
     repository = context.repository_def
@@ -78,8 +77,8 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
         repository.asset_graph,
         AssetKey.from_user_string(withheld),
         find_run_assets(context.instance, run),
-        first=first,
-        last=last,
+        first=ends[0],
+        last=ends[1],
     )
     if not found.ranges:
         why = found.describe_nothing()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dagster import IdentityPartitionMapping, PartitionMapping
 
+from backfill_assets.contents.partition_index import find_column
 from backfill_assets.errors import DeclarationError
 from backfill_assets.grains.buckets import Buckets
 from backfill_assets.lake.input_window import InputWindow
@@ -99,7 +100,7 @@ def _check_rows_for(table: Table, upstream: Upstream) -> None:
     if upstream.rows_for is None:
         return
     types = {column.name: column.type for column in upstream.table.columns}
-    by = next(column for column in table.columns if column.name == table.partition_by)
+    by = find_column(table, table.partition_by)
     if types.get(upstream.rows_for) != by.type:
         raise DeclarationError(
             f"{table.key} finds its rows of {upstream.table.key} by `{upstream.rows_for}`, which "

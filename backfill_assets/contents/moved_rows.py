@@ -11,8 +11,7 @@ from backfill_assets.contents.rows import TableRows
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 
-_Sums: TypeAlias = dict[tuple[int, int], tuple[int, ...]]
-_LOWER = np.uint64(0xFFFFFFFF)
+_Sums: TypeAlias = dict[tuple[int, int], tuple[int, int]]
 
 
 def find_moved_rows(
@@ -60,25 +59,16 @@ def _sum_rows(log: TableLog, index: PartitionIndex, column: str, readers: Partit
     for batch in TableRows(log).stream(log.table.columns, index):
         words = {name: canonicalize(values) for name, values in batch.values.items()}
         hashes = hash_rows([words[column.name] for column in log.table.columns])
-        owners, reading = batch.owners, readers.find_owners(words[column])
+        reading = readers.find_owners(words[column])
         read = reading >= 0
-        pairs, of = np.unique(np.stack([owners[read], reading[read]]), axis=1, return_inverse=True)
-        of, hashes = of.reshape(-1), hashes[read]
-        parts = (
-            np.bincount(of, minlength=pairs.shape[1]),
-            _sum_exactly(of, hashes >> np.uint64(32), pairs.shape[1]),
-            _sum_exactly(of, hashes & _LOWER, pairs.shape[1]),
+        pairs, of = np.unique(
+            np.stack([batch.owners[read], reading[read]]), axis=1, return_inverse=True
         )
-        for at, (owner, reader) in enumerate(pairs.T.tolist()):
-            found = sums.get((owner, reader), (0, 0, 0))
-            sums[owner, reader] = tuple(
-                one + int(part[at]) for one, part in zip(found, parts, strict=True)
-            )
-    return sums
-
-
-def _sum_exactly(of: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
-    """Sums integers by group; `bincount` with weights would go through floats."""
-    sums = np.zeros(count, np.int64)
-    np.add.at(sums, of, values.astype(np.int64))
+        rows, totals = np.zeros(len(pairs.T), np.int64), np.zeros(len(pairs.T), np.uint64)
+        np.add.at(rows, of.reshape(-1), 1)
+        np.add.at(totals, of.reshape(-1), hashes[read])
+        for pair, count, total in zip(pairs.T, rows, totals, strict=True):
+            owner, reader = map(int, pair)
+            counted, summed = sums.get((owner, reader), (0, 0))
+            sums[owner, reader] = counted + int(count), (summed + int(total)) % 2**64
     return sums

@@ -12,7 +12,7 @@ from backfill_assets.orchestration.dagster_internals import (
     PartitionBackfill,
     make_new_backfill_id,
 )
-from backfill_assets.orchestration.readiness import get_partitions_def
+from backfill_assets.orchestration.readiness import find_downstream_keys, get_partitions_def
 
 
 def find_dependent_partitions(
@@ -47,13 +47,7 @@ def find_dependent_partitions(
             if upstream == asset_key and key in moved:
                 found.update(moved[key])
             elif affected.get(upstream):
-                upstream_def = get_partitions_def(graph, upstream)
-                subset = mapping.get_downstream_partitions_for_partitions(
-                    upstream_def.subset_with_partition_keys(affected[upstream]),
-                    upstream_def,
-                    get_partitions_def(graph, key),
-                )
-                found.update(subset.get_partition_keys())
+                found |= find_downstream_keys(graph, key, upstream, mapping, affected[upstream])
         affected[key] = found
     return {
         key: materialized

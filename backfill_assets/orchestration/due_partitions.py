@@ -21,7 +21,12 @@ from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.watermarks import Watermark
 from backfill_assets.orchestration.dagster_internals import AssetGraph, AssetPartitionStatus
 from backfill_assets.orchestration.partition_definitions import find_asset_key
-from backfill_assets.orchestration.readiness import Readiness, find_readiness, get_partitions_def
+from backfill_assets.orchestration.readiness import (
+    Readiness,
+    find_downstream_keys,
+    find_readiness,
+    get_partitions_def,
+)
 from backfill_assets.orchestration.row_movements import (
     Movement,
     Movements,
@@ -272,7 +277,7 @@ def _find_checksums(log: TableLog, keys: Iterable[str]) -> dict[str, str]:
 def _find_reachable(graph: AssetGraph, recipe: Recipe, logs: Mapping[str, TableLog]) -> set[str]:
     """Finds the partitions that have any published partition of each input in their window."""
     asset_key = find_asset_key(recipe.table)
-    partitions_def, reachable = get_partitions_def(graph, asset_key), []
+    reachable: list[set[str]] = []
     for upstream, mapping in graph.get(asset_key).partition_mappings.items():
         upstream_def = get_partitions_def(graph, upstream)
         published = [
@@ -280,10 +285,7 @@ def _find_reachable(graph: AssetGraph, recipe: Recipe, logs: Mapping[str, TableL
             for key in logs[upstream.to_user_string()].publishes
             if upstream_def.has_partition_key(key)
         ]
-        subset = mapping.get_downstream_partitions_for_partitions(
-            upstream_def.subset_with_partition_keys(published), upstream_def, partitions_def
-        )
-        reachable.append(set(subset.get_partition_keys()))
+        reachable.append(find_downstream_keys(graph, asset_key, upstream, mapping, published))
     return set.intersection(*reachable)
 
 

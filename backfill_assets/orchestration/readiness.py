@@ -144,6 +144,23 @@ def find_upstream_keys(
     return mapped
 
 
+def find_downstream_keys(
+    graph: AssetGraph,
+    asset_key: AssetKey,
+    upstream_key: AssetKey,
+    mapping: PartitionMapping,
+    keys: Iterable[str],
+) -> set[str]:
+    """Finds the partitions that any of the upstream `keys` maps to, as far as they exist."""
+    upstream_def = get_partitions_def(graph, upstream_key)
+    subset = mapping.get_downstream_partitions_for_partitions(
+        upstream_def.subset_with_partition_keys(keys),
+        upstream_def,
+        get_partitions_def(graph, asset_key),
+    )
+    return set(subset.get_partition_keys())
+
+
 def _find_states(
     instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, partitions: set[str]
 ) -> dict[str, str]:

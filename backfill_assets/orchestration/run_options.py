@@ -23,7 +23,7 @@ TAG_PREFIX = "backfill_assets/"
 
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
-PARTITION_TAG = "dagster/partition"
+_PARTITION_TAG = "dagster/partition"
 
 INCREMENTAL_TAG = "backfill_assets/incremental"
 """Tag of a run that takes a table on from its watermark."""
@@ -117,6 +117,13 @@ def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: date
         acceptances=config.read_acceptances(),
         saves_watermark=saves_watermark,
     )
+
+
+def find_run_range(run: DagsterRun) -> tuple[str, str] | None:
+    """Finds the first and the last partition key of a run, by its tags; None if they don't say."""
+    first = run.tags.get(RANGE_START_TAG) or run.tags.get(_PARTITION_TAG)
+    last = run.tags.get(RANGE_END_TAG) or run.tags.get(_PARTITION_TAG)
+    return (first, last) if first is not None and last is not None else None
 
 
 def find_chain(run: DagsterRun) -> str:

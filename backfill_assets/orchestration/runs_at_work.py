@@ -7,11 +7,7 @@ from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, Run
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.orchestration.dagster_internals import AssetGraph, find_run_assets
 from backfill_assets.orchestration.readiness import get_partitions_def
-from backfill_assets.orchestration.run_options import (
-    PARTITION_TAG,
-    RANGE_END_TAG,
-    RANGE_START_TAG,
-)
+from backfill_assets.orchestration.run_options import find_run_range
 from backfill_assets.orchestration.selections import find_keys_in_range
 
 _UNFINISHED = [
@@ -38,11 +34,10 @@ def find_partitions_at_work(
 
 def _find_keys(run: DagsterRun, graph: AssetGraph, key: AssetKey) -> frozenset[str]:
     partitions_def = get_partitions_def(graph, key)
-    first = run.tags.get(RANGE_START_TAG) or run.tags.get(PARTITION_TAG)
-    last = run.tags.get(RANGE_END_TAG) or run.tags.get(PARTITION_TAG)
-    if first is None or last is None:
+    ends = find_run_range(run)
+    if ends is None:
         return frozenset(partitions_def.get_partition_keys())
     try:
-        return frozenset(find_keys_in_range(partitions_def, first=first, last=last))
+        return frozenset(find_keys_in_range(partitions_def, first=ends[0], last=ends[1]))
     except PartitionRangeError:
         return frozenset()  # Its step will say so.

@@ -22,7 +22,7 @@ from backfill_assets.orchestration.due_partitions import (
     hash_states,
 )
 from backfill_assets.orchestration.ranges import build_command, find_ranges
-from backfill_assets.orchestration.readiness import get_partitions_def
+from backfill_assets.orchestration.readiness import find_downstream_keys, get_partitions_def
 from backfill_assets.orchestration.row_movements import Movements, find_rows_for
 from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
 from backfill_assets.publishing.recipes import Recipe
@@ -160,13 +160,7 @@ def _find_expected(
     expected: set[str] = set()
     for upstream, mapping in graph.get(asset_key).partition_mappings.items():
         if keys := pending.get(upstream):
-            upstream_def = get_partitions_def(graph, upstream)
-            subset = mapping.get_downstream_partitions_for_partitions(
-                upstream_def.subset_with_partition_keys(keys),
-                upstream_def,
-                get_partitions_def(graph, asset_key),
-            )
-            expected.update(subset.get_partition_keys())
+            expected |= find_downstream_keys(graph, asset_key, upstream, mapping, keys)
     return expected
 
 
