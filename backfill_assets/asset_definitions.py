@@ -31,7 +31,11 @@ from backfill_assets.orchestration.events import (
 )
 from backfill_assets.orchestration.failures import build_failure, fail_with_message
 from backfill_assets.orchestration.held_up import find_what_can_go_on, hold_up
-from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
+from backfill_assets.orchestration.partition_definitions import (
+    find_asset_key,
+    find_landing_key,
+    find_partitions_def,
+)
 from backfill_assets.orchestration.readiness import REQUIRED, ROWS_FOR
 from backfill_assets.orchestration.run_options import (
     WITHHELD_TAG,
@@ -49,7 +53,7 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.finding_names import list_names
 from backfill_assets.rules.verdicts import Check
-from backfill_assets.table_assets import Upstream
+from backfill_assets.table_assets import SAME_KEY, Upstream
 from backfill_assets.tables.declarations import Table
 
 _QUESTIONS = {
@@ -79,10 +83,7 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
         code_version=recipe.code_version,
         partitions_def=partitions_def,
         backfill_policy=BackfillPolicy.single_run(),
-        deps=[
-            AssetDep(find_asset_key(upstream.table), partition_mapping=upstream.mapping)
-            for upstream in upstreams
-        ],
+        deps=_list_deps(recipe, upstreams),
         check_specs=[
             AssetCheckSpec(
                 check.value,
@@ -130,6 +131,16 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
         yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)
 
     return publish_range
+
+
+def _list_deps(recipe: Recipe, upstreams: Sequence[Upstream]) -> list[AssetDep]:
+    tables = [
+        AssetDep(find_asset_key(upstream.table), partition_mapping=upstream.mapping)
+        for upstream in upstreams
+    ]
+    if recipe.landing is None:
+        return tables
+    return [*tables, AssetDep(find_landing_key(recipe.table), partition_mapping=SAME_KEY)]
 
 
 def _describe_check(check: Check) -> str:

@@ -6,6 +6,8 @@ from backfill_assets.asset_checks import build_readable_check
 from backfill_assets.asset_definitions import build_asset
 from backfill_assets.catalog import list_tables
 from backfill_assets.jobs import maintain, maintain_nightly, reconcile, rollback_partitions
+from backfill_assets.landing_assets import build_landing_asset
+from backfill_assets.landing_sensor import observe_landing
 from backfill_assets.pipelines import list_recipes, list_table_assets
 from backfill_assets.range_jobs import grain_jobs, pipeline_jobs
 from backfill_assets.resources import build_resources
@@ -18,13 +20,20 @@ from backfill_assets.settings import read_settings
 
 defs = Definitions(
     assets=[
-        build_asset(list_recipes()[declared.table.key], declared.inputs)
-        for declared in list_table_assets()
+        *(
+            build_asset(list_recipes()[declared.table.key], declared.inputs)
+            for declared in list_table_assets()
+        ),
+        *(
+            build_landing_asset(recipe, read_settings().landing)
+            for recipe in list_recipes().values()
+            if recipe.landing is not None
+        ),
     ],
     asset_checks=[build_readable_check(table) for table in list_tables()],
     jobs=[*pipeline_jobs, *grain_jobs, rollback_partitions, reconcile, maintain],
     schedules=[maintain_nightly],
-    sensors=[continue_after_withheld, recover_dead_runs, process_due_partitions],
+    sensors=[continue_after_withheld, recover_dead_runs, process_due_partitions, observe_landing],
     resources=build_resources(read_settings()),
     # All steps of a run in one process, so that they share one Spark session.
     executor=in_process_executor,

@@ -40,8 +40,8 @@ def check_together(found: Sequence[TableAsset], tables: Sequence[Table]) -> None
         tables: what `tables` declares, as this installation partitions it.
 
     Raises:
-        DeclarationError: if a table has no asset or several, an asset no table, or a partition of
-            an input can't be found.
+        DeclarationError: if a table has no asset or several, an asset no table, a partition of
+            an input can't be found, or what two of them read of the landing zone has one name.
     """
     declared, published = {table.key: table for table in tables}, [one.table.key for one in found]
     for table in tables:
@@ -62,11 +62,23 @@ def check_together(found: Sequence[TableAsset], tables: Sequence[Table]) -> None
                     "one with @table_asset in a module of `assets`, or don't read it"
                 )
             _check_mapping(declared[one.table.key], upstream, declared[upstream.table.key])
+    _check_landings(found)
     for table in tables:
         if table.key not in published:
             raise DeclarationError(
                 f"{table.key} is declared, and no asset publishes it: write one with @table_asset "
                 "in a module of `assets`, or remove the table"
+            )
+
+
+def _check_landings(found: Sequence[TableAsset]) -> None:
+    """Refuses two tables of one name that both read the landing zone."""
+    readers: dict[str, str] = {}
+    for table in (one.table for one in found if one.landing is not None):
+        if readers.setdefault(table.name, table.key) != table.key:
+            raise DeclarationError(
+                f"{readers[table.name]} and {table.key} both read the landing zone, and what they "
+                f"read would be one asset, landing/{table.name}: give one of them another name"
             )
 
 

@@ -12,6 +12,7 @@ from dagster import (
     BackfillPolicy,
     DailyPartitionsDefinition,
     Definitions,
+    IdentityPartitionMapping,
     TimeWindowPartitionMapping,
 )
 
@@ -45,8 +46,23 @@ def test_assets_are_the_tables():
         "features/departure_conditions",
     ]
     assert {table.key for table in list_tables()} == {
-        key.to_user_string() for key in GRAPH.get_all_asset_keys()
+        key.to_user_string() for key in GRAPH.materializable_asset_keys
     }
+
+
+def test_what_raw_tables_read_of_the_landing_zone_is_an_external_asset_with_their_partitions():
+    external = {key.to_user_string(): GRAPH.get(key) for key in GRAPH.external_asset_keys}
+    assert external.keys() == {"landing/flights", "landing/weather", "landing/orders"}
+    for key, node in external.items():
+        raw = AssetKey(["raw", key.removeprefix("landing/")])
+        assert node.child_keys == {raw}
+        assert node.group_name == "landing"
+        assert node.partitions_def == GRAPH.get(raw).partitions_def
+        assert GRAPH.get(raw).partition_mappings == {node.key: IdentityPartitionMapping()}
+    assert "year=YYYY/month=MM/day=DD/hour=HH/*.json" in str(
+        external["landing/weather"].description
+    )
+    assert "/orders/{orders,lineitem}/*.parquet" in str(external["landing/orders"].description)
 
 
 @pytest.mark.parametrize("table", list_tables(), ids=lambda table: table.key)

@@ -1,6 +1,7 @@
 """JSON lines in the landing zone, in a folder for each partition."""
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import unquote
@@ -8,7 +9,7 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from backfill_assets.grains.grain import Grain
-from backfill_assets.lake.landed_lines import count_lines, is_broken
+from backfill_assets.lake.landed_lines import UNREADABLE, count_lines, is_broken
 from backfill_assets.lake.landing import (
     FileFault,
     LandedFiles,
@@ -169,7 +170,7 @@ class JsonListing:
     def faults(self) -> list[FileFault]:
         """The compressed files of no bytes: an upload that died, and no empty gzip."""
         return [
-            FileFault(partition, self._name(file), "has 0 bytes, which is no gzip")
+            FileFault(partition, self.name_file(file), "has 0 bytes, which is no gzip")
             for partition, file in self.files
             if not file.size
         ]
@@ -191,11 +192,19 @@ class JsonListing:
         files = (file for _, file in self.files)
         return compute_fingerprint([*files, *markers], self.folders.root)
 
+    def list_landed(self) -> dict[str, list[LandingFile]]:
+        """Lists the files of each partition, and its marker, by its key."""
+        return {partition.key: found.consumed for partition, found in self.contents.items()}
+
+    def name_file(self, file: LandingFile) -> str:
+        """Names a file below the root."""
+        return relative_name(file.uri, self.folders.root)
+
     def describe_files(self) -> dict[str, LandedFiles]:
         """Describes the files of each partition, and its marker, by its key."""
         return {
-            partition.key: summarize_files(contents.consumed, self.folders.root)
-            for partition, contents in self.contents.items()
+            key: summarize_files(files, self.folders.root)
+            for key, files in self.list_landed().items()
         }
 
     def measure_bytes(self) -> Mapping[str, int]:
@@ -242,13 +251,21 @@ class JsonListing:
             for partition, contents in self.contents.items()
         }
 
+    def count_records(self) -> dict[str, int]:
+        """Counts lines, of each partition whose files can be read, by its key."""
+        counted: dict[str, int] = {}
+        for partition, contents in self.contents.items():
+            with suppress(*UNREADABLE):
+                counted[partition.key] = sum(map(count_lines, contents.files))
+        return counted
+
     def find_broken(self, error: str) -> list[tuple[Partition, str]]:
         """Finds the partitions with a file that doesn't decompress (or that `error` names)."""
         files = self.files
         broken = [landed for landed in files if is_broken(landed[1])]
         if not broken:
             broken = [landed for landed in files if landed[1].uri in unquote(error)]
-        return [(partition, self._name(file)) for partition, file in broken]
+        return [(partition, self.name_file(file)) for partition, file in broken]
 
     def _describe(self, contents: FolderContents) -> Landed:
         not_read = {**contents.not_read}
@@ -264,7 +281,7 @@ class JsonListing:
             cure=f"land it again, or put a file {self.folders.empty_marker} into its folder",
             not_read=tuple(f"{name} ({why})" for name, why in sorted(not_read.items())),
             repeated=tuple(
-                f"{self._name(file)} holds the same as {self._name(earlier)}"
+                f"{self.name_file(file)} holds the same as {self.name_file(earlier)}"
                 for file, earlier in find_same_files(contents.files)
             ),
             bytes=sizes,
@@ -279,16 +296,13 @@ class JsonListing:
 
     def _find_lack(self, contents: FolderContents) -> str:
         if contents.files:
-            names = ", ".join(self._name(file) for file in contents.files[:10])
+            names = ", ".join(self.name_file(file) for file in contents.files[:10])
             return f"its files hold no record ({names})"
         if contents.not_read:
             return "nothing in its folder is read"
         if contents.is_there:
             return "its folder is there and empty"
         return "a file is in its folder's place" if contents.is_file else "its folder isn't there"
-
-    def _name(self, file: LandingFile) -> str:
-        return relative_name(file.uri, self.folders.root)
 
 
 def _find_suffix(file: LandingFile) -> str:

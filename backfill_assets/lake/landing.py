@@ -86,6 +86,22 @@ class Listing(Protocol):
         """Describes the files that each listed partition is computed from, by its key."""
         ...
 
+    def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
+        """Lists the files that `describe_files` describes, by partition key."""
+        ...
+
+    def name_file(self, file: LandingFile) -> str:
+        """Names a file below the root, the same wherever the landing zone is mounted."""
+        ...
+
+    def count_records(self) -> Mapping[str, int]:
+        """Counts the records that landed, by partition key; without Spark.
+
+        Absent are partitions of which that can't be told: a file can't be read, or it holds
+        records of other partitions too and only its footer is.
+        """
+        ...
+
     def measure_bytes(self) -> Mapping[str, int]:
         """Measures bytes to read by partition key, as near as is known without reading them."""
         ...

@@ -60,6 +60,11 @@ class ParquetFile:
             group.overlaps(partition) for group in self.row_groups
         )
 
+    def lies_in(self, partition: Partition) -> bool:
+        """Tells whether all its keys are known, and are the partition's."""
+        groups = self.row_groups
+        return self.keys_are_known and all(group.lies_in(partition) for group in groups)
+
     @property
     def smallest(self) -> int:
         """Its smallest key; for a file with keys."""

@@ -189,12 +189,29 @@ class ParquetListing:
     def describe_files(self) -> dict[str, LandedFiles]:
         """Describes the files that may hold keys of each partition, by its key."""
         return {
-            partition.key: summarize_files(
-                (landed.file for landed in self.files if landed.overlaps(partition)),
-                self.folders.root,
-            )
+            key: summarize_files(files, self.folders.root)
+            for key, files in self.list_landed().items()
+        }
+
+    def list_landed(self) -> dict[str, list[LandingFile]]:
+        """Lists the files that may hold keys of each partition, by its key."""
+        return {
+            partition.key: [landed.file for landed in self.files if landed.overlaps(partition)]
             for partition in self.partitions
         }
+
+    def name_file(self, file: LandingFile) -> str:
+        """Names a file below the root."""
+        return relative_name(file.uri, self.folders.root)
+
+    def count_records(self) -> dict[str, int]:
+        """Counts the rows, by the footers, of partitions with files that hold no other's keys."""
+        counted: dict[str, int] = {}
+        for partition in self.partitions:
+            files = [landed for landed in self.files if landed.overlaps(partition)]
+            if all(landed.lies_in(partition) for landed in files):
+                counted[partition.key] = sum(landed.rows for landed in files)
+        return counted
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Sums the bytes of the files by partition key.

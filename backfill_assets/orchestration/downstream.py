@@ -12,7 +12,11 @@ from backfill_assets.orchestration.dagster_internals import (
     PartitionBackfill,
     make_new_backfill_id,
 )
-from backfill_assets.orchestration.readiness import find_downstream_keys, get_partitions_def
+from backfill_assets.orchestration.readiness import (
+    find_downstream_keys,
+    find_upstream_tables,
+    get_partitions_def,
+)
 
 
 def find_dependent_partitions(
@@ -43,7 +47,7 @@ def find_dependent_partitions(
         if key not in downstream:
             continue
         found: set[str] = set()
-        for upstream, mapping in graph.get(key).partition_mappings.items():
+        for upstream, mapping in find_upstream_tables(graph, key).items():
             if upstream == asset_key and key in moved:
                 found.update(moved[key])
             elif affected.get(upstream):

@@ -25,6 +25,7 @@ from backfill_assets.orchestration.readiness import (
     Readiness,
     find_downstream_keys,
     find_readiness,
+    find_upstream_tables,
     get_partitions_def,
 )
 from backfill_assets.orchestration.row_movements import (
@@ -278,7 +279,7 @@ def _find_reachable(graph: AssetGraph, recipe: Recipe, logs: Mapping[str, TableL
     """Finds the partitions that have any published partition of each input in their window."""
     asset_key = find_asset_key(recipe.table)
     reachable: list[set[str]] = []
-    for upstream, mapping in graph.get(asset_key).partition_mappings.items():
+    for upstream, mapping in find_upstream_tables(graph, asset_key).items():
         upstream_def = get_partitions_def(graph, upstream)
         published = [
             key

@@ -22,9 +22,12 @@ from backfill_assets.publishing.results import PartitionResult
 # Dagster takes 0 for no pointer at all, and 1 may be the upstream's own event.
 _BEFORE_ALL = -2
 
+# How inputs of the landing zone are named among a commit's.
+_OF_LANDING = "landing/"
+
 
 def find_input_tags(
-    instance: DagsterInstance, results: Sequence[PartitionResult]
+    instance: DagsterInstance, results: Sequence[PartitionResult], *, landing_key: AssetKey
 ) -> dict[str, dict[str, str]]:
     """Finds the tags of each partition's materialization, by its key.
 
@@ -34,7 +37,8 @@ def find_input_tags(
 
     Args:
         instance: the Dagster instance; it must know by now what it is to know of the upstream.
-        results: published partitions.
+        results: published partitions, of one table.
+        landing_key: of the asset that stands for what the table reads of the landing zone, if any.
     """
     # Before the data versions: an event between the two then counts as new, and not as consumed.
     newest = instance.event_log_storage.get_maximum_record_id() or _BEFORE_ALL
@@ -49,7 +53,28 @@ def find_input_tags(
                 get_input_data_version_tag(asset_key): result.consumed.fingerprint(table),
                 get_input_event_pointer_tag(asset_key): str(pointers[result.key]),
             }
+    for result in results:
+        tags[result.key] |= _build_landing_tags(result, landing_key, newest)
     return tags
+
+
+def _build_landing_tags(
+    result: PartitionResult, landing_key: AssetKey, newest: int
+) -> dict[str, str]:
+    """Builds the tags of what landed, without which Dagster calls it a new dependency.
+
+    They make nothing unsynced later: observations of what landed have no data version, for the
+    reason that `landing_observations` gives, so Dagster finds no difference after any pointer.
+    """
+    landed = result.consumed.landed
+    # Commits of earlier releases don't say what each partition read, but that they read something.
+    of_all = [text for name, text in result.input_versions.items() if name.startswith(_OF_LANDING)]
+    if landed is None and not of_all:
+        return {}
+    return {
+        get_input_data_version_tag(landing_key): landed.fingerprint if landed else str(of_all[0]),
+        get_input_event_pointer_tag(landing_key): str(newest),
+    }
 
 
 def _find_pointers(

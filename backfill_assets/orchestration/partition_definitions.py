@@ -42,6 +42,10 @@ def build_partitions_def(grain: Grain) -> PartitionsDefinition:
     )
 
 
+LANDING = "landing"
+"""First part of the keys of assets that stand for what lands; no layer of tables is called so."""
+
+
 def find_partitions_def(table: Table) -> PartitionsDefinition:
     """Finds the partitions of a table's asset, without importing the assets."""
     return build_partitions_def(table.grain)
@@ -60,3 +64,8 @@ def map_offsets(*, start: int = 0, end: int = 0) -> TimeWindowPartitionMapping:
 def find_asset_key(table: Table) -> AssetKey:
     """Finds the key of a table's asset: `layer`, `name`."""
     return AssetKey([table.layer, table.name])
+
+
+def find_landing_key(table: Table) -> AssetKey:
+    """Finds the key of the asset that stands for what a table reads of the landing zone."""
+    return AssetKey([LANDING, table.name])

@@ -16,6 +16,7 @@ from backfill_assets.orchestration.materializations import (
     find_latest_materializations,
     find_planning_runs,
 )
+from backfill_assets.orchestration.partition_definitions import LANDING
 from backfill_assets.orchestration.ranges import shorten
 
 PROVISIONAL = "provisional"
@@ -85,7 +86,7 @@ def find_readiness(
     provisional: dict[str, list[str]] = defaultdict(list)
     in_progress: set[str] = set()
     windows: dict[str, dict[str, list[str]]] = {}
-    for upstream_asset, mapping in node.partition_mappings.items():
+    for upstream_asset, mapping in find_upstream_tables(graph, asset_key).items():
         needed = find_upstream_keys(graph, asset_key, upstream_asset, mapping, keys)
         upstream = upstream_asset.to_user_string()
         windows[upstream] = needed
@@ -123,6 +124,17 @@ def find_readiness(
 
 def _describe(reasons: list[str]) -> str:
     return ", ".join(shorten(reasons, _LISTED))
+
+
+def find_upstream_tables(
+    graph: AssetGraph, asset_key: AssetKey
+) -> Mapping[AssetKey, PartitionMapping]:
+    """Finds the assets of the tables that an asset reads, and which of their partitions.
+
+    What lands is left out: nobody materializes it, so it is never published, missing or pending.
+    """
+    mappings = graph.get(asset_key).partition_mappings
+    return {key: mapping for key, mapping in mappings.items() if key.path[0] != LANDING}
 
 
 def find_upstream_keys(

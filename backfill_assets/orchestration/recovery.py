@@ -23,7 +23,7 @@ from backfill_assets.orchestration.materializations import (
     find_latest_materializations,
     find_planning_runs,
 )
-from backfill_assets.orchestration.partition_definitions import find_asset_key
+from backfill_assets.orchestration.partition_definitions import find_asset_key, find_landing_key
 from backfill_assets.orchestration.recovered_runs import (
     RECOVERED_TAG,
     enter_evaluation,
@@ -139,7 +139,8 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
     withholding = (withheld.certificate.run_id for withheld in recovery.withheld.runs)
     enter_runs(instance, log.warehouse, (*runs.values(), *withholding))
     at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
-    input_tags = find_input_tags(instance, recovery.published)
+    landing_key = find_landing_key(log.table)
+    input_tags = find_input_tags(instance, recovery.published, landing_key=landing_key)
     with store_together(instance):
         for result in recovery.published:
             record = log.publishes[result.key].record

@@ -24,7 +24,11 @@ from backfill_assets.orchestration.events import (
 )
 from backfill_assets.orchestration.input_tags import find_input_tags
 from backfill_assets.orchestration.materializations import find_latest_materializations
-from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
+from backfill_assets.orchestration.partition_definitions import (
+    find_asset_key,
+    find_landing_key,
+    find_partitions_def,
+)
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import get_partitions_def
 from backfill_assets.orchestration.recovering import recover_table
@@ -164,7 +168,8 @@ def _record(
 ) -> None:
     asset_key = find_asset_key(plan.table)
     published = [result for result in results if result.version is not None]
-    input_tags = find_input_tags(context.instance, published)
+    landing_key = find_landing_key(plan.table)
+    input_tags = find_input_tags(context.instance, published, landing_key=landing_key)
     with store_together(context.instance):
         for result in published:
             event = build_materialization(

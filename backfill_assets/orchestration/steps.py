@@ -21,7 +21,10 @@ from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
 from backfill_assets.orchestration.dagster_internals import AssetPartitionStatus
 from backfill_assets.orchestration.events import build_materialization
 from backfill_assets.orchestration.input_tags import find_input_tags
-from backfill_assets.orchestration.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.partition_definitions import (
+    find_landing_key,
+    find_partitions_def,
+)
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.recovering import recover_table
@@ -260,7 +263,9 @@ class Step:
     ) -> Iterator[AssetMaterialization]:
         certificate = locate_certificate(target, self.run.run_id, self.run.backfill_id)
         published = [result for result in results if result.version is not None]
-        input_tags = find_input_tags(self.context.instance, published)
+        input_tags = find_input_tags(
+            self.context.instance, published, landing_key=find_landing_key(self.recipe.table)
+        )
         for result in published:
             yield build_materialization(
                 self.context.asset_key,

@@ -22,7 +22,11 @@ from backfill_assets.orchestration.due_partitions import (
     hash_states,
 )
 from backfill_assets.orchestration.ranges import build_command, find_ranges
-from backfill_assets.orchestration.readiness import find_downstream_keys, get_partitions_def
+from backfill_assets.orchestration.readiness import (
+    find_downstream_keys,
+    find_upstream_tables,
+    get_partitions_def,
+)
 from backfill_assets.orchestration.row_movements import Movements, find_rows_for
 from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
 from backfill_assets.publishing.recipes import Recipe
@@ -158,7 +162,7 @@ def _find_expected(
 ) -> set[str]:
     """Finds the partitions that read any that are still to come."""
     expected: set[str] = set()
-    for upstream, mapping in graph.get(asset_key).partition_mappings.items():
+    for upstream, mapping in find_upstream_tables(graph, asset_key).items():
         if keys := pending.get(upstream):
             expected |= find_downstream_keys(graph, asset_key, upstream, mapping, keys)
     return expected

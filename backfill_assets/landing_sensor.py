@@ -1,0 +1,63 @@
+"""What Dagster is told of the landing zone: what came when."""
+
+from dagster import DefaultSensorStatus, SensorEvaluationContext, SensorResult, SkipReason, sensor
+
+from backfill_assets.errors import LandingError, LandingNotFoundError
+from backfill_assets.orchestration.landing_observations import (
+    Budget,
+    observe_landing_zone,
+    read_cursor,
+    write_cursor,
+)
+from backfill_assets.orchestration.partition_definitions import (
+    find_landing_key,
+    find_partitions_def,
+)
+from backfill_assets.orchestration.ranges import describe_ranges
+from backfill_assets.pipelines import list_recipes
+from backfill_assets.settings import read_settings
+
+
+@sensor(
+    name="observe_landing",
+    description=(
+        "Observes what landed: of each partition of the landing zone whose files came, went or "
+        "were rewritten, how many files, bytes and records are there now, and what changed. It "
+        "requests nothing: docs/late-data.md."
+    ),
+    minimum_interval_seconds=60,
+    default_status=DefaultSensorStatus.RUNNING,
+)
+def observe_landing(context: SensorEvaluationContext) -> SensorResult:
+    """Observes what landed since the last tick; what is too much for one is left for the next.
+
+    A data set that isn't there is said, and so is one that can't be listed; the others go on.
+    """
+    root, budget = read_settings().landing, Budget()
+    seen, said = read_cursor(context.cursor), []
+    for recipe in (one for one in list_recipes().values() if one.landing is not None):
+        name = find_landing_key(recipe.table).to_user_string()
+        partitions_def = find_partitions_def(recipe.table)
+        try:
+            look = observe_landing_zone(
+                context.instance,
+                recipe,
+                partitions_def.get_partition_keys(),
+                seen.get(name, {}),
+                budget,
+                landing_root=root,
+            )
+        except LandingError as error:
+            said.append(f"{name}: {error}")
+            # A pipeline that nobody feeds here is no error.
+            if not isinstance(error, LandingNotFoundError):
+                context.log.error(said[-1])
+            continue
+        seen[name], budget = dict(look.seen), look.budget
+        if look.observed:
+            texts = dict.fromkeys(look.observed, "observed")
+            said += [f"{name} {text}" for text in describe_ranges(partitions_def, texts)]
+        if look.left:
+            said.append(f"{name}: {look.left} more partitions are for the next tick")
+    reason = SkipReason("; ".join(said) or "nothing came, went or was rewritten")
+    return SensorResult(skip_reason=reason, cursor=write_cursor(seen))
