@@ -1,5 +1,7 @@
 """What Dagster is told of the landing zone: what came when."""
 
+from datetime import UTC, datetime
+
 from dagster import DefaultSensorStatus, SensorEvaluationContext, SensorResult, SkipReason, sensor
 
 from backfill_assets.errors import LandingError, LandingNotFoundError
@@ -46,6 +48,7 @@ def observe_landing(context: SensorEvaluationContext) -> SensorResult:
                 seen.get(name, {}),
                 budget,
                 landing_root=root,
+                now=datetime.now(tz=UTC),
             )
         except LandingError as error:
             said.append(f"{name}: {error}")

@@ -35,10 +35,11 @@ from dagster._core.definitions.data_version import (
 # `execute_job` takes one to run a job of a code location, and nothing public makes it.
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 
-# What a run did that an instance never saw: the public way has no runs and no plans. An instance
-# stores events as a batch that it is told are one.
+# What a run did that an instance never saw: the public way has no runs and no plans; and that of
+# observing takes no time. An instance stores events as a batch that it is told are one.
 from dagster._core.events import (
     AssetMaterializationPlannedData,
+    AssetObservationData,
     DagsterEvent,
     DagsterEventBatchMetadata,
     StepMaterializationData,
@@ -49,6 +50,9 @@ from dagster._core.execution.backfill import PartitionBackfill
 
 # An instance class of one's own, which `dagster.yaml` may name, has to return the defaults.
 from dagster._core.instance.ref import InstanceRef
+
+# By what an event is known that belongs to no run.
+from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
 
 # Arguments and results of public methods of the instance and its storage.
 from dagster._core.storage.asset_check_execution_record import (
@@ -71,12 +75,15 @@ __all__ = [
     "COMPOSITE_STORAGE",
     "EVENTS_ARE_LOGGED",
     "INDEX_SHARD",
+    "RUNLESS_JOB_NAME",
+    "RUNLESS_RUN_ID",
     "UNCOMPARED_PARTITIONS",
     "AssetCheckEvaluationPlanned",
     "AssetCheckExecutionsTable",
     "AssetGraph",
     "AssetGraphSubset",
     "AssetMaterializationPlannedData",
+    "AssetObservationData",
     "AssetPartitionStatus",
     "CheckStatus",
     "ConfigurableClassData",

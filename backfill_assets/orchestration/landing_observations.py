@@ -32,6 +32,12 @@ from pydantic import TypeAdapter, ValidationError
 from backfill_assets.lake.landing import LandedFiles, LandingFile, Listing
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.orchestration.batching_instance import store_together
+from backfill_assets.orchestration.dagster_internals import (
+    RUNLESS_JOB_NAME,
+    RUNLESS_RUN_ID,
+    AssetObservationData,
+    DagsterEvent,
+)
 from backfill_assets.orchestration.partition_definitions import find_landing_key
 from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.publishing.inputs import list_landing
@@ -108,6 +114,7 @@ def observe_landing_zone(
     budget: Budget,
     *,
     landing_root: str,
+    now: dt.datetime,
 ) -> LandingLook:
     """Stores an observation of each partition whose files aren't those observed last. No JVM.
 
@@ -118,6 +125,7 @@ def observe_landing_zone(
         seen: what the look before left.
         budget: of this look.
         landing_root: root of the landing zone.
+        now: UTC.
 
     Raises:
         LandingNotFoundError: if the landing zone isn't there: that is no change of its partitions.
@@ -141,11 +149,11 @@ def observe_landing_zone(
     metadata = _describe_partitions(
         listing.restrict(build_partitions(recipe.table, chosen)), landed, records, latest
     )
-    with store_together(instance):
-        for key in chosen:
-            instance.report_runless_asset_event(
-                AssetObservation(asset_key, partition=key, metadata=metadata[key])
-            )
+    _store(
+        instance,
+        [AssetObservation(asset_key, partition=key, metadata=metadata[key]) for key in chosen],
+        now=now,
+    )
     waiting = set(changed[len(chosen) :])
     done = {block[0]: hashes[block[0]] for block in blocks if waiting.isdisjoint(block)}
     return LandingLook(done, tuple(chosen), len(waiting), remaining)
@@ -174,6 +182,21 @@ def _choose(to_read: Mapping[str, int], budget: Budget) -> tuple[list[str], Budg
         left -= counted
         chosen.append(key)
     return chosen, replace(budget, partitions=budget.partitions - len(chosen), bytes=left)
+
+
+def _store(
+    instance: DagsterInstance, observations: Sequence[AssetObservation], *, now: dt.datetime
+) -> None:
+    with store_together(instance):
+        for left, observation in zip(reversed(range(len(observations))), observations, strict=True):
+            event = DagsterEvent(
+                event_type_value=DagsterEventType.ASSET_OBSERVATION.value,
+                event_specific_data=AssetObservationData(observation),
+                job_name=RUNLESS_JOB_NAME,
+            )
+            # Of events of the same millisecond the UI lists one.
+            time = now.timestamp() - left / 1000
+            instance.report_dagster_event(event, RUNLESS_RUN_ID, timestamp=time)
 
 
 def _describe_partitions(

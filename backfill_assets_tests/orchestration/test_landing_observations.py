@@ -70,6 +70,7 @@ class Observer:
             self.seen,
             budget or Budget(),
             landing_root=str(self.root),
+            now=dt.datetime.now(tz=dt.UTC),
         )
         self.seen, self.left = look.seen, look.left
         return list(look.observed)
@@ -105,6 +106,9 @@ def test_a_first_look_observes_what_is_there_and_the_next_nothing(
 ) -> None:
     assert observer.look() == list_days(1, 9)
     assert observer.look() == []
+    records = observer.instance.fetch_observations(observer.asset_key, limit=100).records
+    milliseconds = [round(record.timestamp * 1000) for record in records]
+    assert len(set(milliseconds)) == 9, "or the UI would list fewer"
     (found,) = observer.read(DAY)
     path = zone.path(DAY)
     (name,) = found["files_there"]
