@@ -282,6 +282,12 @@ TOGETHER: dict[str, tuple[list[TableAsset], list[Table], str]] = {
         "features/readings is partitioned by days and reads raw/things, by buckets of 10, by its "
         "time: give both a grain of time, or both buckets",
     ),
+    "two landings of one name": (
+        [replace(declare_asset(table), landing=JsonLanding("a")) for table in (READINGS, DAILY)],
+        [READINGS, DAILY],
+        "raw/readings and features/readings both read the landing zone, and what they read would "
+        "be one asset, landing/readings: give one of them another name",
+    ),
 }
 
 
