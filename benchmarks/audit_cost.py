@@ -1,8 +1,8 @@
 """What the audit costs in Spark: the same writes plain and audited, in turn, in one session.
 
-Plain is read, transform, replaceWhere. Audited is what a run does between pinning its inputs and
-recording: persist, measure, count the source, judge, write, read back. No Dagster in either.
-Prints JSON.
+Plain is read, transform, replaceWhere, as in the bare script; the year has no rejects. Audited is
+what a run does between pinning its inputs and recording: persist, measure, count the source, judge,
+write, read back. No Dagster in either. Prints JSON.
 """
 
 import argparse
@@ -28,7 +28,6 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.runs import Run
 from backfill_assets.settings import read_settings
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
-from backfill_assets.tables.audit_columns import REJECT_REASON
 from backfill_assets.tables.flights import RAW_FLIGHTS
 
 _LAYERS = ("raw/flights", "staging/flights", "features/carrier_delays")
@@ -94,8 +93,6 @@ def _write_plain(
     table = recipe.table
     window = InputWindow(spark, pinned.target, partitions, pinned.inputs, pinned.listing)
     frame = recipe.compute(window).repartition(table.partition_by)
-    if REJECT_REASON in frame.columns:
-        frame = frame.where(frame[REJECT_REASON].isNull())
     (
         frame.select(*table.column_names)
         .write.format("delta")

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from backfill_assets.lake.table_log import read_log
+from backfill_assets.contents.read_back import read_back
+from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Table
 
@@ -27,21 +29,54 @@ def check_same_contents(tables: Sequence[Table], one: Path, other: Path, *, days
         DifferentContentsError: naming the first table that differs and how.
     """
     for table in tables:
-        counts, other_counts = (
-            read_log(Warehouse(str(root)), table).count_rows() for root in (one, other)
-        )
-        if counts != other_counts or len(counts) != days:
-            differing = sorted(
-                key
-                for key in counts.keys() | other_counts.keys()
-                if counts.get(key) != other_counts.get(key)
-            )
-            raise DifferentContentsError(
-                f"{table.key}: {len(counts)} and {len(other_counts)} partitions of {days}; "
-                f"rows differ in {', '.join(differing) or 'none'}"
-            )
+        logs = [read_log(Warehouse(str(root)), table) for root in (one, other)]
+        _check_same_counts(logs[0], logs[1], days)
         if not _read_sorted(one, table).equals(_read_sorted(other, table)):
             raise DifferentContentsError(f"{table.key}: equal numbers of rows, unequal values")
+
+
+def check_same_checksums(
+    tables: Sequence[Table], one: Path, other: Path, *, partitions: int
+) -> None:
+    """Rows per partition by the Delta logs, then checksums: for more rows than memory holds.
+
+    The checksums are read from the data files of both, a batch of rows at a time, by the project's
+    reader that is no Spark.
+
+    Args:
+        tables: what both warehouses hold, of the grain that they are partitioned by there.
+        one: a warehouse.
+        other: another.
+        partitions: how many each table must have.
+
+    Raises:
+        DifferentContentsError: naming the first table that differs and how.
+    """
+    for table in tables:
+        logs = [read_log(Warehouse(str(root)), table) for root in (one, other)]
+        keys = _check_same_counts(logs[0], logs[1], partitions)
+        found, others = (read_back(log, build_partitions(table, keys)) for log in logs)
+        differing = sorted(key for key in keys if found[key] != others[key])
+        if differing:
+            raise DifferentContentsError(
+                f"{table.key}: equal numbers of rows, unequal checksums of {', '.join(differing)}"
+            )
+
+
+def _check_same_counts(one: TableLog, other: TableLog, partitions: int) -> list[str]:
+    """Returns the partition keys."""
+    counts, other_counts = one.count_rows(), other.count_rows()
+    if counts != other_counts or len(counts) != partitions:
+        differing = sorted(
+            key
+            for key in counts.keys() | other_counts.keys()
+            if counts.get(key) != other_counts.get(key)
+        )
+        raise DifferentContentsError(
+            f"{one.table.key}: {len(counts)} and {len(other_counts)} partitions of {partitions}; "
+            f"rows differ in {', '.join(differing) or 'none'}"
+        )
+    return sorted(counts)
 
 
 def _read_sorted(root: Path, table: Table) -> pa.Table:

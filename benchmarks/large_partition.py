@@ -8,17 +8,12 @@ run. Rewrites the section of `docs/scale.md`, unless told another folder.
 import argparse
 import datetime as dt
 import json
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
@@ -28,14 +23,14 @@ from benchmarks.growth import build_buckets
 from benchmarks.growth_report import TABLES
 from benchmarks.heap import build_heap_conf, find_most_alive
 from benchmarks.machine import describe_machine
+from benchmarks.materializing import prepare_range
 from benchmarks.report import DEFAULT_FOLDER, describe_measuring, replace_section
-from benchmarks.variants import DAGSTER_RANGE, REPOSITORY, find_warehouse, prepare_command
+from benchmarks.variants import find_warehouse
+from benchmarks.watching import watch_command
 
 BEGIN, END = "<!-- large partition: begin -->", "<!-- large partition: end -->"
 _RESULTS = "large_partition.json"
 _SPARK = "spark"
-_LOOK_SECONDS = 0.2
-_LAST_CHARACTERS = 4000
 
 
 @dataclass(frozen=True)
@@ -73,20 +68,6 @@ class LargePartition:
     cpu_seconds: float
 
 
-@dataclass
-class _Watched:
-    """Most bytes of the run's own process, of its tasks' Python processes, of Spark's folder.
-
-    And CPU seconds by process.
-    """
-
-    own: int = 0
-    workers: int = 0
-    spark: int = 0
-    seconds: float = 0.0
-    cpu_seconds: dict[int, float] = field(default_factory=dict)
-
-
 def main() -> None:
     """Lands, runs, and writes JSON and section; or only the section, from the JSON."""
     options = _parse_arguments()
@@ -121,20 +102,14 @@ def measure_partition(scale: float, heap_mb: int, folder: Path) -> LargePartitio
     scratch.mkdir()
     buckets = build_buckets(landed.largest_key, 1)
     (key,) = buckets.list_keys()
-    command = prepare_command(DAGSTER_RANGE, days=1, landing=landing, scratch=scratch)
-    selection = ",".join(f'key:"{table.key}"' for table in TABLES)
-    arguments = [
-        *(command.arguments[0], "asset", "materialize", "-m", "backfill_assets.definitions"),
-        *("--select", selection, "--partition-range", f"{key}...{key}"),
-    ]
-    environment = {
-        **command.environment,
+    settings = {
         "BACKFILL_ORDER_KEY_STEP": str(buckets.step),
         "BACKFILL_ORDER_KEY_SPACE": str(buckets.space),
         "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch),
         "SPARK_LOCAL_DIRS": str(scratch / _SPARK),
     }
-    watched = _watch_process(arguments, environment, scratch)
+    command = prepare_range(TABLES, key, key, landing=landing, scratch=scratch, settings=settings)
+    watched = watch_command(command, scratch=scratch, name="the run", folder=scratch / _SPARK)
     warehouse = Warehouse(str(find_warehouse(scratch)))
     logs = {table.key: read_log(warehouse, table) for table in TABLES}
     rows = {table: sum(log.count_folder_rows().values()) for table, log in logs.items()}
@@ -154,48 +129,10 @@ def measure_partition(scale: float, heap_mb: int, folder: Path) -> LargePartitio
         alive_mb=find_most_alive(scratch),
         python_mb=watched.own // 2**20,
         workers_mb=watched.workers // 2**20,
-        spark_mb=watched.spark // 2**20,
+        spark_mb=watched.folder // 2**20,
         seconds=round(watched.seconds, 1),
         cpu_seconds=round(sum(watched.cpu_seconds.values()), 1),
     )
-
-
-def _watch_process(arguments: list[str], environment: Mapping[str, str], scratch: Path) -> _Watched:
-    said, most = scratch / "output.txt", _Watched()
-    with said.open("wb") as output:
-        began = time.perf_counter()
-        running = psutil.Popen(
-            arguments,
-            cwd=REPOSITORY,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        while running.poll() is None:
-            # What ends or is deleted between two looks isn't there to be counted.
-            with suppress(psutil.NoSuchProcess, FileNotFoundError):
-                children = running.children(recursive=True)
-                for process in (running, *children):
-                    times = process.cpu_times()
-                    most.cpu_seconds[process.pid] = times.user + times.system
-                most.own = max(most.own, running.memory_info().rss)
-                most.workers = max(most.workers, _measure_workers(children))
-                most.spark = max(most.spark, _measure_folder(scratch / _SPARK))
-            time.sleep(_LOOK_SECONDS)
-        most.seconds = time.perf_counter() - began
-    if running.returncode:
-        sys.exit(f"error: the run failed\n{said.read_text()[-_LAST_CHARACTERS:]}")
-    return most
-
-
-def _measure_workers(children: Iterable[psutil.Process]) -> int:
-    return sum(child.memory_info().rss for child in children if child.name().startswith("python"))
-
-
-def _measure_folder(folder: Path) -> int:
-    # Blocks, not length: a file that is being written may be longer than what it takes.
-    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
 
 
 def build_section(results: Mapping[str, Any]) -> str:

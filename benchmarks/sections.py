@@ -1,0 +1,27 @@
+"""The sections of the page of benchmarks that a benchmark rewrites, each between its markers."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.report import replace_section
+
+
+def write_results(results: Mapping[str, Any], path: Path) -> None:
+    """Writes results as JSON, with the folders that it takes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def write_section(section: str, folder: Path, *, markers: tuple[str, str]) -> None:
+    """Writes a section within `<folder>.md`, the page beside a folder; its other text stays.
+
+    A page that lacks the markers gets them at its end.
+    """
+    page = folder.with_name(f"{folder.name}.md")
+    text = page.read_text(encoding="utf-8") if page.exists() else "# Benchmarks\n"
+    if markers[0] not in text:
+        text = f"{text}\n{markers[0]}\n{markers[1]}\n"
+    page.write_text(replace_section(text, section, markers=markers), encoding="utf-8")
