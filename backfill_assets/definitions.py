@@ -2,14 +2,19 @@
 
 from dagster import Definitions, in_process_executor
 
+from backfill_assets.alerts import report_withheld
 from backfill_assets.asset_checks import build_readable_check
 from backfill_assets.asset_definitions import build_asset
 from backfill_assets.catalog import list_tables
 from backfill_assets.jobs import maintain, maintain_nightly, reconcile, rollback_partitions
 from backfill_assets.landing_assets import build_landing_asset
 from backfill_assets.landing_sensor import observe_landing
+from backfill_assets.ops.backfill_health import backfill_health
+from backfill_assets.ops.late_arrivals import late_arrivals
+from backfill_assets.ops.rolling import rolling_schedules
+from backfill_assets.ops.watching import watch, watch_nightly
 from backfill_assets.pipelines import list_recipes, list_table_assets
-from backfill_assets.range_jobs import grain_jobs, pipeline_jobs
+from backfill_assets.range_jobs import PIPELINE_JOBS, grain_jobs
 from backfill_assets.resources import build_resources
 from backfill_assets.sensors import (
     continue_after_withheld,
@@ -29,11 +34,26 @@ defs = Definitions(
             for recipe in list_recipes().values()
             if recipe.landing is not None
         ),
+        late_arrivals,
+        backfill_health,
     ],
     asset_checks=[build_readable_check(table) for table in list_tables()],
-    jobs=[*pipeline_jobs, *grain_jobs, rollback_partitions, reconcile, maintain],
-    schedules=[maintain_nightly],
-    sensors=[continue_after_withheld, recover_dead_runs, process_due_partitions, observe_landing],
+    jobs=[
+        *(job for job, _ in PIPELINE_JOBS),
+        *grain_jobs,
+        rollback_partitions,
+        reconcile,
+        maintain,
+        watch,
+    ],
+    schedules=[maintain_nightly, watch_nightly, *rolling_schedules],
+    sensors=[
+        continue_after_withheld,
+        recover_dead_runs,
+        process_due_partitions,
+        observe_landing,
+        report_withheld,
+    ],
     resources=build_resources(read_settings()),
     # All steps of a run in one process, so that they share one Spark session.
     executor=in_process_executor,

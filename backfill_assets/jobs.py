@@ -22,6 +22,7 @@ from backfill_assets.lake.watermark_writer import vacuum_watermarks
 from backfill_assets.orchestration.failures import build_failure, fail_with_message
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.ranges import shorten
+from backfill_assets.orchestration.reconciled_runs import note_reconciliation
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
 from backfill_assets.orchestration.selections import find_keys_in_range, select_tables
 from backfill_assets.pipelines import list_recipes
@@ -97,6 +98,9 @@ def compare_with_source(
             mismatches = _compare_with_golden(lakehouse, config, config.golden)
     different = {where: what for where, what in mismatches.items() if what}
     other = config.golden or "their source"
+    note_reconciliation(
+        context.instance, context.run_id, compared=len(mismatches), different=len(different)
+    )
     context.add_output_metadata({"partitions": len(mismatches), "different": len(different)})
     if different:
         listed = "\n  ".join(

@@ -28,22 +28,26 @@ def _group_by_grain(tables: Sequence[Table]) -> Mapping[Grain, list[Table]]:
 def _define_pipeline_jobs(pipeline: str, tables: Sequence[Table]):
     grouped = _group_by_grain(tables)
     return [
-        _define_range_job(
-            pipeline if len(grouped) == 1 else f"{pipeline}_{grain.slug}",
+        (
+            _define_range_job(
+                pipeline if len(grouped) == 1 else f"{pipeline}_{grain.slug}",
+                chosen,
+                f"Materializes a range of {grain} of {' → '.join(table.key for table in chosen)}: "
+                "one run for all of them, each with the same partitions.",
+            ),
             chosen,
-            f"Materializes a range of {grain} of {' → '.join(table.key for table in chosen)}: one "
-            "run for all of them, each with the same partitions.",
         )
         for grain, chosen in grouped.items()
     ]
 
 
-pipeline_jobs = [
-    job
+PIPELINE_JOBS = [
+    found
     for pipeline, tables in list_pipelines().items()
-    for job in _define_pipeline_jobs(pipeline, tables)
+    for found in _define_pipeline_jobs(pipeline, tables)
 ]
-"""The jobs for people: one for each pipeline, and where it has several grains, for each of them."""
+"""The jobs for people, each with its tables: one for each pipeline, and where it has several
+grains, for each of them."""
 
 _GRAIN_JOBS = {
     grain: _define_range_job(

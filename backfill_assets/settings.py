@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -41,6 +41,12 @@ class Settings(BaseSettings):
             process can't be seen from here (another host or container).
         wait_seconds: most seconds that a step waits for upstream partitions that are in progress.
         late_days: rows that are more days late change no table by themselves: a person is asked.
+        max_lag_days: days, or buckets, by which a watermark may lag before its check warns.
+        max_late_share: share of rows, from 0 to 1, that may land more than two days late before a
+            check warns.
+        rolling_days: days that `rolling_reprocess` runs again.
+        alert_url: where notices of what was withheld or failed are posted; None means nowhere. It
+            is a secret, as such addresses often hold a token.
         jars: folder that holds the Delta jars, for machines that can't fetch them.
         spark_conf: Spark settings (a JSON object) that win over the project's own.
         spark_remote: a Spark Connect URL (`SPARK_REMOTE`); unset means Spark in the process.
@@ -66,12 +72,16 @@ class Settings(BaseSettings):
     silent_seconds: int = Field(default=600, ge=60)
     wait_seconds: int = Field(default=900, ge=0)
     late_days: int = Field(default=90, ge=0, le=_MOST_DAYS)
+    max_lag_days: float = Field(default=3, ge=0)
+    max_late_share: float = Field(default=0.01, ge=0, le=1)
+    rolling_days: int = Field(default=3, ge=1, le=_MOST_DAYS)
+    alert_url: SecretStr | None = None
     jars: Path | None = None
     spark_conf: Annotated[dict[str, str], NoDecode] = {}
     spark_remote: str | None = Field(default=None, validation_alias="SPARK_REMOTE")
     s3: Annotated[S3Settings | None, NoDecode] = None
 
-    @field_validator("end", "jars", "spark_remote", mode="before")
+    @field_validator("end", "alert_url", "jars", "spark_remote", mode="before")
     @classmethod
     def _empty_means_unset(cls, value: object) -> object:
         return None if value == "" else value
@@ -86,6 +96,13 @@ class Settings(BaseSettings):
         if value.startswith("file:") and urlsplit(value).netloc not in ("", "localhost"):
             raise ValueError("a path has no host: write file:///…, or the path")
         return absolute_uri(value)
+
+    @field_validator("alert_url")
+    @classmethod
+    def _names_a_web_server(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not _is_web_address(value.get_secret_value()):
+            raise ValueError("must be a URL as in https://host/path, or http://host:port/path")
+        return value
 
     @field_validator("spark_conf", mode="before")
     @classmethod
@@ -138,6 +155,14 @@ def read_settings() -> Settings:
         raise SettingsError(f"unusable environment: {problems}") from error
 
 
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of brackets or a port that can't be
+        return False
+
+
 def _describe(problem: ErrorDetails) -> str:
     if not problem["loc"]:  # of variables that don't go together, which its message names
         return problem["msg"].removeprefix("Value error, ")
@@ -145,6 +170,6 @@ def _describe(problem: ErrorDetails) -> str:
     within = "".join(f"{part}: " for part in problem["loc"][1:])
     message = problem["msg"].removeprefix("Value error, ")
     given = f" (it is {problem['input']!r})" if isinstance(problem["input"], str) else ""
-    if name in ("spark_conf", "AWS_SECRET_ACCESS_KEY"):  # which may hold a password
+    if name in ("alert_url", "spark_conf", "AWS_SECRET_ACCESS_KEY"):  # which may hold a password
         given = ""
     return f"{name if name.isupper() else f'BACKFILL_{name.upper()}'}: {within}{message}{given}"

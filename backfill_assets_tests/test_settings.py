@@ -30,3 +30,29 @@ def test_unusable_values_are_reported_with_the_variables_that_have_them(
     with pytest.raises(SettingsError) as caught:
         read_settings()
     assert str(caught.value).startswith(f"unusable environment: {message}")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "hooks.example.org/s3cret",
+        "ftp://hooks.example.org/s3cret",
+        "https:///s3cret",
+        "https://hooks.example.org:s3cret/",
+        "https://[s3cret/",
+    ],
+)
+def test_an_alert_url_that_names_no_web_server_is_refused_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("BACKFILL_ALERT_URL", url)
+    with pytest.raises(SettingsError, match="BACKFILL_ALERT_URL: must be a URL") as caught:
+        read_settings()
+    assert "s3cret" not in str(caught.value)
+
+
+def test_an_alert_url_is_a_secret_and_an_empty_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACKFILL_ALERT_URL", "https://hooks.example.org/s3cret")
+    assert "s3cret" not in repr(read_settings())
+    monkeypatch.setenv("BACKFILL_ALERT_URL", "")
+    assert read_settings().alert_url is None

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from backfill_assets.cli import partition_commands, proof_commands, setup_commands
+from backfill_assets.cli import partition_commands, plan_command, proof_commands, setup_commands
 from backfill_assets.errors import BackfillError
 
 _DEBUG = "--debug"
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.add_typer(setup_commands.sample_app, name="sample")
 for _command in (
     setup_commands.check,
+    plan_command.plan,
     partition_commands.status,
     partition_commands.missing,
     partition_commands.withheld,

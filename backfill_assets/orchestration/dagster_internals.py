@@ -15,8 +15,8 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData as TargetMaterialization,
 )
 
-# A backfill of chosen partitions of several assets: public only over HTTP, for which a webserver
-# would have to run.
+# A backfill of chosen partitions of several assets, and whether one has ended: public only over
+# HTTP, for which a webserver would have to run.
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
 
 # What `repository_def.asset_graph` returns; there is no public name to annotate it by.
@@ -42,11 +42,12 @@ from dagster._core.events import (
     AssetObservationData,
     DagsterEvent,
     DagsterEventBatchMetadata,
+    JobFailureData,
     StepMaterializationData,
     generate_event_batch_id,
 )
 from dagster._core.events.log import EventLogEntry
-from dagster._core.execution.backfill import PartitionBackfill
+from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, PartitionBackfill
 
 # An instance class of one's own, which `dagster.yaml` may name, has to return the defaults.
 from dagster._core.instance.ref import InstanceRef
@@ -55,6 +56,7 @@ from dagster._core.instance.ref import InstanceRef
 from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
 
 # Arguments and results of public methods of the instance and its storage.
+from dagster._core.scheduler.instigation import InstigatorStatus
 from dagster._core.storage.asset_check_execution_record import (
     AssetCheckExecutionRecordStatus as CheckStatus,
 )
@@ -65,19 +67,26 @@ from dagster._core.storage.event_log import SqlEventLogStorage, SqliteEventLogSt
 from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME as INDEX_SHARD
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
+
+# By which a run's retries are found, those that are to come and those that came.
+from dagster._core.storage.tags import AUTO_RETRY_RUN_ID_TAG, ROOT_RUN_ID_TAG, WILL_RETRY_TAG
 from dagster._core.utils import make_new_backfill_id
 
 # How an instance keeps which class stands for a part of it, and with what configuration.
 from dagster._serdes import ConfigurableClassData, serialize_value
 
 __all__ = [
+    "AUTO_RETRY_RUN_ID_TAG",
     "BACKFILL_TAG",
+    "BULK_ACTION_TERMINAL_STATUSES",
     "COMPOSITE_STORAGE",
     "EVENTS_ARE_LOGGED",
     "INDEX_SHARD",
+    "ROOT_RUN_ID_TAG",
     "RUNLESS_JOB_NAME",
     "RUNLESS_RUN_ID",
     "UNCOMPARED_PARTITIONS",
+    "WILL_RETRY_TAG",
     "AssetCheckEvaluationPlanned",
     "AssetCheckExecutionsTable",
     "AssetGraph",
@@ -91,6 +100,8 @@ __all__ = [
     "DagsterEventBatchMetadata",
     "EventLogEntry",
     "InstanceRef",
+    "InstigatorStatus",
+    "JobFailureData",
     "PartitionBackfill",
     "ReconstructableRepository",
     "RunRecord",

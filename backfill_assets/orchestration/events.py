@@ -35,6 +35,9 @@ from backfill_assets.rules.finding_names import find_name
 from backfill_assets.rules.verdicts import Check, Outcome, find_outcome
 from backfill_assets.tables.declarations import Table
 
+FINAL_CHANGED = "final partition changed"
+"""Metadata of a materialization: why it holds something else than before, though it was final."""
+
 _LISTED = 7
 
 
@@ -52,6 +55,7 @@ def build_materialization(
     code_version: str,
     certificate: str,
     input_tags: Mapping[str, str],
+    final_changed: str = "",
     recovered_at: datetime | None = None,
 ) -> AssetMaterialization:
     """Builds the event of a published partition, with all that was measured.
@@ -63,6 +67,7 @@ def build_materialization(
         code_version: what it was computed by.
         certificate: its place, without suffix.
         input_tags: what tells Dagster by what upstream it was computed, see `input_tags`.
+        final_changed: why it holds something else, though it was final; empty if it doesn't.
         recovered_at: when it was found that its run had not recorded it, UTC; None of a run's own.
     """
     metadata: dict[str, Any] = {
@@ -77,6 +82,8 @@ def build_materialization(
     }
     if result.provisional:
         metadata[PROVISIONAL] = f"to be run again: {result.provisional}"
+    if final_changed:
+        metadata[FINAL_CHANGED] = final_changed
     if result.repeated_batch:
         metadata["already_appended"] = result.repeated_batch
     if result.restored:

@@ -14,22 +14,28 @@ def find_ranges(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> li
     return [(found.start, found.end) for found in subset.get_partition_key_ranges(partitions_def)]
 
 
-def describe_ranges(partitions_def: PartitionsDefinition, texts: Mapping[str, str]) -> list[str]:
+def describe_ranges(
+    partitions_def: PartitionsDefinition, texts: Mapping[str, str], *, most: int | None = None
+) -> list[str]:
     """Says a text of several partitions once: its ranges of keys, then the text.
 
     Args:
         partitions_def: of the partitions.
         texts: by partition key.
+        most: ranges that are listed of a text; None lists all.
     """
     keys: dict[str, list[str]] = {}
     for key, text in texts.items():
         keys.setdefault(text, []).append(key)
+    ranges = {text: format_ranges(partitions_def, same) for text, same in keys.items()}
     return [
-        f"{', '.join(_format_ranges(partitions_def, same))}: {text}" for text, same in keys.items()
+        f"{', '.join(shorten(same, len(same) if most is None else most))}: {text}"
+        for text, same in ranges.items()
     ]
 
 
-def _format_ranges(partitions_def: PartitionsDefinition, keys: Sequence[str]) -> list[str]:
+def format_ranges(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> list[str]:
+    """Writes the fewest ranges that hold exactly `keys`: FIRST...LAST, or one key."""
     ranges = find_ranges(partitions_def, keys)
     return [first if first == last else f"{first}...{last}" for first, last in ranges]
 

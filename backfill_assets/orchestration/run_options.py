@@ -13,7 +13,11 @@ from pydantic import Field
 
 from backfill_assets.catalog import find_table
 from backfill_assets.errors import SettingsError
-from backfill_assets.orchestration.dagster_internals import BACKFILL_TAG, find_run_assets
+from backfill_assets.orchestration.dagster_internals import (
+    BACKFILL_TAG,
+    ROOT_RUN_ID_TAG,
+    find_run_assets,
+)
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.choosing import choose_options
 from backfill_assets.rules.verdicts import Acceptance, Check
@@ -127,8 +131,13 @@ def find_run_range(run: DagsterRun) -> tuple[str, str] | None:
 
 
 def find_chain(run: DagsterRun) -> str:
-    """Finds what a run and those that continue it have in common: a backfill, or the first run."""
-    return run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG) or run.run_id
+    """Finds what a run, its retries and those that continue it have in common.
+
+    It is a backfill, or the first run.
+    """
+    tags = run.tags
+    named = (tags.get(tag) for tag in (BACKFILL_TAG, CHAIN_TAG, ROOT_RUN_ID_TAG))
+    return next(filter(None, named), run.run_id)
 
 
 def check_whole_run(instance: DagsterInstance, run: DagsterRun, *, now: datetime) -> None:

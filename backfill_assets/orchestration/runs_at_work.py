@@ -10,7 +10,7 @@ from backfill_assets.orchestration.readiness import get_partitions_def
 from backfill_assets.orchestration.run_options import find_run_range
 from backfill_assets.orchestration.selections import find_keys_in_range
 
-_UNFINISHED = [
+UNFINISHED = [
     DagsterRunStatus.QUEUED,
     DagsterRunStatus.NOT_STARTED,
     DagsterRunStatus.STARTING,
@@ -24,7 +24,7 @@ def find_partitions_at_work(
 ) -> Mapping[AssetKey, frozenset[str]]:
     """Finds them by asset; of a run that doesn't say which partitions, all of its assets."""
     found: dict[AssetKey, frozenset[str]] = {}
-    for run in instance.get_runs(RunsFilter(statuses=_UNFINISHED)):
+    for run in instance.get_runs(RunsFilter(statuses=UNFINISHED)):
         for key in find_run_assets(instance, run):
             if graph.has(key) and graph.get(key).partitions_def is not None:
                 keys = _find_keys(run, graph, key)

@@ -25,7 +25,7 @@ from backfill_assets.orchestration.partition_definitions import (
     find_landing_key,
     find_partitions_def,
 )
-from backfill_assets.orchestration.ranges import shorten
+from backfill_assets.orchestration.ranges import describe_ranges, shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
@@ -34,6 +34,7 @@ from backfill_assets.orchestration.step_messages import describe_chunk
 from backfill_assets.orchestration.told_evaluations import find_told_evaluations
 from backfill_assets.proof.certificates import Certificate, locate_certificate
 from backfill_assets.proof.certified_publishes import keep_publishes
+from backfill_assets.publishing.differences import describe_changed_finals
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
     measure_input_bytes,
@@ -263,6 +264,15 @@ class Step:
     ) -> Iterator[AssetMaterialization]:
         certificate = locate_certificate(target, self.run.run_id, self.run.backfill_id)
         published = [result for result in results if result.version is not None]
+        code_version = self.recipe.code_version
+        changed = describe_changed_finals(target, published, code_version=code_version)
+        if changed:
+            table = self.recipe.table
+            listed = describe_ranges(find_partitions_def(table), changed)
+            self.context.log.warning(
+                f"{table.key}: {len(changed)} final partitions hold something else than before: "
+                + "; ".join(shorten(listed, _LISTED))
+            )
         input_tags = find_input_tags(
             self.context.instance, published, landing_key=find_landing_key(self.recipe.table)
         )
@@ -271,9 +281,10 @@ class Step:
                 self.context.asset_key,
                 result,
                 uri=target.uri,
-                code_version=self.recipe.code_version,
+                code_version=code_version,
                 certificate=certificate,
                 input_tags=input_tags[result.key],
+                final_changed=changed.get(result.key, ""),
             )
 
     def _find_done_after(self, chunk: Sequence[Partition], target: TableLog) -> Sequence[Partition]:

@@ -5,6 +5,7 @@ One JSON document and one Markdown page a run and table, at
 line, so that any reader of JSON lines can query all of them.
 """
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -172,11 +173,13 @@ class CertificateDocument:
         filesystem: that it is on.
         path: on it.
         owners: the backfill or run whose folder it is in, and the run.
+        written_at: when, UTC, by the clock of where it lies.
     """
 
     filesystem: fs.FileSystem
     path: str
     owners: tuple[str, ...]
+    written_at: dt.datetime
 
     @property
     def subject(self) -> tuple[str, str]:
@@ -216,14 +219,21 @@ def _shorten(error: ValueError) -> str:
     return str(error)
 
 
-def list_documents(warehouse: Warehouse) -> list[CertificateDocument]:
-    """Lists all documents, by path, and reads none."""
+def list_documents(warehouse: Warehouse, owner: str = "") -> list[CertificateDocument]:
+    """Lists all documents, or those of one backfill or chain of runs, by path, and reads none."""
     filesystem, root = open_filesystem(join_uri(warehouse.root, "certificates"))
-    selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
+    folder = f"{root}/{owner}" if owner else root
+    selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
+    found = sorted(filesystem.get_file_info(selector), key=lambda info: info.path)
     return [
-        CertificateDocument(filesystem, path, tuple(path[len(root) + 1 :].split("/")[:-1]))
-        for path in sorted(info.path for info in filesystem.get_file_info(selector))
-        if path.endswith(".json")
+        CertificateDocument(
+            filesystem,
+            info.path,
+            tuple(info.path[len(root) + 1 :].split("/")[:-1]),
+            dt.datetime.fromtimestamp(info.mtime_ns / 1e9, tz=dt.UTC),
+        )
+        for info in found
+        if info.path.endswith(".json")
     ]
 
 

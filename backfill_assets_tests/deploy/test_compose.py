@@ -100,6 +100,7 @@ class Server:
         bin_folder = Path(sys.executable).parent
         inherited = self.project.environment
         places = {
+            "BACKFILL_ALERT_URL": "",
             "CODE_SERVER_HOST": "127.0.0.1",
             "DAGSTER_POSTGRES_URL": inherited.pop("DAGSTER_POSTGRES_URL"),
             "SPARK_REMOTE": f"sc://127.0.0.1:{self.ports['spark']}",

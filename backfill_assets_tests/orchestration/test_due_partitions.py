@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,11 @@ from backfill_assets.catalog import find_table
 from backfill_assets.definitions import defs
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.watermarks import read_watermarks
+from backfill_assets.orchestration.events import FINAL_CHANGED
+from backfill_assets.orchestration.plans import Only, Plan, open_planner
 from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.pipelines import list_recipes
+from backfill_assets.settings import read_settings
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.pipeline.landing_zone import build_flights, build_landed
 from backfill_assets_tests.pipeline.running import (
@@ -138,6 +143,67 @@ def test_late_rows_reach_exactly_the_days_they_are_of_however_late(settled: Sens
         *("2013-01-02", "2013-01-03", "2013-01-09", "2013-01-13", "2013-01-14")
     }
     assert settled.pipeline.find_unsynced(FEATURES) == []
+    # Final days that changed say why; day 13 was announced to change, day 15 was never there.
+    assert "rows for it moved in raw/flights" in find_why_changed(settled, STAGING, "2013-01-02")
+    assert find_why_changed(settled, STAGING, "2013-01-13") == ""
+    assert find_why_changed(settled, STAGING, "2013-01-15") == ""
+    why = find_why_changed(settled, FEATURES, "2013-01-04")
+    assert why == "staging/flights 2013-01-02, 2013-01-03 changed"
+
+
+def plan(settled: Sensor, *keys: str, only: Only, first: str = "2013-01-01") -> Plan:
+    """A plan up to day 15."""
+    planner = open_planner(
+        settled.pipeline.instance,
+        defs.get_repository_def().asset_graph,
+        list_recipes(),
+        read_settings(),
+        now=datetime.now(tz=UTC),
+    )
+    tables = [find_table(key) for key in keys]
+    return planner.plan(tables, first=first, last="2013-01-15", only=only)
+
+
+def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
+    add_late(settled, "2013-01-10", "2013-01-03")
+    settled.pipeline.zone.land(["2013-01-15"])
+    (raw,) = plan(settled, RAW, only=Only.STALE).tables
+    assert raw.states == {"materialized": 14, "missing": 1, "stale": 1}
+    assert raw.stale == ["2013-01-10: its landed files changed"]
+    assert (raw.ranges, raw.commits) == ([("2013-01-10", "2013-01-10")], 1)
+    assert raw.bytes_read == settled.pipeline.zone.path("2013-01-10").stat().st_size
+    (day,) = plan(settled, RAW, only=Only.MISSING).tables
+    assert day.ranges == [("2013-01-15", "2013-01-15")]
+    # What never was published counts as the mean; a step over one day took no longer than over 14.
+    assert day.rows == pytest.approx(120, abs=5)
+    assert day.seconds is not None
+    assert day.seconds.steps >= 1
+    # Both tables in one plan: staging doesn't wait for what this plan is to publish before.
+    both = plan(settled, STAGING, RAW, only=Only.ALL, first="2013-01-14")
+    assert [(one.table, one.partitions, one.waits) for one in both.tables] == [
+        (RAW, 2, []),
+        (STAGING, 2, []),
+    ]
+    assert both.downstream == {
+        STAGING: [("2013-01-12", "2013-01-13")],
+        FEATURES: [("2013-01-12", "2013-01-14")],
+    }
+    (alone,) = plan(settled, STAGING, only=Only.MISSING).tables
+    assert alone.waits == ["2013-01-15: raw/flights 2013-01-15 is missing"]
+    # Once raw is published, the rows say which days are stale, however late they came.
+    settled.tick()
+    (staging,) = plan(settled, STAGING, only=Only.STALE).tables
+    assert staging.stale[0].startswith("2013-01-03")
+    assert "rows for it moved in raw/flights" in staging.stale[0]
+    with at_work(settled, STAGING, "2013-01-01", "2013-01-05"):
+        (busy,) = plan(settled, STAGING, only=Only.STALE).tables
+    assert busy.at_work == ["2013-01-03...2013-01-03"]
+
+
+def find_why_changed(sensor: Sensor, key: str, day: str) -> str:
+    """Why a final partition holds something else, as its newest materialization says it."""
+    metadata = sensor.pipeline.read_materializations(key, day)[0].metadata
+    return str(metadata[FINAL_CHANGED].value) if FINAL_CHANGED in metadata else ""
 
 
 def read_days(pipeline: Pipeline, key: str) -> dict[str, int]:
@@ -164,6 +230,7 @@ def test_files_that_come_late_change_or_vanish_are_told_by_themselves(settled: S
     # Written again with the same records: raw is computed again, and nothing after it.
     zone.land(["2013-01-04"])
     assert settled.settle() == [(RAW, "2013-01-04", "2013-01-04", "1 changed")]
+    assert find_why_changed(settled, RAW, "2013-01-04") == ""
     # Two days lose their file; another gets a flight that was there before, twice.
     zone.remove("2013-01-06")
     again = build_landed("2013-01-10")[5]
@@ -173,6 +240,7 @@ def test_files_that_come_late_change_or_vanish_are_told_by_themselves(settled: S
         (RAW, "2013-01-06", "2013-01-06", "1 changed"),
         (RAW, "2013-01-10", "2013-01-10", "1 changed"),
     ]
+    assert find_why_changed(settled, RAW, "2013-01-10") == "its landed files changed"
     # The sixth's flights, the late ones of the fifth among them.
     assert next(one[1:3] for one in done if one[0] == STAGING) == ("2013-01-05", "2013-01-06")
 

@@ -160,6 +160,16 @@ class Pipeline:
             said = result.output_for_node(op) if result.success else finished.message
             return replace(finished, message=said or "")
 
+    def run_watch(self) -> FinishedRun:
+        """Runs the assets about the tables."""
+        with execute_job(
+            _LOCATION.get_reconstructable_job("watch"),
+            self.instance,
+            run_config={"resources": self._describe_resources(), "loggers": _QUIET},
+            raise_on_error=False,
+        ) as result:
+            return self._describe(result.run_id, success=result.success)
+
     def run_readable_check(self, key: str, *, first: str, last: str) -> FinishedRun:
         """Runs `partition_is_readable` of one asset on its own."""
         check = AssetCheckKey(AssetKey.from_user_string(key), Check.READABLE.value)

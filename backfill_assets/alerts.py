@@ -1,0 +1,86 @@
+"""The sensor that posts notices, where somebody wants them: one for each backfill or chain."""
+
+from datetime import UTC, datetime
+
+from dagster import (
+    DagsterInstance,
+    DagsterRun,
+    DefaultSensorStatus,
+    SensorEvaluationContext,
+    SkipReason,
+    sensor,
+)
+
+from backfill_assets.catalog import list_tables
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.dagster_internals import InstigatorStatus, find_run_assets
+from backfill_assets.orchestration.partition_definitions import find_asset_key
+from backfill_assets.orchestration.telling import AlertMemory, Teller, Told
+from backfill_assets.orchestration.webhooks import Webhook
+from backfill_assets.settings import Settings, read_settings
+
+_DUE_SENSOR = "process_due_partitions"
+
+
+@sensor(
+    name="report_withheld",
+    description=(
+        "Posts a notice to BACKFILL_ALERT_URL for each backfill, or chain of runs, that came to "
+        "its end with partitions withheld or failed: which, why, what goes on by itself, and the "
+        "command that helps: docs/alerts.md. Does nothing where the variable is not set."
+    ),
+    minimum_interval_seconds=30,
+    default_status=DefaultSensorStatus.RUNNING,
+)
+def report_withheld(context: SensorEvaluationContext) -> SkipReason:
+    """Posts notices of what came to its end since it was first asked to; fails never.
+
+    The cursor goes over a chain only once its notice was accepted.
+    """
+    try:
+        settings = read_settings()
+        if settings.alert_url is None:
+            context.update_cursor("")  # who sets it later wants to hear of what comes then
+            return SkipReason("BACKFILL_ALERT_URL is not set: nobody wants notices")
+        told = _tell(context, settings, settings.alert_url.get_secret_value())
+    except Exception as error:
+        context.log.error(f"no notices were posted: {type(error).__name__}: {error}")
+        return SkipReason(f"no notices were posted: {type(error).__name__}")
+    for problem in (*told.problems, *told.describe_refused()):
+        context.log.warning(problem)
+    return SkipReason(told.describe())
+
+
+def _tell(context: SensorEvaluationContext, settings: Settings, url: str) -> Told:
+    instance, now = context.instance, datetime.now(tz=UTC)
+    assert context.repository_def is not None
+    jobs = frozenset(context.repository_def.job_names)
+    teller = Teller(
+        instance,
+        Warehouse(settings.warehouse, retention_days=settings.retention_days),
+        Webhook(url),
+        is_ours=lambda run: _is_ours(instance, run, jobs),
+        retries_changed=_is_on(instance, _DUE_SENSOR),
+    )
+    memory, told = teller.tell(AlertMemory.from_json(context.cursor, now=now), now=now)
+    context.update_cursor(memory.to_json())
+    return told
+
+
+def _is_ours(instance: DagsterInstance, run: DagsterRun, jobs: frozenset[str]) -> bool:
+    """Tells whether a run is of this project, also one that a shell started.
+
+    That one belongs to no code location, and an instance may have several.
+    """
+    assets = find_run_assets(instance, run)
+    if not assets:
+        return run.job_name in jobs
+    return assets <= {find_asset_key(table) for table in list_tables()}
+
+
+def _is_on(instance: DagsterInstance, name: str) -> bool:
+    """Tells whether a sensor that is off by default was turned on."""
+    return any(
+        state.instigator_name == name and state.status is InstigatorStatus.RUNNING
+        for state in instance.all_instigator_state()
+    )

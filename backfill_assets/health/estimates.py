@@ -1,0 +1,68 @@
+"""How long a step will take, by how long such steps took: seconds a step, and a partition."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backfill_assets.health.lateness import find_quantile
+from backfill_assets.health.outcomes import Outcome
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How long a step over some partitions of a table will take.
+
+    Attributes:
+        seconds: by the line through earlier steps.
+        low: seconds, if it is as far below the line as a tenth of them were.
+        high: likewise above.
+        steps: how many earlier ones it goes by.
+        off_by: factor by which half of these would have been estimated wrong at most, 1 or more.
+    """
+
+    seconds: float
+    low: float
+    high: float
+    steps: int
+    off_by: float
+
+
+def estimate_seconds(outcomes: Sequence[Outcome], partitions: int) -> Estimate | None:
+    """Estimates a step over so many partitions; None without an earlier one that worked on any.
+
+    A line of least squares, seconds over partitions, neither part of which is below zero. Earlier
+    steps are held against the line of all of them, which flatters it where they are few.
+
+    Args:
+        outcomes: of earlier steps of the same table.
+        partitions: how many.
+    """
+    counts = np.array([one.published + one.withheld for one in outcomes], dtype=float)
+    took = np.array([one.seconds for one in outcomes], dtype=float)
+    counts, took = counts[counts > 0], took[counts > 0]
+    if not len(counts):
+        return None
+    base, each = _fit_line(counts, took)
+    expected = base + each * counts
+    ratios = [(float(ratio), 1) for ratio in took / np.maximum(expected, 1e-3)]
+    seconds = base + each * partitions
+    return Estimate(
+        seconds=seconds,
+        low=seconds * find_quantile(ratios, 0.1),
+        high=seconds * find_quantile(ratios, 0.9),
+        steps=len(ratios),
+        off_by=find_quantile([(max(ratio, 1 / max(ratio, 1e-3)), 1) for ratio, _ in ratios], 0.5),
+    )
+
+
+def _fit_line(counts: "np.ndarray", took: "np.ndarray") -> tuple[float, float]:
+    """Fits seconds a step and seconds a partition, both at least 0."""
+    if len(set(counts.tolist())) == 1:
+        return float(took.mean()), 0.0
+    each, base = (float(one) for one in np.polyfit(counts, took, 1))
+    if each < 0:
+        return float(took.mean()), 0.0
+    if base < 0:
+        return 0.0, float((counts * took).sum() / (counts**2).sum())
+    return base, each

@@ -1,0 +1,24 @@
+"""How each table is doing now."""
+
+from dataclasses import dataclass
+
+from backfill_assets.health.lags import Lag
+
+
+@dataclass(frozen=True)
+class TableHealth:
+    """Of one table.
+
+    Attributes:
+        table: `layer/name`.
+        published: partitions.
+        failed: partitions that Dagster shows failed: withheld, or their step ended before them.
+        duplicates: rows per 1,000 whose natural key another has too, the most of any partition.
+        lag: of its watermark; None if no incremental run has processed it.
+    """
+
+    table: str
+    published: int
+    failed: int
+    duplicates: float
+    lag: Lag | None

@@ -1,0 +1,246 @@
+"""`ops/backfill_health`: lag, what is due, how long runs take, what they changed and withheld.
+
+All of it is told by watermarks, logs and certificates, and by Dagster's states; no JVM.
+"""
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+
+from dagster import (
+    AssetCheckResult,
+    AssetCheckSeverity,
+    AssetCheckSpec,
+    AssetExecutionContext,
+    AssetKey,
+    Config,
+    DagsterInstance,
+    MaterializeResult,
+    MetadataValue,
+    asset,
+)
+from pydantic import Field
+
+from backfill_assets.catalog import list_tables
+from backfill_assets.health.lags import Lag, measure_lag
+from backfill_assets.health.outcomes import Outcome, list_outcomes, summarize_runtimes
+from backfill_assets.health.pages import write_page
+from backfill_assets.health.tables import TableHealth
+from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import TableLog, read_log
+from backfill_assets.lake.watermarks import read_watermarks
+from backfill_assets.orchestration.dagster_internals import AssetPartitionStatus
+from backfill_assets.orchestration.due_partitions import Memory
+from backfill_assets.orchestration.failures import fail_with_message
+from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
+from backfill_assets.orchestration.ranges import build_command, shorten
+from backfill_assets.orchestration.reconciled_runs import Reconciliation, find_reconciliations
+from backfill_assets.orchestration.work import FoundWork, look_for_work
+from backfill_assets.pipelines import list_recipes
+from backfill_assets.publishing.inputs import list_landing
+from backfill_assets.publishing.recorded_audits import read_result
+from backfill_assets.resources import LakehouseResource
+from backfill_assets.rules.finding_names import FindingName
+from backfill_assets.rules.verdicts import Check
+from backfill_assets.settings import read_settings
+from backfill_assets.tables.declarations import Table
+
+BACKFILL_HEALTH = AssetKey(["ops", "backfill_health"])
+NOTHING_IS_DUE = "nothing_is_due"
+_LISTED = 20
+_RECONCILIATIONS = 30
+
+
+class BackfillHealthConfig(Config):
+    """How far back to look."""
+
+    days: int = Field(default=90, ge=1, description="Days of runs to look at.")
+
+
+def name_lag_check(table: Table) -> str:
+    """Names the check of the lag of one table."""
+    return f"{table.layer}_{table.name}_lag"
+
+
+@asset(
+    key=BACKFILL_HEALTH,
+    group_name="ops",
+    kinds={"delta"},
+    owners=["team:data-platform"],
+    check_specs=[
+        AssetCheckSpec(
+            NOTHING_IS_DUE,
+            asset=BACKFILL_HEALTH,
+            description=(
+                "Is each partition whose input has come published over all layers, from that "
+                "input? Looks as the sensor process_due_partitions does, and forgets what that "
+                "tried: what is withheld counts."
+            ),
+        ),
+        *(
+            AssetCheckSpec(
+                name_lag_check(table),
+                asset=BACKFILL_HEALTH,
+                description=(
+                    f"Is the watermark of {table.key} within BACKFILL_MAX_LAG_DAYS of the last "
+                    "partition that there can be by now?"
+                ),
+            )
+            for table in list_tables()
+        ),
+    ],
+)
+def backfill_health(
+    context: AssetExecutionContext, config: BackfillHealthConfig, lakehouse: LakehouseResource
+) -> Iterator[MaterializeResult]:
+    """How backfills are doing: lag, what is due, runtimes, what changed; with a page of plots."""
+    with fail_with_message(context):
+        warehouse, settings = lakehouse.warehouse(), read_settings()
+        now = dt.datetime.now(tz=dt.UTC)
+        tables = _describe_tables(context.instance, lakehouse)
+        outcomes = list_outcomes(warehouse, since=now - dt.timedelta(days=config.days))
+        reconciled = find_reconciliations(context.instance, most=_RECONCILIATIONS)
+        work = look_for_work(
+            context.instance,
+            context.repository_def.asset_graph,
+            warehouse,
+            list_recipes(),
+            Memory(),
+            landing_root=lakehouse.landing_root,
+            late_days=settings.late_days,
+        )
+        # Altair takes a second to import, which the start of every process would pay.
+        from backfill_assets.ops.health_page import render_health
+
+        bound = settings.max_lag_days
+        page = render_health(tables, outcomes, reconciled, work, bound=bound, now=now)
+        place = write_page(warehouse, "backfill_health", page)
+    yield MaterializeResult(
+        metadata={
+            "page": MetadataValue.path(place),
+            **_describe(tables, outcomes, reconciled),
+        },
+        check_results=[
+            _judge_work(work),
+            *(
+                _judge_lag(table, health.lag, bound)
+                for table, health in zip(list_tables(), tables, strict=True)
+            ),
+        ],
+    )
+
+
+def _describe_tables(instance: DagsterInstance, lakehouse: LakehouseResource) -> list[TableHealth]:
+    warehouse, found = lakehouse.warehouse(), []
+    watermarks = read_watermarks(warehouse)
+    for table in list_tables():
+        log, watermark = read_log(warehouse, table), watermarks.get(table.key)
+        last = _find_last_key(log, lakehouse.landing_root) if watermark else ""
+        found.append(
+            TableHealth(
+                table.key,
+                len(log.publishes),
+                _count_failed(instance, table),
+                _find_duplicates(log),
+                measure_lag(table, watermark, last) if watermark and last else None,
+            )
+        )
+    return found
+
+
+def _find_last_key(log: TableLog, landing_root: str) -> str:
+    """Finds the last partition that there can be by now; of buckets the last that landed."""
+    keys = find_partitions_def(log.table).get_partition_keys()
+    if log.table.grain.cron:
+        return keys[-1] if keys else ""
+    recipe = list_recipes()[log.table.key]
+    if recipe.landing is None:
+        return max(log.publishes, default="")
+    listing = list_landing(recipe, landing_root, build_partitions(log.table, keys))
+    missing = {partition.key for partition in listing.missing} if listing else set(keys)
+    return max((key for key in keys if key not in missing), default="")
+
+
+def _count_failed(instance: DagsterInstance, table: Table) -> int:
+    partitions_def = find_partitions_def(table)
+    keys = partitions_def.get_partition_keys()
+    statuses = instance.get_status_by_partition(find_asset_key(table), keys, partitions_def) or {}
+    return sum(status is AssetPartitionStatus.FAILED for status in statuses.values())
+
+
+def _find_duplicates(log: TableLog) -> float:
+    """Finds the most duplicates per 1,000 rows that a publish was let pass with."""
+    findings = (
+        finding
+        for publish in log.publishes.values()
+        for finding in read_result(publish).verdict.findings.get(Check.VALID, ())
+    )
+    return max(
+        (one.value or 0.0 for one in findings if one.rule == FindingName.KEYS_ARE_UNIQUE),
+        default=0.0,
+    )
+
+
+def _describe(
+    tables: Sequence[TableHealth],
+    outcomes: Sequence[Outcome],
+    reconciled: Sequence[Reconciliation],
+) -> dict[str, int | float]:
+    """Describes it as numbers, which Dagster plots over time."""
+    figures: dict[str, int | float] = {
+        "partitions published": sum(one.published for one in outcomes),
+        "partitions withheld": sum(one.withheld for one in outcomes),
+        "partitions failed": sum(one.failed for one in outcomes),
+        "partitions changed": sum(one.changed for one in outcomes),
+        "rows in changed partitions": sum(one.changed_rows for one in outcomes),
+        "duplicates per 1,000 rows": max((one.duplicates for one in tables), default=0.0),
+    }
+    for one in tables:
+        figures[f"{one.table} failed now"] = one.failed
+        if one.lag:
+            figures[f"{one.table} behind, {one.lag.unit}"] = one.lag.behind
+    for one in summarize_runtimes(outcomes):
+        figures |= {f"{one.layer} seconds, p50": one.p50, f"{one.layer} seconds, p95": one.p95}
+    if reconciled:
+        figures["different at the last reconciliation"] = reconciled[0].different
+    return figures
+
+
+def _judge_lag(table: Table, lag: Lag | None, bound: float) -> AssetCheckResult:
+    name = name_lag_check(table)
+    if lag is None:
+        words = "no watermark: no incremental run has processed it"
+        return AssetCheckResult(passed=True, check_name=name, description=words)
+    return AssetCheckResult(
+        passed=lag.behind <= bound,
+        check_name=name,
+        severity=AssetCheckSeverity.WARN,
+        description=(
+            f"{lag.behind:g} {lag.unit} behind: processed up to {lag.next_key}, which is next, of "
+            f"{lag.last_key}; bound: {bound:g}"
+        ),
+        metadata={"behind": lag.behind, "bound": bound, "next": lag.next_key},
+    )
+
+
+def _judge_work(work: FoundWork) -> AssetCheckResult:
+    commands = [build_command([one.table], one.first, one.last, {}) for one in work.requested]
+    found = [
+        *work.errors,
+        *work.notices,
+        *(f"{one.table} {one.first}...{one.last}: {one.reason}" for one in work.requested),
+    ]
+    return AssetCheckResult(
+        passed=not found,
+        check_name=NOTHING_IS_DUE,
+        severity=AssetCheckSeverity.WARN,
+        description="; ".join(shorten(found, _LISTED)) or "each is published from its input",
+        metadata={
+            "ranges": len(work.requested),
+            **({"waiting": "; ".join(work.waiting)} if work.waiting else {}),
+            **(
+                {"what to do": MetadataValue.md("```\n" + "\n".join(commands[:_LISTED]) + "\n```")}
+                if commands
+                else {}
+            ),
+        },
+    )

@@ -1,0 +1,90 @@
+"""Schedules that run the last days again, for who wants them recomputed whatever the evidence says.
+
+Off unless turned on: what changed is found by `process_due_partitions`, however late.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+
+from dagster import (
+    DefaultScheduleStatus,
+    RunRequest,
+    ScheduleDefinition,
+    ScheduleEvaluationContext,
+    SkipReason,
+)
+
+from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.partition_definitions import find_asset_key
+from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
+from backfill_assets.range_jobs import PIPELINE_JOBS
+from backfill_assets.settings import read_settings
+from backfill_assets.tables.declarations import Table
+
+_BEHIND_OTHERS = "-1"
+
+
+def find_last_days(warehouse: Warehouse, tables: Sequence[Table], days: int) -> list[str]:
+    """Finds the partitions of the last days that each of the tables has published, ascending.
+
+    Args:
+        warehouse: where they are.
+        tables: of one grain of time.
+        days: back from the newest partition, its own day included.
+    """
+    published = [set(read_log(warehouse, table).publishes) for table in tables]
+    keys = sorted(set.intersection(*published))
+    if not keys:
+        return []
+    grain = tables[0].grain
+    newest = grain.find_start(keys[-1])
+    assert isinstance(newest, dt.date)
+    since = newest - dt.timedelta(days=days)
+    return [key for key in keys if grain.find_start(key) > since]
+
+
+def _build_schedule(name: str, tables: Sequence[Table]) -> ScheduleDefinition:
+    def request_last_days(context: ScheduleEvaluationContext) -> RunRequest | SkipReason:
+        settings = read_settings()
+        warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
+        keys = find_last_days(warehouse, tables, settings.rolling_days)
+        if not keys:
+            return SkipReason("no partition is published in all of its tables")
+        assert context.repository_def is not None
+        at_work = find_partitions_at_work(context.instance, context.repository_def.asset_graph)
+        for table in tables:
+            if busy := at_work.get(find_asset_key(table), frozenset()) & set(keys):
+                return SkipReason(
+                    f"runs are at work on {len(busy)} of these partitions of {table.key}: the "
+                    "next night will do"
+                )
+        return RunRequest(
+            run_key=f"{context.scheduled_execution_time:%Y-%m-%d}",
+            tags={
+                RANGE_START_TAG: keys[0],
+                RANGE_END_TAG: keys[-1],
+                "dagster/priority": _BEHIND_OTHERS,
+            },
+        )
+
+    return ScheduleDefinition(
+        name=f"rolling_reprocess_{name}",
+        job_name=name,
+        cron_schedule="0 4 * * *",
+        execution_timezone="UTC",
+        execution_fn=request_last_days,
+        default_status=DefaultScheduleStatus.STOPPED,
+        description=(
+            f"At 04:00 UTC: the last BACKFILL_ROLLING_DAYS days of "
+            f"{', '.join(table.key for table in tables)} again, behind other runs in the queue, "
+            "and not while runs are at work on them."
+        ),
+    )
+
+
+rolling_schedules = [
+    _build_schedule(job.name, tables) for job, tables in PIPELINE_JOBS if tables[0].grain.cron
+]
+"""One for each pipeline of time, and where it has several grains, for each of them."""

@@ -1,0 +1,170 @@
+"""What runs leave in a Dagster home and a warehouse, made without Spark; and who tells of it."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dagster import (
+    AssetKey,
+    AssetMaterialization,
+    DagsterEvent,
+    DagsterEventType,
+    DagsterInstance,
+    DagsterRun,
+    DagsterRunStatus,
+)
+
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.dagster_internals import (
+    BACKFILL_TAG,
+    ROOT_RUN_ID_TAG,
+    WILL_RETRY_TAG,
+)
+from backfill_assets.orchestration.recovered_runs import (
+    RECOVERED_TAG,
+    enter_materialization,
+    enter_plan,
+)
+from backfill_assets.orchestration.run_options import (
+    CHAIN_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    WITHHELD_TAG,
+)
+from backfill_assets.orchestration.telling import AlertMemory, Teller, Told
+from backfill_assets.orchestration.webhooks import Webhook
+from backfill_assets.proof.certificates import Certificate, CertifiedPartition, write_certificate
+from backfill_assets.uris import join_uri
+from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
+from backfill_assets_tests.receivers import Receiver
+
+WHY = "partition_is_valid: rejects = 0.5 (at most 0.01)"
+
+
+@dataclass
+class Home:
+    """A Dagster instance and a warehouse in which runs leave what they leave; and who tells.
+
+    Attributes:
+        instance: knows the runs.
+        warehouse: has their certificates.
+        receiver: what notices are posted to.
+        memory: of the last look.
+    """
+
+    instance: DagsterInstance
+    warehouse: Warehouse
+    receiver: Receiver
+    memory: AlertMemory = field(
+        default_factory=lambda: AlertMemory(dt.datetime.now(tz=dt.UTC) - dt.timedelta(minutes=1))
+    )
+
+    def begin(self, run_id: str, *keys: str, days: list[str], **tags: str) -> None:
+        """A run that plans some days of tables and is at work."""
+        named = {
+            {
+                "backfill": BACKFILL_TAG,
+                "chain": CHAIN_TAG,
+                "root": ROOT_RUN_ID_TAG,
+                "will_retry": WILL_RETRY_TAG,
+                "recovered": RECOVERED_TAG,
+            }[name]: value
+            for name, value in tags.items()
+        }
+        ends = {RANGE_START_TAG: days[0], RANGE_END_TAG: days[-1]} if days else {}
+        assets = frozenset(AssetKey.from_user_string(key) for key in keys)
+        self.instance.add_run(
+            DagsterRun(
+                "__ASSET_JOB",
+                run_id=run_id,
+                status=DagsterRunStatus.STARTED,
+                asset_selection=assets or None,
+                tags={**named, **ends},
+                root_run_id=tags.get("root"),
+                parent_run_id=tags.get("root"),
+            )
+        )
+        for asset_key in assets:
+            for day in days:
+                enter_plan(self.instance, run_id, asset_key, day)
+
+    def publish(self, run_id: str, key: str, *days: str) -> None:
+        """The run publishes days, and records it."""
+        for day in days:
+            event = AssetMaterialization(AssetKey.from_user_string(key), partition=day)
+            enter_materialization(self.instance, run_id, event)
+
+    def certify(self, run_id: str, key: str, statuses: Mapping[str, str]) -> None:
+        """The run leaves a certificate of days, by status."""
+        run = self.instance.get_run_by_id(run_id)
+        assert run is not None
+        owner = run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG)
+        name = key.replace("/", ".")
+        write_certificate(
+            join_uri(self.warehouse.root, "certificates", owner or run_id, run_id, name),
+            Certificate(
+                run_id=run_id,
+                backfill_id=owner,
+                asset_key=key,
+                table_uri="",
+                code_version="",
+                run_config={},
+                input_versions={},
+                partition_start=min(statuses),
+                partition_end=max(statuses),
+                started_at=dt.datetime.now(tz=dt.UTC).isoformat(),
+                seconds=1,
+                commits=[],
+                partitions=[
+                    CertifiedPartition(
+                        partition=day,
+                        status=status,
+                        version=1 if status == "published" else None,
+                        rows=1,
+                        checksum="",
+                        failures="" if status == "published" else WHY,
+                    )
+                    for day, status in statuses.items()
+                ],
+            ),
+            page="",
+        )
+
+    def fail(self, run_id: str, why: str = "", *, withheld: str = "") -> None:
+        """The run fails; by what it withheld of a table, or otherwise."""
+        if withheld:
+            self.instance.add_run_tags(run_id, {WITHHELD_TAG: withheld})
+        run = self.instance.get_run_by_id(run_id)
+        assert run is not None
+        self.instance.report_run_failed(run, why or None)
+
+    def succeed(self, run_id: str) -> None:
+        """The run succeeds."""
+        event = DagsterEvent(DagsterEventType.RUN_SUCCESS.value, "__ASSET_JOB")
+        self.instance.report_dagster_event(event, run_id)
+
+    def withhold(self, run_id: str, *, first: int = 4, **tags: str) -> None:
+        """A run over raw and staging of four days that withholds the second one of raw."""
+        days = list_days(first, first + 3)
+        self.begin(run_id, RAW, STAGING, days=days, **tags)
+        self.publish(run_id, RAW, days[0], *days[2:])
+        self.certify(run_id, RAW, {**dict.fromkeys(days, "published"), days[1]: "withheld"})
+        self.fail(run_id, withheld=RAW)
+
+    def tell(self, *, later: float = 60, timeout_seconds: float = 5) -> Told:
+        """One look, some seconds later than now."""
+        teller = Teller(
+            self.instance,
+            self.warehouse,
+            Webhook(self.receiver.url, timeout_seconds),
+            is_ours=lambda run: True,
+        )
+        now = dt.datetime.now(tz=dt.UTC) + dt.timedelta(seconds=later)
+        self.memory, told = teller.tell(self.memory, now=now)
+        self.memory = AlertMemory.from_json(self.memory.to_json(), now=now)
+        return told
+
+    @property
+    def accepted(self) -> list[str]:
+        """The chains of which the receiver accepted a notice."""
+        return [notice["chain"] for notice in self.receiver.accepted]
