@@ -13,6 +13,8 @@ from dagster import (
 
 from backfill_assets.catalog import list_tables
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.ops.backfill_health import BACKFILL_HEALTH
+from backfill_assets.ops.late_arrivals import LATE_ARRIVALS
 from backfill_assets.orchestration.dagster_internals import InstigatorStatus, find_run_assets
 from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.telling import AlertMemory, Teller, Told
@@ -75,7 +77,8 @@ def _is_ours(instance: DagsterInstance, run: DagsterRun, jobs: frozenset[str]) -
     assets = find_run_assets(instance, run)
     if not assets:
         return run.job_name in jobs
-    return assets <= {find_asset_key(table) for table in list_tables()}
+    ours = {find_asset_key(table) for table in list_tables()}
+    return assets <= {*ours, LATE_ARRIVALS, BACKFILL_HEALTH}
 
 
 def _is_on(instance: DagsterInstance, name: str) -> bool:

@@ -15,7 +15,7 @@ from backfill_assets.grains.buckets import Buckets
 from backfill_assets.s3_settings import S3Settings, is_s3
 from backfill_assets.uris import absolute_uri
 
-_MOST_DAYS = 36500  # a century; Spark's intervals and Python's dates both know it
+MOST_DAYS = 36500  # a century; Spark's intervals and Python's dates both know it
 # Partitions of time are listed one by one, and their times are nanoseconds somewhere.
 _EARLIEST, _LATEST = dt.date(1900, 1, 1), dt.date(2200, 1, 1)
 
@@ -63,18 +63,18 @@ class Settings(BaseSettings):
     )
     order_key_step: int = Field(default=100_000, ge=1)
     order_key_space: int = Field(default=10_000_000, ge=1)
-    retention_days: int = Field(default=90, ge=1, le=_MOST_DAYS)
-    withheld_days: int = Field(default=30, ge=1, le=_MOST_DAYS)
+    retention_days: int = Field(default=90, ge=1, le=MOST_DAYS)
+    withheld_days: int = Field(default=30, ge=1, le=MOST_DAYS)
     chunk_partitions: int = Field(default=5000, ge=1)
     chunk_bytes: int = Field(default=2**30, ge=1)
     read_back_bytes: int = Field(default=2**30, ge=0)
     check_events: int = Field(default=10_000, ge=0)
     silent_seconds: int = Field(default=600, ge=60)
     wait_seconds: int = Field(default=900, ge=0)
-    late_days: int = Field(default=90, ge=0, le=_MOST_DAYS)
+    late_days: int = Field(default=90, ge=0, le=MOST_DAYS)
     max_lag_days: float = Field(default=3, ge=0)
     max_late_share: float = Field(default=0.01, ge=0, le=1)
-    rolling_days: int = Field(default=3, ge=1, le=_MOST_DAYS)
+    rolling_days: int = Field(default=3, ge=1, le=MOST_DAYS)
     alert_url: SecretStr | None = None
     jars: Path | None = None
     spark_conf: Annotated[dict[str, str], NoDecode] = {}
@@ -152,7 +152,8 @@ def read_settings() -> Settings:
         return settings
     except ValidationError as error:
         problems = "; ".join(map(_describe, error.errors()))
-        raise SettingsError(f"unusable environment: {problems}") from error
+        # Without its cause: that one prints what it was given, secrets too.
+        raise SettingsError(f"unusable environment: {problems}") from None
 
 
 def _is_web_address(url: str) -> bool:

@@ -73,11 +73,12 @@ def test_it_tells_of_our_failures_from_when_it_is_first_asked_to(
     assert (said, receiver.requests) == ("nothing to tell", 0)
     fail_run(home, "job", "maintain")
     fail_run(home, "asset", "__ASSET_JOB", "raw/flights")
+    fail_run(home, "watch", "watch", "ops/backfill_health")
     fail_run(home, "other job", "theirs")
     fail_run(home, "other asset", "__ASSET_JOB", "theirs/flights")
     cursor, said = look(home, cursor)
-    assert said == "notices accepted: 2"
-    assert [notice["chain"] for notice in receiver.accepted] == ["job", "asset"]
+    assert said == "notices accepted: 3"
+    assert [notice["chain"] for notice in receiver.accepted] == ["job", "asset", "watch"]
     assert look(home, cursor)[1] == "nothing to tell"
 
 

@@ -1,5 +1,7 @@
 """What the environment settles, and how an unusable value is reported."""
 
+import traceback
+
 import pytest
 
 from backfill_assets.errors import SettingsError
@@ -48,7 +50,17 @@ def test_an_alert_url_that_names_no_web_server_is_refused_and_not_shown(
     monkeypatch.setenv("BACKFILL_ALERT_URL", url)
     with pytest.raises(SettingsError, match="BACKFILL_ALERT_URL: must be a URL") as caught:
         read_settings()
-    assert "s3cret" not in str(caught.value)
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_good_alert_url_is_not_shown_by_what_else_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BACKFILL_ALERT_URL", "https://hooks.example.org/s3cret")
+    monkeypatch.setenv("BACKFILL_BEGIN", "2015-01-01")
+    with pytest.raises(SettingsError, match="begin 2015-01-01 must be before end") as caught:
+        read_settings()
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_an_alert_url_is_a_secret_and_an_empty_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

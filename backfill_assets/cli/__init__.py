@@ -26,6 +26,7 @@ app.add_typer(setup_commands.sample_app, name="sample")
 for _command in (
     setup_commands.check,
     plan_command.plan,
+    plan_command.launch,
     partition_commands.status,
     partition_commands.missing,
     partition_commands.withheld,

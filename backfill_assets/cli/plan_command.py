@@ -1,4 +1,4 @@
-"""`plan`: what a backfill would do, before anything runs."""
+"""`plan`: what a backfill would do, before anything runs; `launch`: asks Dagster for just that."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -14,24 +14,26 @@ from backfill_assets.cli.options import (
     print_grid,
     print_json,
 )
+from backfill_assets.errors import SettingsError
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
     from backfill_assets.health.estimates import Estimate
     from backfill_assets.orchestration.plans import Plan, TablePlan
 
 _LISTED = 20
+_ONLY_HELP = "Which of them: all, missing, failed or withheld (the same), or stale."
 
 
 def plan(
     first: First,
     last: Last,
     select: Select = None,
-    only: Annotated[
-        str, typer.Option(help="Which of them: all, missing, failed (or withheld) or stale.")
-    ] = "all",
+    only: Annotated[str, typer.Option(help=_ONLY_HELP)] = "all",
     downstream: Annotated[  # noqa: FBT002 (an option)
-        bool, typer.Option(help="Also what was computed from them, of tables not selected.")
+        bool, typer.Option(help="Also what else was computed from them.")
     ] = False,
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
@@ -40,18 +42,12 @@ def plan(
     Nothing is written and nothing runs. Durations are those of earlier runs, by their certificates
     of the last 90 days.
     """
-    from backfill_assets.orchestration.plans import Only
-
-    if only not in set(Only):
-        listed = ", ".join(Only)
-        raise typer.BadParameter(f"{only} is none of {listed}", param_hint="--only")
-    found = _make_plan(select, first, last, only)
+    with _open_instance() as instance:
+        found = _make_plan(instance, select, first, last, only)
     if as_json:
         print_json(found)
         return
-    _print_tables(found)
-    for table in found.tables:
-        _print_remarks(table)
+    _print_plan(found)
     if downstream:
         for key, ranges in found.downstream.items():
             listed = ", ".join(f"{start}...{end}" for start, end in ranges[:_LISTED])
@@ -61,21 +57,71 @@ def plan(
     _print_commands(found)
 
 
-def _make_plan(select: str | None, first: str, last: str, only: str) -> "Plan":
+def launch(
+    first: First,
+    last: Last,
+    select: Select = None,
+    only: Annotated[str, typer.Option(help=_ONLY_HELP)] = "all",
+    reason: Annotated[str, typer.Option(help="Why; a tag of the backfill and of its runs.")] = "",
+    priority: Annotated[int, typer.Option(help="In the run queue; others have 0.")] = 0,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,  # noqa: FBT002 (an option)
+) -> None:
+    """Show the plan, and ask Dagster for a backfill of just these partitions.
+
+    It is on the Backfills page of the UI then, and Dagster's daemon carries it out: the tables that
+    others read first, one run for each contiguous range of a table. Refused while other runs are at
+    work on any of the partitions.
+    """
+    from backfill_assets.definitions import defs
+    from backfill_assets.orchestration.launching import request_planned
+
+    with _open_instance() as instance:
+        found = _make_plan(instance, select, first, last, only)
+        _print_plan(found)
+        if not any(table.partitions for table in found.tables):
+            return
+        if not yes:
+            typer.confirm("launch it?", abort=True)
+        graph = defs.get_repository_def().asset_graph
+        launched = request_planned(instance, graph, found, reason=reason, priority=priority)
+    typer.echo(f"requested backfill {launched.backfill_id}: {launched.title}")
+    if not launched.has_daemon:
+        typer.echo(
+            "no daemon is running in this Dagster home: it waits for `dagster dev`, or for "
+            "`dagster-daemon run`",
+            err=True,
+        )
+
+
+def _open_instance() -> "DagsterInstance":
     default_dagster_home()
     from dagster import DagsterInstance
 
+    return DagsterInstance.get()
+
+
+def _make_plan(
+    instance: "DagsterInstance", select: str | None, first: str, last: str, only: str
+) -> "Plan":
     from backfill_assets.definitions import defs
+    from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.plans import Only, open_planner
     from backfill_assets.orchestration.selections import select_tables
     from backfill_assets.pipelines import list_recipes
 
+    if only not in set(Only):
+        raise SettingsError(f"--only {only}: choose one of {', '.join(Only)}")
     settings, graph = read_settings(), defs.get_repository_def().asset_graph
-    with DagsterInstance.get() as instance:
-        now = datetime.now(tz=UTC)
-        planner = open_planner(instance, graph, list_recipes(), settings, now=now)
-        tables = select_tables(planner.warehouse, select, first=first, last=last)
-        return planner.plan(tables, first=first, last=last, only=Only(only))
+    now = datetime.now(tz=UTC)
+    tables = select_tables(Warehouse(settings.warehouse), select, first=first, last=last)
+    planner = open_planner(instance, graph, list_recipes(), settings, tables=tables, now=now)
+    return planner.plan(tables, first=first, last=last, only=Only(only))
+
+
+def _print_plan(found: "Plan") -> None:
+    _print_tables(found)
+    for table in found.tables:
+        _print_remarks(table)
 
 
 def _print_tables(found: "Plan") -> None:
@@ -117,17 +163,17 @@ def _print_remarks(table: "TablePlan") -> None:
 
 
 def _print_commands(found: "Plan") -> None:
-    from backfill_assets.orchestration.ranges import build_command, shorten
+    from backfill_assets.orchestration.ranges import build_command, join_tables, shorten
 
-    ranges: dict[tuple[str, str], list[str]] = {}
-    for table in found.tables:
-        for one in table.ranges:
-            ranges.setdefault(one, []).append(table.table)
-    if not ranges:
+    commands = [
+        build_command(keys, start, end, {})
+        for keys, ranges in join_tables({one.table: one.ranges for one in found.tables})
+        for start, end in ranges
+    ]
+    if not commands:
         typer.echo("nothing is to be run")
         return
     typer.echo("to run it:")
-    commands = [build_command(keys, start, end, {}) for (start, end), keys in ranges.items()]
     for command in shorten(commands, _LISTED):
         typer.echo(f"  {command}")
 

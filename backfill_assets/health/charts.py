@@ -14,6 +14,7 @@ from backfill_assets.health.outcomes import Outcome
 _WIDTH, _HEIGHT = 820, 180
 _SMALLEST_SHARE = 0.01
 _DAYS, _MINUTES = "%Y-%m-%d", "%m-%d %H:%M"
+_DAY_MILLISECONDS = 86_400_000
 _BECAME = {
     "published first": "#4c78a8",
     "again, the same": "#b8c9dc",
@@ -38,12 +39,18 @@ def plot_days_late(lateness: Sequence[Lateness]) -> str:
         if one.late
         for name, days in (("median", one.p50), ("95 %", one.p95), ("latest", one.most))
     ]
-    marks = alt.Chart(alt.Data(values=values)).mark_point(filled=True, opacity=0.8)
+    order = ["latest", "95 %", "median"]
+    marks = alt.Chart(alt.Data(values=values)).mark_point(opacity=0.9)
     return _draw(
         marks.encode(
             x=_time("day", "landed"),
             y=alt.Y("days:Q", title="days late"),
-            color=alt.Color("of the late:N", sort=["latest", "95 %", "median"]),
+            color=alt.Color("of the late:N", sort=order),
+            size=alt.Size(
+                "of the late:N",
+                scale=alt.Scale(domain=order, range=[120, 60, 20]),
+                legend=None,
+            ),
         )
     )
 
@@ -56,7 +63,7 @@ def plot_shares(lateness: Sequence[Lateness]) -> str:
         for name, share in (("after D+1", one.after_one), ("after D+2", one.after_two))
     ]
     most = max((one.after_one for one in lateness), default=0.0)
-    marks = alt.Chart(alt.Data(values=values)).mark_line()
+    marks = alt.Chart(alt.Data(values=values)).mark_line(strokeWidth=1.5)
     return _draw(
         marks.encode(
             x=_time("day", "day that the rows are of"),
@@ -147,7 +154,13 @@ def _split(one: Outcome) -> tuple[int, ...]:
 
 
 def _time(name: str, title: str, format_: str = _DAYS) -> alt.X:
-    return alt.X(f"{name}:T", title=title, axis=alt.Axis(format=format_, labelAngle=-30))
+    axis = alt.Axis(
+        format=format_,
+        labelAngle=-30,
+        labelOverlap="greedy",
+        tickMinStep=_DAY_MILLISECONDS if format_ == _DAYS else 0,
+    )
+    return alt.X(f"{name}:T", title=title, axis=axis, scale=alt.Scale(padding=12))
 
 
 def _write(day: dt.date) -> str:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backfill_assets.health.lateness import find_quantile
 from backfill_assets.health.outcomes import Outcome
+from backfill_assets.health.quantiles import find_quantile
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """How long a step over some partitions of a table will take.
+    """How long the steps of one table will take, one after the other.
 
     Attributes:
         seconds: by the line through earlier steps.
@@ -28,15 +28,15 @@ class Estimate:
     off_by: float
 
 
-def estimate_seconds(outcomes: Sequence[Outcome], partitions: int) -> Estimate | None:
-    """Estimates a step over so many partitions; None without an earlier one that worked on any.
+def estimate_seconds(outcomes: Sequence[Outcome], runs: Sequence[int]) -> Estimate | None:
+    """Estimates the steps of some runs; None without an earlier step that worked on any partition.
 
     A line of least squares, seconds over partitions, neither part of which is below zero. Earlier
     steps are held against the line of all of them, which flatters it where they are few.
 
     Args:
         outcomes: of earlier steps of the same table.
-        partitions: how many.
+        runs: how many partitions each is of.
     """
     counts = np.array([one.published + one.withheld for one in outcomes], dtype=float)
     took = np.array([one.seconds for one in outcomes], dtype=float)
@@ -46,7 +46,7 @@ def estimate_seconds(outcomes: Sequence[Outcome], partitions: int) -> Estimate |
     base, each = _fit_line(counts, took)
     expected = base + each * counts
     ratios = [(float(ratio), 1) for ratio in took / np.maximum(expected, 1e-3)]
-    seconds = base + each * partitions
+    seconds = base * len(runs) + each * sum(runs)
     return Estimate(
         seconds=seconds,
         low=seconds * find_quantile(ratios, 0.1),

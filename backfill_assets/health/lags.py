@@ -3,7 +3,7 @@
 import datetime as dt
 from dataclasses import dataclass
 
-from backfill_assets.grains.grain import SliceBound
+from backfill_assets.health.lateness import find_moment
 from backfill_assets.lake.watermarks import Watermark
 from backfill_assets.tables.declarations import Table
 
@@ -45,7 +45,9 @@ def measure_lag(table: Table, watermark: Watermark, last_key: str) -> Lag:
     reached, last = grain.find_start(watermark.next_key), grain.find_start(last_key)
     end = grain.find_end(last)
     if grain.cron:
-        behind = (_find_moment(end) - _find_moment(reached)).total_seconds() / _DAY_SECONDS
+        assert isinstance(end, dt.date)
+        assert isinstance(reached, dt.date)
+        behind = (find_moment(end) - find_moment(reached)).total_seconds() / _DAY_SECONDS
     else:
         behind = float(grain.find_number(end) - grain.find_number(reached))
     return Lag(
@@ -56,10 +58,3 @@ def measure_lag(table: Table, watermark: Watermark, last_key: str) -> Lag:
         unit="days" if grain.cron else "buckets",
         moved_at=watermark.moved_at,
     )
-
-
-def _find_moment(bound: SliceBound) -> dt.datetime:
-    if isinstance(bound, dt.datetime):
-        return bound if bound.tzinfo else bound.replace(tzinfo=dt.UTC)
-    assert isinstance(bound, dt.date)
-    return dt.datetime(bound.year, bound.month, bound.day, tzinfo=dt.UTC)

@@ -8,13 +8,13 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import pyarrow as pa
 from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from backfill_assets.errors import TableError
+from backfill_assets.health.quantiles import find_quantile
 from backfill_assets.lake.delta_logs import shorten_cause
 from backfill_assets.lake.table_log import TableLog
 
@@ -39,7 +39,7 @@ class Arrivals:
     @property
     def days_late(self) -> float:
         """Days from the time that they are of to the one in which they landed; 0 on time."""
-        return (self.landed - self.of).total_seconds() / _DAY_SECONDS
+        return (find_moment(self.landed) - find_moment(self.of)).total_seconds() / _DAY_SECONDS
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,13 @@ class Lateness:
     most: float
     after_one: float
     after_two: float
+
+
+def find_moment(value: dt.date) -> dt.datetime:
+    """Finds the moment, UTC, at which a day begins; of a time, which has no zone, that time."""
+    if isinstance(value, dt.datetime):
+        return value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+    return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
 
 
 def count_arrivals(log: TableLog, column: str, *, since: dt.date) -> list[Arrivals]:
@@ -104,24 +111,6 @@ def summarize_by_landing(arrivals: Iterable[Arrivals]) -> list[Lateness]:
 def summarize_by_time(arrivals: Iterable[Arrivals]) -> list[Lateness]:
     """Sums up what is of each time, ascending, wherever it landed."""
     return _summarize(arrivals, lambda one: one.of)
-
-
-def find_quantile(weighted: Sequence[tuple[float, int]], share: float) -> float:
-    """Finds the least value that `share` of the weight does not exceed; 0 of none.
-
-    The quantile "inverted distribution function" of Hyndman and Fan (1996), definition 1.
-
-    Args:
-        weighted: values and their weights, integers above 0.
-        share: above 0, up to 1.
-    """
-    ordered = sorted(weighted)
-    total = sum(weight for _, weight in ordered)
-    sums = accumulate(weight for _, weight in ordered)
-    reached = (
-        value for (value, _), sum_ in zip(ordered, sums, strict=True) if sum_ >= share * total
-    )
-    return next(reached, 0.0)
 
 
 def summarize_all(arrivals: Sequence[Arrivals]) -> Lateness | None:

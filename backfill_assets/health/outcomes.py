@@ -1,10 +1,10 @@
 """What runs did to tables, by their certificates: how long it took, what changed, what didn't."""
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from backfill_assets.health.lateness import find_quantile
+from backfill_assets.health.quantiles import find_quantile
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.proof.certificates import (
     Certificate,
@@ -65,14 +65,21 @@ class Runtimes:
     p95: float
 
 
-def list_outcomes(warehouse: Warehouse, *, since: dt.datetime) -> list[Outcome]:
+def list_outcomes(
+    warehouse: Warehouse, *, since: dt.datetime, tables: Collection[str] | None = None
+) -> list[Outcome]:
     """Lists what runs did to tables, oldest first; those whose certificate can't be read are not.
 
     Args:
         warehouse: beside whose tables the certificates are.
         since: certificates that were written before are not opened.
+        tables: of which, by key; None for all.
     """
-    documents = [one for one in list_documents(warehouse) if one.written_at >= since]
+    documents = [
+        one
+        for one in list_documents(warehouse)
+        if one.written_at >= since and (tables is None or one.subject[1] in tables)
+    ]
     outcomes = map(describe_outcome, read_readable(documents))
     return sorted(outcomes, key=lambda one: (one.started_at, one.table))
 

@@ -21,13 +21,14 @@ from dagster import (
 from pydantic import Field
 
 from backfill_assets.catalog import list_tables
-from backfill_assets.health.lags import Lag, measure_lag
+from backfill_assets.errors import BackfillError
+from backfill_assets.health.lags import measure_lag
 from backfill_assets.health.outcomes import Outcome, list_outcomes, summarize_runtimes
 from backfill_assets.health.pages import write_page
 from backfill_assets.health.tables import TableHealth
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog, read_log
-from backfill_assets.lake.watermarks import read_watermarks
+from backfill_assets.lake.watermarks import Watermark, read_watermarks
 from backfill_assets.orchestration.dagster_internals import AssetPartitionStatus
 from backfill_assets.orchestration.due_partitions import Memory
 from backfill_assets.orchestration.failures import fail_with_message
@@ -41,7 +42,7 @@ from backfill_assets.publishing.recorded_audits import read_result
 from backfill_assets.resources import LakehouseResource
 from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.verdicts import Check
-from backfill_assets.settings import read_settings
+from backfill_assets.settings import MOST_DAYS, read_settings
 from backfill_assets.tables.declarations import Table
 
 BACKFILL_HEALTH = AssetKey(["ops", "backfill_health"])
@@ -53,7 +54,7 @@ _RECONCILIATIONS = 30
 class BackfillHealthConfig(Config):
     """How far back to look."""
 
-    days: int = Field(default=90, ge=1, description="Days of runs to look at.")
+    days: int = Field(default=90, ge=1, le=MOST_DAYS, description="Days of runs to look at.")
 
 
 def name_lag_check(table: Table) -> str:
@@ -122,7 +123,7 @@ def backfill_health(
         check_results=[
             _judge_work(work),
             *(
-                _judge_lag(table, health.lag, bound)
+                _judge_lag(table, health, bound)
                 for table, health in zip(list_tables(), tables, strict=True)
             ),
         ],
@@ -130,32 +131,45 @@ def backfill_health(
 
 
 def _describe_tables(instance: DagsterInstance, lakehouse: LakehouseResource) -> list[TableHealth]:
-    warehouse, found = lakehouse.warehouse(), []
-    watermarks = read_watermarks(warehouse)
+    watermarks = read_watermarks(lakehouse.warehouse())
+    found: list[TableHealth] = []
     for table in list_tables():
-        log, watermark = read_log(warehouse, table), watermarks.get(table.key)
-        last = _find_last_key(log, lakehouse.landing_root) if watermark else ""
-        found.append(
-            TableHealth(
-                table.key,
-                len(log.publishes),
-                _count_failed(instance, table),
-                _find_duplicates(log),
-                measure_lag(table, watermark, last) if watermark and last else None,
-            )
-        )
+        try:
+            found.append(_describe_table(instance, lakehouse, table, watermarks.get(table.key)))
+        except BackfillError as error:  # of one table; the others are told of
+            found.append(TableHealth(table.key, fault=str(error)))
     return found
 
 
-def _find_last_key(log: TableLog, landing_root: str) -> str:
-    """Finds the last partition that there can be by now; of buckets the last that landed."""
-    keys = find_partitions_def(log.table).get_partition_keys()
-    if log.table.grain.cron:
+def _describe_table(
+    instance: DagsterInstance,
+    lakehouse: LakehouseResource,
+    table: Table,
+    watermark: Watermark | None,
+) -> TableHealth:
+    log = read_log(lakehouse.warehouse(), table)
+    last = _find_last_key(table, lakehouse.landing_root) if watermark else ""
+    return TableHealth(
+        table.key,
+        len(log.publishes),
+        _count_failed(instance, table),
+        _find_duplicates(log),
+        measure_lag(table, watermark, last) if watermark and last else None,
+    )
+
+
+def _find_last_key(table: Table, landing_root: str) -> str:
+    """Finds the last partition that there can be by now; of buckets the last that landed.
+
+    Of buckets that read others it is the last that landed for these.
+    """
+    keys = find_partitions_def(table).get_partition_keys()
+    if table.grain.cron:
         return keys[-1] if keys else ""
-    recipe = list_recipes()[log.table.key]
+    recipe = list_recipes()[table.key]
     if recipe.landing is None:
-        return max(log.publishes, default="")
-    listing = list_landing(recipe, landing_root, build_partitions(log.table, keys))
+        return max((_find_last_key(one, landing_root) for one in recipe.inputs), default="")
+    listing = list_landing(recipe, landing_root, build_partitions(table, keys))
     missing = {partition.key for partition in listing.missing} if listing else set(keys)
     return max((key for key in keys if key not in missing), default="")
 
@@ -205,8 +219,10 @@ def _describe(
     return figures
 
 
-def _judge_lag(table: Table, lag: Lag | None, bound: float) -> AssetCheckResult:
-    name = name_lag_check(table)
+def _judge_lag(table: Table, health: TableHealth, bound: float) -> AssetCheckResult:
+    name, lag = name_lag_check(table), health.lag
+    if health.fault:
+        return AssetCheckResult(passed=False, check_name=name, description=health.fault)
     if lag is None:
         words = "no watermark: no incremental run has processed it"
         return AssetCheckResult(passed=True, check_name=name, description=words)
@@ -233,10 +249,10 @@ def _judge_work(work: FoundWork) -> AssetCheckResult:
         passed=not found,
         check_name=NOTHING_IS_DUE,
         severity=AssetCheckSeverity.WARN,
-        description="; ".join(shorten(found, _LISTED)) or "each is published from its input",
+        description="; ".join(shorten([*found, *work.waiting], _LISTED))
+        or "each is published from its input",
         metadata={
             "ranges": len(work.requested),
-            **({"waiting": "; ".join(work.waiting)} if work.waiting else {}),
             **(
                 {"what to do": MetadataValue.md("```\n" + "\n".join(commands[:_LISTED]) + "\n```")}
                 if commands

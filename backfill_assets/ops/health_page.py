@@ -45,14 +45,14 @@ def render_health(
                     one.published,
                     one.failed,
                     one.duplicates,
-                    one.lag.next_key if one.lag else "no watermark",
+                    one.fault or (one.lag.next_key if one.lag else "no watermark"),
                 )
                 for one in tables
             ],
         ),
         Section(
             "What is due",
-            ("; ".join((*work.errors, *work.notices)) if work.errors or work.notices else "")
+            "; ".join((*work.errors, *work.notices, *work.waiting))
             or ("" if work.requested else "Nothing: each partition is published from its input."),
             head=("table", "first", "last", "why"),
             rows=[(one.table, one.first, one.last, one.reason) for one in work.requested[:_LISTED]],

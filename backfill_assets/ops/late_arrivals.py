@@ -20,6 +20,7 @@ from dagster import (
 from pydantic import Field
 
 from backfill_assets.catalog import find_table
+from backfill_assets.errors import BackfillError
 from backfill_assets.health.lateness import (
     Arrivals,
     Lateness,
@@ -34,7 +35,7 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.failures import fail_with_message
 from backfill_assets.pipelines import list_table_assets
 from backfill_assets.resources import LakehouseResource
-from backfill_assets.settings import read_settings
+from backfill_assets.settings import MOST_DAYS, read_settings
 from backfill_assets.tables.declarations import Table
 
 LATE_ARRIVALS = AssetKey(["ops", "late_arrivals"])
@@ -45,20 +46,23 @@ class LateArrivalsConfig(Config):
     """How far back to look."""
 
     days: int = Field(
-        default=366, ge=1, description="Days of landing, back from the last that was published."
+        default=366,
+        ge=1,
+        le=MOST_DAYS,
+        description="Days of landing, back from the last that was published.",
     )
 
 
 def list_late_readers() -> dict[str, tuple[Table, str]]:
     """Lists the tables that read late rows: by key, the table that these land in, and its column.
 
-    The column says which partition a row is for.
+    The column says which partition a row is for. Of buckets nothing is late.
     """
     return {
         declared.table.key: (find_table(upstream.table.key), upstream.rows_for)
         for declared in list_table_assets()
         for upstream in declared.inputs
-        if upstream.rows_for
+        if upstream.rows_for and find_table(upstream.table.key).grain.cron
     }
 
 
@@ -90,15 +94,20 @@ def late_arrivals(
     """How late rows come: by landing day and by the day that they are of, with a page of plots."""
     with fail_with_message(context):
         warehouse, bound = lakehouse.warehouse(), read_settings().max_late_share
-        arrivals = {
-            reader: _count(warehouse, source, column, config.days)
-            for reader, (source, column) in list_late_readers().items()
-        }
-        place = write_page(warehouse, "late_arrivals", _render(arrivals))
+        arrivals: dict[str, list[Arrivals]] = {}
+        unreadable: dict[str, str] = {}
+        for reader, (source, column) in list_late_readers().items():
+            try:
+                arrivals[reader] = _count(warehouse, source, column, config.days)
+            except BackfillError as error:  # of one table; the others are told of
+                unreadable[reader] = str(error)
+        page = _render(arrivals, unreadable)
+        place = write_page(warehouse, "late_arrivals", page)
     yield MaterializeResult(
         metadata={"page": MetadataValue.path(place), **_describe(arrivals)},
         check_results=[
-            _judge(reader, summarize_all(found), bound) for reader, found in arrivals.items()
+            *(_judge(reader, summarize_all(found), bound) for reader, found in arrivals.items()),
+            *(_fail(reader, why) for reader, why in unreadable.items()),
         ],
     )
 
@@ -145,16 +154,22 @@ def _judge(reader: str, found: Lateness | None, bound: float) -> AssetCheckResul
     )
 
 
-def _render(arrivals: Mapping[str, Sequence[Arrivals]]) -> str:
+def _fail(reader: str, why: str) -> AssetCheckResult:
+    return AssetCheckResult(passed=False, check_name=name_late_check(reader), description=why)
+
+
+def _render(arrivals: Mapping[str, Sequence[Arrivals]], unreadable: Mapping[str, str]) -> str:
     # Altair takes a second to import, which the start of every process would pay.
     from backfill_assets.health import charts
 
-    sections: list[Section] = []
+    sections = [Section(reader, f"Can't be told: {why}") for reader, why in unreadable.items()]
     for reader, found in arrivals.items():
         if not found:
             sections.append(Section(reader, "Nothing is published yet of what it reads."))
             continue
-        by_landing, by_time = summarize_by_landing(found), summarize_by_time(found)
+        by_landing = summarize_by_landing(found)
+        # Of what is older than the days looked at, only what came late is among these rows.
+        by_time = [one for one in summarize_by_time(found) if one.day >= by_landing[0].day]
         latest = sorted(by_landing, key=lambda one: one.late, reverse=True)[:_LISTED]
         sections += [
             Section(

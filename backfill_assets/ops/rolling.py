@@ -4,7 +4,7 @@ Off unless turned on: what changed is found by `process_due_partitions`, however
 """
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dagster import (
     DefaultScheduleStatus,
@@ -16,7 +16,8 @@ from dagster import (
 
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.partition_definitions import find_asset_key
+from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
+from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
 from backfill_assets.range_jobs import PIPELINE_JOBS
@@ -46,28 +47,32 @@ def find_last_days(warehouse: Warehouse, tables: Sequence[Table], days: int) -> 
 
 
 def _build_schedule(name: str, tables: Sequence[Table]) -> ScheduleDefinition:
-    def request_last_days(context: ScheduleEvaluationContext) -> RunRequest | SkipReason:
+    def request_last_days(context: ScheduleEvaluationContext) -> Iterator[RunRequest | SkipReason]:
         settings = read_settings()
         warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
         keys = find_last_days(warehouse, tables, settings.rolling_days)
         if not keys:
-            return SkipReason("no partition is published in all of its tables")
+            yield SkipReason("no partition is published in all of its tables")
+            return
         assert context.repository_def is not None
         at_work = find_partitions_at_work(context.instance, context.repository_def.asset_graph)
         for table in tables:
             if busy := at_work.get(find_asset_key(table), frozenset()) & set(keys):
-                return SkipReason(
+                yield SkipReason(
                     f"runs are at work on {len(busy)} of these partitions of {table.key}: the "
                     "next night will do"
                 )
-        return RunRequest(
-            run_key=f"{context.scheduled_execution_time:%Y-%m-%d}",
-            tags={
-                RANGE_START_TAG: keys[0],
-                RANGE_END_TAG: keys[-1],
-                "dagster/priority": _BEHIND_OTHERS,
-            },
-        )
+                return
+        # What was never published, as it is withheld, is left out.
+        for first, last in find_ranges(find_partitions_def(tables[0]), keys):
+            yield RunRequest(
+                run_key=f"{context.scheduled_execution_time:%Y-%m-%d} {first}",
+                tags={
+                    RANGE_START_TAG: first,
+                    RANGE_END_TAG: last,
+                    "dagster/priority": _BEHIND_OTHERS,
+                },
+            )
 
     return ScheduleDefinition(
         name=f"rolling_reprocess_{name}",

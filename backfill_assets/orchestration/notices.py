@@ -14,6 +14,7 @@ from backfill_assets.orchestration.ranges import (
     describe_ranges,
     find_ranges,
     format_ranges,
+    join_tables,
     shorten,
 )
 from backfill_assets.orchestration.run_options import build_asset_config
@@ -99,11 +100,11 @@ def _build_run_commands(run: DagsterRun, result: ChainResult) -> Iterator[str]:
     for one in result.held_back:
         if one.status not in (NOT_DUE, CANCELLED):
             keys.setdefault(one.table.key, (one.table, set()))[1].update(one.reasons)
-    tables: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for table, held_back in keys.values():
-        ranges = find_ranges(find_partitions_def(table), sorted(held_back))
-        tables.setdefault(tuple(ranges), []).append(table.key)
-    for ranges, selected in tables.items():
+    found = {
+        key: find_ranges(find_partitions_def(table), sorted(held_back))
+        for key, (table, held_back) in keys.items()
+    }
+    for selected, ranges in join_tables(found):
         config = _build_config(run, selected)
         for first, last in ranges:
             yield build_command(selected, first, last, config)

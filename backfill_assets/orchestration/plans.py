@@ -7,8 +7,10 @@ from enum import StrEnum
 
 from dagster import AssetKey, DagsterInstance
 
+from backfill_assets.catalog import find_table
 from backfill_assets.health.estimates import Estimate, estimate_seconds
 from backfill_assets.health.outcomes import Outcome, list_outcomes
+from backfill_assets.lake.commits import Publish
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
@@ -26,8 +28,13 @@ from backfill_assets.orchestration.partition_statuses import (
 )
 from backfill_assets.orchestration.ranges import describe_ranges, find_ranges
 from backfill_assets.orchestration.readiness import find_readiness, get_partitions_def
-from backfill_assets.orchestration.row_movements import find_movements, find_rows_for
+from backfill_assets.orchestration.row_movements import (
+    Movements,
+    find_movements,
+    find_rows_for,
+)
 from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
+from backfill_assets.orchestration.selections import find_keys_in_range
 from backfill_assets.publishing.differences import list_differences
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
@@ -49,6 +56,8 @@ class Only(StrEnum):
     MISSING = "missing"
     FAILED = "failed"
     """Withheld, or their step ended before it came to them."""
+    WITHHELD = "withheld"
+    """The same: Dagster has one state for both."""
     STALE = "stale"
     """Published, and input or code is another one since."""
 
@@ -59,8 +68,8 @@ class TablePlan:
 
     Attributes:
         table: `layer/name`.
-        states: how many partitions of the range are `materialized`, `missing` and so on; of those
-            materialized, `stale` are counted too.
+        states: how many partitions of the range are `materialized`, `missing` and so on; `stale`
+            ones, which are among them, are counted where all or the stale ones are asked for.
         stale: why, in words, by ranges of partitions.
         ranges: first and last key of each run's partitions.
         partitions: how many these are.
@@ -93,8 +102,8 @@ class Plan:
 
     Attributes:
         tables: as selected, upstream ones first.
-        downstream: by table not selected, ranges of partitions that were computed from those; which
-            of them change is known once these are published, so they are the most there can be.
+        downstream: by table, ranges of other partitions that were computed from those; which of
+            them change is known once these are published, so they are the most there can be.
     """
 
     tables: Sequence[TablePlan]
@@ -107,9 +116,10 @@ def open_planner(
     recipes: Mapping[str, Recipe],
     settings: Settings,
     *,
+    tables: Sequence[Table],
     now: dt.datetime,
 ) -> "Planner":
-    """Reads the logs of all tables and the certificates of the last 90 days.
+    """Reads the logs of all tables and, of the tables to plan, certificates of the last 90 days.
 
     Raises:
         BackfillError: if a log can't be read.
@@ -122,12 +132,31 @@ def open_planner(
         warehouse=warehouse,
         recipes=recipes,
         logs={key: read_log(warehouse, recipe.table) for key, recipe in recipes.items()},
-        outcomes=list_outcomes(warehouse, since=now - dt.timedelta(days=_HISTORY_DAYS)),
+        outcomes=list_outcomes(
+            warehouse,
+            since=now - dt.timedelta(days=_HISTORY_DAYS),
+            tables={table.key for table in tables},
+        ),
         landing_root=settings.landing,
         chunk_partitions=settings.chunk_partitions,
         chunk_bytes=settings.chunk_bytes,
         dead=find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds),
     )
+
+
+def list_planned_partitions(plan: Plan) -> dict[AssetKey, list[str]]:
+    """Lists what a plan would run: partition keys by asset; assets without any are left out."""
+    found: dict[AssetKey, list[str]] = {}
+    for planned in plan.tables:
+        table = find_table(planned.table)
+        keys = [
+            key
+            for first, last in planned.ranges
+            for key in find_keys_in_range(find_partitions_def(table), first=first, last=last)
+        ]
+        if keys:
+            found[find_asset_key(table)] = keys
+    return found
 
 
 @dataclass(frozen=True)
@@ -182,7 +211,7 @@ class Planner:
         for table, found in zip(ordered, statuses, strict=True):
             states = {one.partition: one.status for one in found.partitions}
             asset_key = find_asset_key(table)
-            stale = self._find_stale(table, states)
+            stale = self._find_stale(table, states) if only in (Only.ALL, Only.STALE) else {}
             keys = _choose(states, stale, only)
             chosen[asset_key] = keys
             plans.append(
@@ -204,28 +233,44 @@ class Planner:
         )
 
     def _find_stale(self, table: Table, states: Mapping[str, str]) -> dict[str, str]:
-        """Finds why published partitions would be computed from something else, by key."""
+        """Finds why published partitions would be computed from something else, by key.
+
+        What a rollback brought back stands, as it does for the sensor.
+        """
         log, recipe = self.logs[table.key], self.recipes[table.key]
-        keys = [key for key in states if key in log.publishes]
-        if not keys:
+        publishes = {
+            key: publish
+            for key, publish in log.publishes.items()
+            if key in states and not publish.record.restored.get(key)
+        }
+        if not publishes:
             return {}
-        now = self._pin(table, keys).describe_consumed(keys)
+        now = self._pin(table, list(publishes)).describe_consumed(publishes)
+        by_rows = find_rows_for(self.graph, find_asset_key(table))
         stale: dict[str, list[str]] = {}
-        moved = find_rows_for(self.graph, find_asset_key(table))
-        for key in keys:
+        for key, publish in publishes.items():
             # Of inputs whose rows say who reads them, the mapping gives too much and too little.
-            upstream = {name: read for name, read in now[key].upstream.items() if name not in moved}
+            upstream = {
+                name: read for name, read in now[key].upstream.items() if name not in by_rows
+            }
             consumed = replace(now[key], upstream=upstream)
-            stale[key] = list_differences(
-                log.publishes[key], consumed, code_version=recipe.code_version
-            )
-        all_keys = find_partitions_def(table).get_partition_keys()
-        for name, column in moved.items():
-            found = find_movements(log, self.logs[name], column, all_keys, None)
-            for key in found.outstanding:
-                if key in stale:
-                    stale[key].insert(0, f"rows for it moved in {name}")
+            stale[key] = list_differences(publish, consumed, code_version=recipe.code_version)
+        for name, column in by_rows.items():
+            for key in self._find_moved(log, name, column, publishes):
+                stale[key].insert(0, f"rows for it moved in {name}")
         return {key: "; ".join(reasons) for key, reasons in stale.items() if reasons}
+
+    def _find_moved(
+        self, log: TableLog, name: str, column: str, publishes: Mapping[str, Publish]
+    ) -> list[str]:
+        """Finds those for which rows moved in an input since they were computed."""
+        source = self.logs[name]
+        versions = [one.record.input_versions.get(name) for one in publishes.values()]
+        consumed = [int(version) for version in versions if version is not None]
+        since = Movements(min(consumed, default=source.version), {})
+        keys = find_partitions_def(log.table).get_partition_keys()
+        found = find_movements(log, source, column, keys, since)
+        return [key for key in publishes if key in found.outstanding]
 
     def _plan_table(
         self,
@@ -237,45 +282,42 @@ class Planner:
         at_work: Collection[str],
     ) -> TablePlan:
         partitions_def, log = find_partitions_def(table), self.logs[table.key]
-        partitions = build_partitions(table, keys)
-        pinned = self._pin(table, keys)
-        sizes = measure_input_bytes(pinned, partitions) if keys else {}
-        chunks = split_chunks(
-            partitions, sizes, max_partitions=self.chunk_partitions, max_bytes=self.chunk_bytes
-        )
+        sizes = measure_input_bytes(self._pin(table, keys), build_partitions(table, keys))
+        ranges = find_ranges(partitions_def, keys)
+        runs = [
+            build_partitions(table, find_keys_in_range(partitions_def, first=first, last=last))
+            for first, last in ranges
+        ]
+        bounds = {"max_partitions": self.chunk_partitions, "max_bytes": self.chunk_bytes}
         rows, folder_bytes = log.count_rows(), log.sum_folder_bytes()
         mean_rows = _divide(sum(rows.values()), len(rows))
         per_row = _divide(sum(folder_bytes.values()), sum(rows.values()))
         expected = round(sum(rows.get(key, mean_rows) for key in keys))
+        busy = find_ranges(partitions_def, set(keys) & set(at_work))
+        earlier = [one for one in self.outcomes if one.table == table.key]
         return TablePlan(
             table=table.key,
             states=_count(states, stale),
             stale=describe_ranges(partitions_def, stale),
-            ranges=find_ranges(partitions_def, keys),
+            ranges=ranges,
             partitions=len(keys),
-            commits=len(chunks),
+            commits=sum(len(split_chunks(run, sizes, **bounds)) for run in runs),
             bytes_read=sum(sizes.values()),
             rows=expected,
             bytes_written=round(expected * per_row),
-            seconds=estimate_seconds(
-                [one for one in self.outcomes if one.table == table.key], len(keys)
-            ),
+            seconds=estimate_seconds(earlier, [len(run) for run in runs]),
             waits=self._find_waits(table, keys, chosen),
-            at_work=[
-                f"{start}...{end}"
-                for start, end in find_ranges(partitions_def, set(keys) & set(at_work))
-            ],
+            at_work=[f"{first}...{last}" for first, last in busy],
         )
 
     def _find_waits(
         self, table: Table, keys: Sequence[str], chosen: Mapping[AssetKey, Sequence[str]]
     ) -> list[str]:
-        """Says what keeps partitions from going; not, where this plan is to publish it before."""
-        asset_key = find_asset_key(table)
-        blocked = find_readiness(self.instance, self.graph, asset_key, keys).blocked
-        if any(chosen.get(one) for one in self.graph.get(asset_key).parent_keys):
-            return []
-        return describe_ranges(find_partitions_def(table), blocked)
+        """Says what keeps partitions from going; not what this plan is to publish before them."""
+        readiness = find_readiness(
+            self.instance, self.graph, find_asset_key(table), keys, expected=chosen
+        )
+        return describe_ranges(find_partitions_def(table), readiness.blocked)
 
     def _find_downstream(
         self, chosen: Mapping[AssetKey, Sequence[str]]
@@ -293,18 +335,15 @@ class Planner:
 
 
 def _choose(states: Mapping[str, str], stale: Mapping[str, str], only: Only) -> list[str]:
+    failed = {key for key, state in states.items() if state in (FAILED, NOT_DUE)}
     wanted = {
         Only.ALL: set(states),
         Only.MISSING: {key for key, state in states.items() if state == MISSING},
-        Only.FAILED: {key for key, state in states.items() if state in (FAILED, NOT_DUE)},
+        Only.FAILED: failed,
+        Only.WITHHELD: failed,
         Only.STALE: set(stale),
     }[only]
-    # What runs are at work on is named as such, and left to them unless all is asked for.
-    return [
-        key
-        for key, state in states.items()
-        if key in wanted and (only is Only.ALL or state != IN_PROGRESS)
-    ]
+    return [key for key in states if key in wanted]
 
 
 def _count(states: Mapping[str, str], stale: Collection[str]) -> dict[str, int]:

@@ -40,6 +40,24 @@ def format_ranges(partitions_def: PartitionsDefinition, keys: Iterable[str]) -> 
     return [first if first == last else f"{first}...{last}" for first, last in ranges]
 
 
+def join_tables(
+    ranges: Mapping[str, Sequence[tuple[str, str]]],
+) -> list[tuple[list[str], Sequence[tuple[str, str]]]]:
+    """Joins neighbouring tables that have the same ranges, so that one run does for all of them.
+
+    Args:
+        ranges: by table, those that others read first. Tables that aren't neighbours stay apart, as
+            what is between them would come too late.
+    """
+    joined: list[tuple[list[str], Sequence[tuple[str, str]]]] = []
+    for table, found in ranges.items():
+        if joined and list(joined[-1][1]) == list(found):
+            joined[-1][0].append(table)
+        else:
+            joined.append(([table], found))
+    return joined
+
+
 def build_command(
     asset_keys: Sequence[str], first: str, last: str, config: Mapping[str, Any]
 ) -> str:

@@ -69,6 +69,7 @@ def find_readiness(
     keys: Sequence[str],
     *,
     run_id: str = "",
+    expected: Mapping[AssetKey, Collection[str]] | None = None,
 ) -> Readiness:
     """Looks at the upstream partitions of `keys`, through the asset's partition mappings.
 
@@ -78,6 +79,7 @@ def find_readiness(
         asset_key: the asset.
         keys: its partitions.
         run_id: the run that asks; what it does itself is no other run's progress.
+        expected: upstream partitions that will be published before, and are taken as if they were.
     """
     node = graph.get(asset_key)
     required = node.metadata.get(REQUIRED, {})
@@ -91,7 +93,8 @@ def find_readiness(
         upstream = upstream_asset.to_user_string()
         windows[upstream] = needed
         wanted = set().union(*needed.values())
-        states = _find_states(instance, graph, upstream_asset, wanted)
+        coming = (expected or {}).get(upstream_asset, ())
+        states = _find_states(instance, graph, upstream_asset, wanted.difference(coming))
         at_work = {key for key, state in states.items() if state == _IN_PROGRESS}
         runs = find_planning_runs(instance, upstream_asset) if at_work else {}
         others = (key for key in at_work if runs.get(key) != run_id)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
 from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
-from backfill_assets.lake.commits import Publish, find_changed_partitions
+from backfill_assets.lake.commits import Publish, find_changed_partitions, group_publishes
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.batching_instance import store_together
@@ -34,6 +34,7 @@ from backfill_assets.orchestration.recovered_runs import (
 )
 from backfill_assets.orchestration.withheld_records import WithheldRecords, find_withheld_records
 from backfill_assets.proof.certificates import locate_certificate
+from backfill_assets.publishing.differences import explain_change
 from backfill_assets.publishing.recorded_audits import read_result
 from backfill_assets.publishing.results import PartitionResult, judge_contents
 from backfill_assets.publishing.write_modes.options import TAKE_BACK
@@ -141,6 +142,7 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
     at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
     landing_key = find_landing_key(log.table)
     input_tags = find_input_tags(instance, recovery.published, landing_key=landing_key)
+    before = _find_publishes_before(log, [result.key for result in recovery.published])
     with store_together(instance):
         for result in recovery.published:
             record = log.publishes[result.key].record
@@ -151,6 +153,9 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
                 code_version=record.code_version,
                 certificate=locate_certificate(log, record.run_id, record.backfill_id),
                 input_tags=input_tags[result.key],
+                final_changed=explain_change(
+                    before.get(result.key), result, code_version=record.code_version
+                ),
                 recovered_at=now,
             )
             enter_materialization(instance, record.run_id, event)
@@ -168,6 +173,19 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
                 enter_plan(instance, run_id, asset_key, key)
         of_run = dict.fromkeys(withheld.keys, run_id)
         _enter_evaluations(instance, asset_key, withheld.results, of_run)
+
+
+def _find_publishes_before(log: TableLog, keys: Collection[str]) -> dict[str, Publish]:
+    """Finds what of another run was published before the last publish of each partition."""
+    publishes = group_publishes(log.known_commits) if keys else {}
+    found: dict[str, Publish] = {}
+    for key in keys:
+        last = log.publishes[key]
+        for publish in publishes.get(key, ()):
+            if publish.version < last.version and publish.record.run_id != last.record.run_id:
+                found[key] = publish
+                break
+    return found
 
 
 def _find_runs_at_work(

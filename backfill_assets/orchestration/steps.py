@@ -34,7 +34,7 @@ from backfill_assets.orchestration.step_messages import describe_chunk
 from backfill_assets.orchestration.told_evaluations import find_told_evaluations
 from backfill_assets.proof.certificates import Certificate, locate_certificate
 from backfill_assets.proof.certified_publishes import keep_publishes
-from backfill_assets.publishing.differences import describe_changed_finals
+from backfill_assets.publishing.differences import explain_change
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
     measure_input_bytes,
@@ -265,7 +265,12 @@ class Step:
         certificate = locate_certificate(target, self.run.run_id, self.run.backfill_id)
         published = [result for result in results if result.version is not None]
         code_version = self.recipe.code_version
-        changed = describe_changed_finals(target, published, code_version=code_version)
+        before = target.publishes
+        changed = {
+            result.key: why
+            for result in published
+            if (why := explain_change(before.get(result.key), result, code_version=code_version))
+        }
         if changed:
             table = self.recipe.table
             listed = describe_ranges(find_partitions_def(table), changed)

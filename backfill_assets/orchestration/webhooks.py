@@ -4,7 +4,9 @@ The address is a secret, as such addresses often hold a token: only its host is 
 """
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -54,16 +56,8 @@ class Webhook:
     def post(self, notice: Mapping[str, Any]) -> Answer:
         """Posts one notice as JSON. Only an answer of 200 to 299 is one that accepts it."""
         try:
-            # Where a receiver sends us on to is none that anybody has set; its page is not read.
-            with requests.post(
-                self.url,
-                data=json.dumps(notice).encode(),
-                headers={"Content-Type": "application/json", "User-Agent": "backfill-assets"},
-                timeout=self.timeout_seconds,
-                allow_redirects=False,
-                stream=True,
-            ) as response:
-                status = response.status_code
+            with _keep_quiet("urllib3.connection", "urllib3.connectionpool"):
+                status = self._post(notice)
         except requests.Timeout:
             why = f"{self.host} did not answer within {self.timeout_seconds:g} s"
             return Answer(accepted=False, why_not=why, is_reachable=False)
@@ -74,3 +68,29 @@ class Webhook:
             return Answer(accepted=True)
         why = f"{self.host} answered {status}"
         return Answer(accepted=False, why_not=why, is_reachable=status not in _BUSY)
+
+    def _post(self, notice: Mapping[str, Any]) -> int:
+        # Where a receiver sends us on to is none that anybody has set; its page is not read.
+        with requests.post(
+            self.url,
+            data=json.dumps(notice).encode(),
+            headers={"Content-Type": "application/json", "User-Agent": "backfill-assets"},
+            timeout=self.timeout_seconds,
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            return response.status_code
+
+
+@contextmanager
+def _keep_quiet(*names: str) -> Iterator[None]:
+    """Keeps loggers quiet, which name the whole address where they are asked for details."""
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, was in zip(loggers, before, strict=True):
+            logger.disabled = was

@@ -230,7 +230,7 @@ def list_documents(warehouse: Warehouse, owner: str = "") -> list[CertificateDoc
             filesystem,
             info.path,
             tuple(info.path[len(root) + 1 :].split("/")[:-1]),
-            dt.datetime.fromtimestamp(info.mtime_ns / 1e9, tz=dt.UTC),
+            dt.datetime.fromtimestamp((info.mtime_ns or 0) / 1e9, tz=dt.UTC),
         )
         for info in found
         if info.path.endswith(".json")

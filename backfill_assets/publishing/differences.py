@@ -1,10 +1,9 @@
 """In what the input of a partition, or its code, is another one than when it was published."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from backfill_assets.lake.commits import Publish
 from backfill_assets.lake.consumed import Consumed
-from backfill_assets.lake.table_log import TableLog
 from backfill_assets.publishing.results import PartitionResult
 
 _LISTED = 3
@@ -30,29 +29,21 @@ def list_differences(before: Publish, now: Consumed, *, code_version: str) -> li
     return differences
 
 
-def describe_changed_finals(
-    before: TableLog, results: Iterable[PartitionResult], *, code_version: str
-) -> dict[str, str]:
-    """Says why published partitions that were final hold other contents than before, by key.
+def explain_change(before: Publish | None, result: PartitionResult, *, code_version: str) -> str:
+    """Says why a published partition that was final holds other contents than before.
 
-    Those that were provisional were announced to change.
+    Empty if it doesn't, or came back by a rollback. One that was provisional was announced to
+    change.
 
     Args:
-        before: log of the table, as it was before these were published.
-        results: of a run, or of a chunk of it.
-        code_version: what they were computed by.
+        before: its publish before; None if there was none.
+        result: of the partition, published.
+        code_version: what it was computed by.
     """
-    publishes = before.publishes
-    return {
-        result.key: _say_why(publishes[result.key], result, code_version)
-        for result in results
-        if result.version is not None and not result.repeated_batch and result.key in publishes
-        if result.key not in publishes[result.key].record.provisional
-        if publishes[result.key].checksum != result.measures.checksum
-    }
-
-
-def _say_why(before: Publish, result: PartitionResult, code_version: str) -> str:
+    if before is None or before.checksum == result.measures.checksum:
+        return ""
+    if before.key in before.record.provisional or result.repeated_batch or result.restored:
+        return ""
     reasons = list_differences(before, result.consumed, code_version=code_version)
     if not reasons:
         reasons = _compare_versions(before.record.input_versions, result.input_versions)

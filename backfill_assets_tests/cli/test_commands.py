@@ -10,8 +10,8 @@ from backfill_assets.cli.options import default_dagster_home
 from backfill_assets.errors import BackfillError, SettingsError
 
 COMMANDS = (
-    *("certificate", "check", "diff", "history", "missing", "reconcile", "rollback", "sample"),
-    *("status", "watermark"),
+    *("certificate", "check", "diff", "history", "launch", "missing", "plan", "reconcile"),
+    *("rollback", "sample", "status", "watermark"),
 )
 
 

@@ -22,7 +22,7 @@ MOVED_AT = dt.datetime(2013, 1, 9, tzinfo=dt.UTC)
         (RAW_FLIGHTS, "2013-01-10", "2013-01-09", 0, "days"),
         (RAW_FLIGHTS, "2013-01-15", "2013-01-09", 0, "days"),
         (RAW_WEATHER, "2013-01-09-12:00", "2013-01-09-23:00", 0.5, "days"),
-        (find_table(RAW_ORDERS.key), "00200000", "00400000", 3, "buckets"),
+        (find_table(RAW_ORDERS.key), "0200000", "0400000", 3, "buckets"),
     ],
 )
 def test_a_lag_goes_to_the_end_of_the_last_partition(

@@ -13,11 +13,11 @@ from backfill_assets.health.lateness import (
     Arrivals,
     Lateness,
     count_arrivals,
-    find_quantile,
     summarize_all,
     summarize_by_landing,
     summarize_by_time,
 )
+from backfill_assets.health.quantiles import find_quantile
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Column, Table, required
@@ -96,3 +96,5 @@ def test_nothing_has_no_lateness() -> None:
 def test_times_are_late_by_parts_of_a_day() -> None:
     hour = dt.datetime(2013, 1, 1, 6, tzinfo=dt.UTC)
     assert Arrivals(hour + dt.timedelta(hours=6), hour, 1).days_late == 0.25
+    # Landed by the hour, read by the day.
+    assert Arrivals(hour, day(1), 1).days_late == 0.25

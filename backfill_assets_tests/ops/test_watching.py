@@ -169,7 +169,7 @@ def test_the_last_days_are_run_again_unless_runs_are_at_work_on_them(
         watch(pipeline, monkeypatch)
         request = evaluate(pipeline, "flights")
         assert isinstance(request, RunRequest)
-        assert request.run_key == "2013-01-11"
+        assert request.run_key == "2013-01-11 2013-01-07"
         tags = request.tags
         assert (tags[RANGE_START_TAG], tags[RANGE_END_TAG]) == ("2013-01-07", "2013-01-09")
         assert tags["dagster/priority"] == "-1"

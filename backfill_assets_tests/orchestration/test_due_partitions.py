@@ -13,9 +13,11 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.catalog import find_table
 from backfill_assets.definitions import defs
+from backfill_assets.errors import BackfillError
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.events import FINAL_CHANGED
+from backfill_assets.orchestration.launching import request_planned
 from backfill_assets.orchestration.plans import Only, Plan, open_planner
 from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.pipelines import list_recipes
@@ -153,20 +155,25 @@ def test_late_rows_reach_exactly_the_days_they_are_of_however_late(settled: Sens
 
 def plan(settled: Sensor, *keys: str, only: Only, first: str = "2013-01-01") -> Plan:
     """A plan up to day 15."""
+    tables = [find_table(key) for key in keys]
     planner = open_planner(
         settled.pipeline.instance,
         defs.get_repository_def().asset_graph,
         list_recipes(),
         read_settings(),
+        tables=tables,
         now=datetime.now(tz=UTC),
     )
-    tables = [find_table(key) for key in keys]
     return planner.plan(tables, first=first, last="2013-01-15", only=only)
 
 
 def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     add_late(settled, "2013-01-10", "2013-01-03")
     settled.pipeline.zone.land(["2013-01-15"])
+    assert plan(settled, RAW, only=Only.MISSING).tables[0].states == {
+        "materialized": 14,
+        "missing": 1,
+    }
     (raw,) = plan(settled, RAW, only=Only.STALE).tables
     assert raw.states == {"materialized": 14, "missing": 1, "stale": 1}
     assert raw.stale == ["2013-01-10: its landed files changed"]
@@ -198,6 +205,32 @@ def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     with at_work(settled, STAGING, "2013-01-01", "2013-01-05"):
         (busy,) = plan(settled, STAGING, only=Only.STALE).tables
     assert busy.at_work == ["2013-01-03...2013-01-03"]
+
+
+def test_a_plan_is_launched_as_one_backfill_of_just_its_partitions(settled: Sensor) -> None:
+    instance, graph = settled.pipeline.instance, defs.get_repository_def().asset_graph
+    settled.pipeline.zone.land(list_days(15, 15))
+    for day in ("2013-01-03", "2013-01-10"):
+        settled.pipeline.zone.add_lines(day, json.dumps(build_landed(day)[5]))
+    found = plan(settled, RAW, only=Only.STALE)
+    assert [(one.partitions, one.commits, len(one.ranges)) for one in found.tables] == [(2, 2, 2)]
+    launched = request_planned(instance, graph, found, reason="rewritten files", priority=-1)
+    assert launched.title == "raw/flights 2013-01-03...2013-01-10: rewritten files"
+    assert not launched.has_daemon
+    backfill = instance.get_backfill(launched.backfill_id)
+    assert backfill is not None
+    assert backfill.tags["backfill_assets/reason"] == "rewritten files"
+    assert backfill.tags["dagster/priority"] == "-1"
+    assert backfill.asset_backfill_data is not None
+    target = backfill.asset_backfill_data.target_subset.partitions_subsets_by_asset_key
+    assert {
+        key.to_user_string(): sorted(subset.get_partition_keys()) for key, subset in target.items()
+    } == {RAW: ["2013-01-03", "2013-01-10"]}
+    with at_work(settled, RAW, "2013-01-10", "2013-01-12"):
+        busy = plan(settled, RAW, only=Only.STALE)
+        with pytest.raises(BackfillError, match=r"runs are at work on raw/flights 2013-01-10"):
+            request_planned(instance, graph, busy, reason="", priority=0)
+    assert len(instance.get_backfills()) == 1
 
 
 def find_why_changed(sensor: Sensor, key: str, day: str) -> str:
