@@ -15,9 +15,9 @@ from backfill_assets.catalog import list_tables
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.ops.backfill_health import BACKFILL_HEALTH
 from backfill_assets.ops.late_arrivals import LATE_ARRIVALS
+from backfill_assets.orchestration.alerting import Alerter, AlertMemory, AlertReport
 from backfill_assets.orchestration.dagster_internals import InstigatorStatus, find_run_assets
 from backfill_assets.orchestration.partition_definitions import find_asset_key
-from backfill_assets.orchestration.telling import AlertMemory, Teller, Told
 from backfill_assets.orchestration.webhooks import Webhook
 from backfill_assets.settings import Settings, read_settings
 
@@ -44,29 +44,29 @@ def report_withheld(context: SensorEvaluationContext) -> SkipReason:
         if settings.alert_url is None:
             context.update_cursor("")  # who sets it later wants to hear of what comes then
             return SkipReason("BACKFILL_ALERT_URL is not set: nobody wants notices")
-        told = _tell(context, settings, settings.alert_url.get_secret_value())
+        report = _post_notices(context, settings, settings.alert_url.get_secret_value())
     except Exception as error:
         context.log.error(f"no notices were posted: {type(error).__name__}: {error}")
         return SkipReason(f"no notices were posted: {type(error).__name__}")
-    for problem in (*told.problems, *told.describe_refused()):
+    for problem in (*report.problems, *report.describe_refused()):
         context.log.warning(problem)
-    return SkipReason(told.describe())
+    return SkipReason(report.describe())
 
 
-def _tell(context: SensorEvaluationContext, settings: Settings, url: str) -> Told:
+def _post_notices(context: SensorEvaluationContext, settings: Settings, url: str) -> AlertReport:
     instance, now = context.instance, datetime.now(tz=UTC)
     assert context.repository_def is not None
     jobs = frozenset(context.repository_def.job_names)
-    teller = Teller(
+    alerter = Alerter(
         instance,
         Warehouse(settings.warehouse, retention_days=settings.retention_days),
         Webhook(url),
         is_ours=lambda run: _is_ours(instance, run, jobs),
         retries_changed=_is_on(instance, _DUE_SENSOR),
     )
-    memory, told = teller.tell(AlertMemory.from_json(context.cursor, now=now), now=now)
+    memory, report = alerter.post_notices(AlertMemory.from_json(context.cursor, now=now), now=now)
     context.update_cursor(memory.to_json())
-    return told
+    return report
 
 
 def _is_ours(instance: DagsterInstance, run: DagsterRun, jobs: frozenset[str]) -> bool:

@@ -36,7 +36,7 @@ def observe_landing(context: SensorEvaluationContext) -> SensorResult:
     A data set that isn't there is said, and so is one that can't be listed; the others go on.
     """
     root, budget = read_settings().landing, Budget()
-    seen, said = read_cursor(context.cursor), []
+    seen, messages = read_cursor(context.cursor), []
     for recipe in (one for one in list_recipes().values() if one.landing is not None):
         name = find_landing_key(recipe.table).to_user_string()
         partitions_def = find_partitions_def(recipe.table)
@@ -51,16 +51,16 @@ def observe_landing(context: SensorEvaluationContext) -> SensorResult:
                 now=datetime.now(tz=UTC),
             )
         except LandingError as error:
-            said.append(f"{name}: {error}")
+            messages.append(f"{name}: {error}")
             # A pipeline that nobody feeds here is no error.
             if not isinstance(error, LandingNotFoundError):
-                context.log.error(said[-1])
+                context.log.error(messages[-1])
             continue
         seen[name], budget = dict(look.seen), look.budget
         if look.observed:
             texts = dict.fromkeys(look.observed, "observed")
-            said += [f"{name} {text}" for text in describe_ranges(partitions_def, texts)]
+            messages += [f"{name} {text}" for text in describe_ranges(partitions_def, texts)]
         if look.left:
-            said.append(f"{name}: {look.left} more partitions are for the next tick")
-    reason = SkipReason("; ".join(said) or "nothing came, went or was rewritten")
+            messages.append(f"{name}: {look.left} more partitions are for the next tick")
+    reason = SkipReason("; ".join(messages) or "nothing came, went or was rewritten")
     return SensorResult(skip_reason=reason, cursor=write_cursor(seen))

@@ -47,7 +47,7 @@ from backfill_assets.tables.landings import JsonLanding
 FINGERPRINT = "fingerprint"
 """Metadata of an observation: the hash that commits have of the files that they read."""
 
-FILES_THERE = "files_there"
+LISTED_FILES = "listed_files"
 """Metadata of an observation: by name below the root, size and time of each file."""
 
 _BLOCK = 200
@@ -236,7 +236,7 @@ def _describe(
         newest = max(file.modified_ns for file in there.values())
         metadata["landed_at"] = MetadataValue.timestamp(newest / 1e9)
     if len(states) <= _NAMED_FILES:
-        metadata[FILES_THERE] = MetadataValue.json(states)
+        metadata[LISTED_FILES] = MetadataValue.json(states)
     return metadata
 
 
@@ -250,7 +250,7 @@ def _describe_change(states: Mapping[str, str], last: AssetObservation | None) -
     """Says in words what became of the files since the last observation."""
     if last is None:
         return "seen for the first time"
-    before = last.metadata.get(FILES_THERE)
+    before = last.metadata.get(LISTED_FILES)
     if not isinstance(before, JsonMetadataValue) or not isinstance(before.data, Mapping):
         return f"{len(states)} files; there were {last.metadata['files'].value}"
     known: Mapping[str, Any] = before.data

@@ -111,7 +111,7 @@ def test_a_first_look_observes_what_is_there_and_the_next_nothing(
     assert len(set(milliseconds)) == 9, "or the UI would list fewer"
     (found,) = observer.read(DAY)
     path = zone.path(DAY)
-    (name,) = found["files_there"]
+    (name,) = found["listed_files"]
     assert name == path.relative_to(zone.root).as_posix()
     assert (found["files"], found["bytes"]) == (1, path.stat().st_size)
     assert found["records"] == len(gzip.decompress(path.read_bytes()).splitlines())

@@ -26,7 +26,7 @@ SETTLE_SECONDS = 30.0
 """After its last run a chain may go on: the daemon's sensors and retries take some seconds."""
 
 _MOST_NOTICES = 20
-_MOST_SECONDS = 20.0  # Dagster ends a tick after 60 s, and forgets what it told
+_MOST_SECONDS = 20.0  # Dagster ends a tick after 60 s, and forgets what it report
 _MOST_AGE = timedelta(days=1)
 _OVERLAP = timedelta(minutes=10)  # clocks of other hosts
 
@@ -61,7 +61,7 @@ _MEMORIES = TypeAdapter(AlertMemory)
 
 
 @dataclass
-class Told:
+class AlertReport:
     """What a look came to; filled while it goes on.
 
     Attributes:
@@ -97,7 +97,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Teller:
+class Alerter:
     """Looks for chains to tell of.
 
     Attributes:
@@ -114,7 +114,9 @@ class Teller:
     is_ours: Callable[[DagsterRun], bool]
     retries_changed: bool = False
 
-    def tell(self, memory: AlertMemory, *, now: datetime) -> tuple[AlertMemory, Told]:
+    def post_notices(
+        self, memory: AlertMemory, *, now: datetime
+    ) -> "tuple[AlertMemory, AlertReport]":
         """Tells of what is at its end and not settled, oldest first, for some seconds at most.
 
         Args:
@@ -124,46 +126,46 @@ class Teller:
         Returns:
             The memory for the next look, and what this one came to.
         """
-        told, deadline = Told(), time.monotonic() + _MOST_SECONDS
+        report, deadline = AlertReport(), time.monotonic() + _MOST_SECONDS
         found = find_failed_chains(self.instance, memory.since, is_ours=self.is_ours)
         settled: dict[str, str] = {}
         since = now - _OVERLAP
         for chain_id, failed in found.items():
             last_failed = failed[-1].dagster_run.run_id
             is_settled = memory.settled.get(chain_id) == last_failed
-            may_look = told.posted < _MOST_NOTICES and time.monotonic() < deadline
-            if not is_settled and told.is_reachable and may_look:
-                is_settled = self._try_to_settle(chain_id, failed, now, told)
+            may_look = report.posted < _MOST_NOTICES and time.monotonic() < deadline
+            if not is_settled and report.is_reachable and may_look:
+                is_settled = self._try_to_settle(chain_id, failed, now, report)
             if is_settled:
                 settled[chain_id] = last_failed
             else:
                 since = min(since, find_end(failed[0]))
-        return AlertMemory(max(memory.since, since), settled), told
+        return AlertMemory(max(memory.since, since), settled), report
 
     def _try_to_settle(
-        self, chain_id: str, failed: Sequence[RunRecord], now: datetime, told: Told
+        self, chain_id: str, failed: Sequence[RunRecord], now: datetime, report: AlertReport
     ) -> bool:
         """Settles one chain if that can be; what goes wrong with it holds up no other."""
         is_old = now - find_end(failed[-1]) > _MOST_AGE
         try:
-            return self._settle(read_chain(self.instance, chain_id, failed[-1]), now, told)
+            return self._settle(read_chain(self.instance, chain_id, failed[-1]), now, report)
         except Exception as error:
             end = "it is given up" if is_old else "it is looked at again"
-            told.problems.append(
+            report.problems.append(
                 f"chain {chain_id} can't be told of ({type(error).__name__}: {error}): {end}"
             )
             return is_old
 
-    def _settle(self, chain: Chain, now: datetime, told: Told) -> bool:
+    def _settle(self, chain: Chain, now: datetime, report: AlertReport) -> bool:
         why = find_why_unfinished(self.instance, chain, now=now, settle_seconds=SETTLE_SECONDS)
         if why:
-            told.waiting.append(f"{chain.id}: {why}")
+            report.waiting.append(f"{chain.id}: {why}")
             return False
         result = find_chain_result(self.instance, self.warehouse, chain)
         if result.is_good:
             return True
         if now - chain.ended_at > _MOST_AGE:
-            told.problems.append(
+            report.problems.append(
                 f"chain {chain.id} ended {chain.ended_at:%Y-%m-%d %H:%M} UTC, over a day ago, and "
                 "could not be told of: it is given up; its runs are in the UI"
             )
@@ -171,8 +173,8 @@ class Teller:
         notice = compose_notice(chain, result, retries_changed=self.retries_changed)
         answer = self.webhook.post(notice)
         if answer.accepted:
-            told.accepted.append(notice["id"])
+            report.accepted.append(notice["id"])
         else:
-            told.refused[answer.why_not] = told.refused.get(answer.why_not, 0) + 1
-            told.is_reachable = answer.is_reachable
+            report.refused[answer.why_not] = report.refused.get(answer.why_not, 0) + 1
+            report.is_reachable = answer.is_reachable
         return answer.accepted

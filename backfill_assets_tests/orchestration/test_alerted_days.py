@@ -3,8 +3,8 @@
 import datetime as dt
 
 from backfill_assets.orchestration.run_options import CHAIN_TAG
+from backfill_assets_tests.pipeline.alerting import Home
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline
-from backfill_assets_tests.pipeline.telling import Home
 from backfill_assets_tests.receivers import run_receiver
 
 FIRST, BAD, LAST = "2013-01-04", "2013-01-05", "2013-01-06"
@@ -21,8 +21,8 @@ def test_a_withheld_day_is_told_with_its_reason_and_what_went_on(pipeline: Pipel
     with run_receiver() as receiver:
         home = Home(pipeline.instance, pipeline.warehouse, receiver)
         home.memory = home.memory.from_json(None, now=began)
-        assert home.tell().problems == []
-        home.tell()
+        assert home.post_notices().problems == []
+        home.post_notices()
         (notice,) = receiver.accepted
     found = {(table["table"], table["status"]): table for table in notice["tables"]}
     assert found[RAW, "withheld"]["ranges"] == [BAD]

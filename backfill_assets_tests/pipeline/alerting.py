@@ -15,6 +15,7 @@ from dagster import (
 )
 
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.alerting import Alerter, AlertMemory, AlertReport
 from backfill_assets.orchestration.dagster_internals import (
     BACKFILL_TAG,
     ROOT_RUN_ID_TAG,
@@ -31,7 +32,6 @@ from backfill_assets.orchestration.run_options import (
     RANGE_START_TAG,
     WITHHELD_TAG,
 )
-from backfill_assets.orchestration.telling import AlertMemory, Teller, Told
 from backfill_assets.orchestration.webhooks import Webhook
 from backfill_assets.proof.certificates import Certificate, CertifiedPartition, write_certificate
 from backfill_assets.uris import join_uri
@@ -151,18 +151,18 @@ class Home:
         self.certify(run_id, RAW, {**dict.fromkeys(days, "published"), days[1]: "withheld"})
         self.fail(run_id, withheld=RAW)
 
-    def tell(self, *, later: float = 60, timeout_seconds: float = 5) -> Told:
+    def post_notices(self, *, later: float = 60, timeout_seconds: float = 5) -> AlertReport:
         """One look, some seconds later than now."""
-        teller = Teller(
+        alerter = Alerter(
             self.instance,
             self.warehouse,
             Webhook(self.receiver.url, timeout_seconds),
             is_ours=lambda run: True,
         )
         now = dt.datetime.now(tz=dt.UTC) + dt.timedelta(seconds=later)
-        self.memory, told = teller.tell(self.memory, now=now)
+        self.memory, report = alerter.post_notices(self.memory, now=now)
         self.memory = AlertMemory.from_json(self.memory.to_json(), now=now)
-        return told
+        return report
 
     @property
     def accepted(self) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from dagster import DagsterInstance
 
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.alerting import AlertMemory
 from backfill_assets.orchestration.chains import find_failed_chains
 from backfill_assets.orchestration.dagster_internals import (
     AUTO_RETRY_RUN_ID_TAG,
@@ -16,10 +17,9 @@ from backfill_assets.orchestration.dagster_internals import (
     AssetGraphSubset,
     PartitionBackfill,
 )
-from backfill_assets.orchestration.telling import AlertMemory
 from backfill_assets.proof.certificates import NOT_DUE
+from backfill_assets_tests.pipeline.alerting import WHY, Home
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
-from backfill_assets_tests.pipeline.telling import WHY, Home
 from backfill_assets_tests.receivers import run_receiver
 
 
@@ -41,7 +41,7 @@ def test_a_run_its_continuation_and_a_retry_are_one_notice(home: Home) -> None:
     home.publish("retry", STAGING, *list_days(6, 7))
     home.certify("retry", STAGING, dict.fromkeys(list_days(6, 7), "published"))
     home.succeed("retry")
-    assert home.tell().accepted == ["first next"]
+    assert home.post_notices().accepted == ["first next"]
     (notice,) = home.receiver.accepted
     assert (notice["kind"], notice["outcome"]) == ("chain", "withheld")
     assert notice["runs"] == ["first", "next", "retry"]
@@ -71,7 +71,7 @@ def test_a_run_its_continuation_and_a_retry_are_one_notice(home: Home) -> None:
     assert f"--select 'key:\"{STAGING}\"' --partition-range 2013-01-04...2013-01-05" in second
     for line in (f"{RAW} withheld 2013-01-05: {WHY}", f"  {first}"):
         assert line in notice["text"].splitlines()
-    assert home.tell().accepted == []
+    assert home.post_notices().accepted == []
 
 
 def test_what_is_good_in_the_end_is_not_told(home: Home) -> None:
@@ -88,21 +88,21 @@ def test_what_is_good_in_the_end_is_not_told(home: Home) -> None:
     home.fail("early", withheld=FEATURES)
     home.begin("of another home", RAW, days=list_days(8, 8), recovered="true")
     home.fail("of another home")
-    told = home.tell()
-    assert (told.posted, told.waiting, told.problems) == (0, [], [])
+    report = home.post_notices()
+    assert (report.posted, report.waiting, report.problems) == (0, [], [])
     assert home.receiver.requests == 0
 
 
 def test_a_chain_is_told_only_at_its_end(home: Home) -> None:
     home.withhold("first")
-    assert home.tell(later=5).posted == 0, "the daemon has not had its turn"
+    assert home.post_notices(later=5).posted == 0, "the daemon has not had its turn"
     home.begin("next", STAGING, days=list_days(6, 7), chain="first")
-    assert home.tell(later=3600).posted == 0, "it is at work"
+    assert home.post_notices(later=3600).posted == 0, "it is at work"
     home.fail("next", "killed")
     home.instance.add_run_tags("next", {WILL_RETRY_TAG: "true"})
-    assert home.tell().posted == 0, "a retry is to come"
+    assert home.post_notices().posted == 0, "a retry is to come"
     home.instance.add_run_tags("next", {AUTO_RETRY_RUN_ID_TAG: "retry"})
-    assert home.tell().accepted == ["first next"]
+    assert home.post_notices().accepted == ["first next"]
 
 
 def test_a_backfill_is_told_once_it_has_ended(home: Home) -> None:
@@ -120,10 +120,10 @@ def test_a_backfill_is_told_once_it_has_ended(home: Home) -> None:
     home.withhold("first", backfill="abcdefgh")
     home.begin("second", RAW, days=list_days(10, 10), backfill="abcdefgh")
     home.fail("second", "No space left on device")
-    assert home.tell().waiting == ["abcdefgh: the backfill is requested"]
+    assert home.post_notices().waiting == ["abcdefgh: the backfill is requested"]
     ended = backfill.with_status(type(backfill.status)("COMPLETED_FAILED"))
     home.instance.update_backfill(ended)
-    assert home.tell().accepted == ["abcdefgh second"]
+    assert home.post_notices().accepted == ["abcdefgh second"]
     (notice,) = home.receiver.accepted
     assert (notice["kind"], notice["chain"]) == ("backfill", "abcdefgh")
     reasons = [reason for table in notice["tables"] for reason in table["reasons"]]
@@ -133,7 +133,7 @@ def test_a_backfill_is_told_once_it_has_ended(home: Home) -> None:
 def test_a_run_without_partitions_tells_its_error(home: Home) -> None:
     home.begin("maintain", days=[])
     home.fail("maintain", "the disk is full")
-    home.tell()
+    home.post_notices()
     (notice,) = home.receiver.accepted
     assert (notice["outcome"], notice["tables"]) == ("failed", [])
     assert notice["errors"] == ["run maintain (__ASSET_JOB): the disk is full"]
@@ -145,7 +145,7 @@ def test_what_a_dead_run_published_and_could_not_record_is_not_told_as_held_back
     home.begin("dead", RAW, days=list_days(4, 5))
     home.certify("dead", RAW, dict.fromkeys(list_days(4, 5), "published"))
     home.fail("dead", "its process is gone: killed")
-    home.tell()
+    home.post_notices()
     (notice,) = home.receiver.accepted
     assert notice["tables"] == []
     assert notice["errors"] == ["run dead (__ASSET_JOB): its process is gone: killed"]
@@ -153,10 +153,10 @@ def test_what_a_dead_run_published_and_could_not_record_is_not_told_as_held_back
 
 def test_a_chain_that_fails_again_later_is_told_anew(home: Home) -> None:
     home.withhold("first")
-    assert home.tell().accepted == ["first first"]
+    assert home.post_notices().accepted == ["first first"]
     home.withhold("again", root="first")
-    assert home.tell().accepted == ["first again"]
-    assert home.tell().accepted == []
+    assert home.post_notices().accepted == ["first again"]
+    assert home.post_notices().accepted == []
 
 
 def test_no_notice_is_lost_or_doubled_by_a_receiver_that_is_slow_broken_and_down(
@@ -165,24 +165,24 @@ def test_no_notice_is_lost_or_doubled_by_a_receiver_that_is_slow_broken_and_down
     home.withhold("first")
     home.receiver.dawdle()
     began = time.monotonic()
-    told = home.tell(timeout_seconds=0.3)
+    report = home.post_notices(timeout_seconds=0.3)
     assert time.monotonic() - began < 3
-    assert told.refused == {"127.0.0.1 did not answer within 0.3 s": 1}
+    assert report.refused == {"127.0.0.1 did not answer within 0.3 s": 1}
     home.withhold("second", first=10)
     home.receiver.hurry()
     home.receiver.status = 500
-    assert home.tell().refused == {"127.0.0.1 answered 500": 2}
+    assert home.post_notices().refused == {"127.0.0.1 answered 500": 2}
     home.receiver.status = 307  # to a place that would accept all
-    assert home.tell().refused == {"127.0.0.1 answered 307": 2}
+    assert home.post_notices().refused == {"127.0.0.1 answered 307": 2}
     home.receiver.go_down()
-    told = home.tell()
-    assert told.refused == {"127.0.0.1 can't be reached (ConnectionError)": 1}
+    report = home.post_notices()
+    assert report.refused == {"127.0.0.1 can't be reached (ConnectionError)": 1}
     assert home.accepted == []
     home.withhold("third", first=20)
     home.receiver.status = 204
     home.receiver.come_up()
-    home.tell()
-    home.tell()
+    home.post_notices()
+    home.post_notices()
     assert home.accepted == ["first", "second", "third"]
 
 
@@ -191,31 +191,31 @@ def test_a_look_posts_so_many_and_stops_at_a_receiver_that_hangs(home: Home) -> 
         home.begin(f"run {number:02}", days=[])
         home.fail(f"run {number:02}", "broken")
     home.receiver.dawdle()
-    assert home.tell(timeout_seconds=0.2).posted == 1
+    assert home.post_notices(timeout_seconds=0.2).posted == 1
     home.receiver.hurry()
-    assert [len(home.tell().accepted) for _ in range(3)] == [20, 2, 0]
+    assert [len(home.post_notices().accepted) for _ in range(3)] == [20, 2, 0]
     assert home.accepted == [f"run {number:02}" for number in range(22)]
 
 
 def test_what_could_not_be_told_for_a_day_is_given_up_and_that_is_said(home: Home) -> None:
     home.withhold("first")
     home.receiver.status = 500
-    home.tell()
+    home.post_notices()
     home.receiver.status = 200
-    told = home.tell(later=24 * 3600 + 60)
+    report = home.post_notices(later=24 * 3600 + 60)
     assert home.accepted == []
-    (problem,) = told.problems
+    (problem,) = report.problems
     assert problem.startswith("chain first ended ")
     assert "it is given up" in problem
-    assert home.tell(later=24 * 3600 + 60).problems == []
+    assert home.post_notices(later=24 * 3600 + 60).problems == []
 
 
 def test_the_first_look_tells_nothing_old(home: Home) -> None:
     home.withhold("first")
     home.memory = AlertMemory.from_json(None, now=dt.datetime.now(tz=dt.UTC))
-    assert home.tell().posted == 0
+    assert home.post_notices().posted == 0
     home.withhold("second")
-    home.tell()
+    home.post_notices()
     assert home.accepted == ["second"]
 
 
@@ -224,7 +224,7 @@ def test_a_warehouse_that_cannot_be_read_costs_the_reasons_alone(home: Home) -> 
     certificates = Path(home.warehouse.root) / "certificates"
     (certificates / "first").rename(certificates / "away")
     (certificates / "first").write_text("no folder")
-    home.tell()
+    home.post_notices()
     (notice,) = home.receiver.accepted
     assert [(table["table"], table["ranges"]) for table in notice["tables"]] == [
         (RAW, ["2013-01-05"]),
