@@ -166,7 +166,7 @@ def test_no_notice_is_lost_or_doubled_by_a_receiver_that_is_slow_broken_and_down
     home.receiver.dawdle()
     began = time.monotonic()
     report = home.post_notices(timeout_seconds=0.3)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     assert report.refused == {"127.0.0.1 did not answer within 0.3 s": 1}
     home.withhold("second", first=10)
     home.receiver.hurry()

@@ -242,8 +242,8 @@ def test_a_year_of_hours_is_stored_in_batches_and_a_look_at_it_is_short(
             looks.append(measure(observer))
     assert len(keys) > 8_700 and len(observer.read(keys[-1])) == 1
     assert commits[0] < 100
-    assert max(looks) < 5
-    assert measure(observer) < 2
+    assert max(looks) < 15
+    assert measure(observer) < 6
 
 
 def find_hours() -> list[str]:
