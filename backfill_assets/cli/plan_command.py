@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from backfill_assets.orchestration.plans import Plan, TablePlan
 
 _LISTED = 20
+_FEWEST_STEPS = 3
 _ONLY_HELP = "Which of them: all, missing, failed or withheld (the same), or stale."
 
 
@@ -156,10 +157,16 @@ def _print_remarks(table: "TablePlan") -> None:
         for text in shorten(list(texts), _LISTED):
             typer.echo(f"{words}: {table.table} {text}")
     if table.seconds and table.partitions:
-        typer.echo(
-            f"estimate of {table.table}: by {table.seconds.steps} earlier steps, half of which it "
-            f"would have been off by × {table.seconds.off_by:.2f} at most"
-        )
+        typer.echo(f"estimate of {table.table}: {_describe_estimate(table.seconds)}")
+
+
+def _describe_estimate(found: "Estimate") -> str:
+    if found.steps < _FEWEST_STEPS:
+        return f"by earlier steps: {found.steps}, too few to say how good it is"
+    return (
+        f"by {found.steps} earlier steps, half of which it would have been off by "
+        f"× {found.off_by:.2f} at most"
+    )
 
 
 def _print_commands(found: "Plan") -> None:
