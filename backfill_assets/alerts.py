@@ -19,9 +19,8 @@ from backfill_assets.orchestration.alerting import Alerter, AlertMemory, AlertRe
 from backfill_assets.orchestration.dagster_internals import InstigatorStatus, find_run_assets
 from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.webhooks import Webhook
+from backfill_assets.sensors import process_due_partitions
 from backfill_assets.settings import Settings, read_settings
-
-_DUE_SENSOR = "process_due_partitions"
 
 
 @sensor(
@@ -62,7 +61,7 @@ def _post_notices(context: SensorEvaluationContext, settings: Settings, url: str
         Warehouse(settings.warehouse, retention_days=settings.retention_days),
         Webhook(url),
         is_ours=lambda run: _is_ours(instance, run, jobs),
-        retries_changed=_is_on(instance, _DUE_SENSOR),
+        retries_changed=_is_on(instance, process_due_partitions.name),
     )
     memory, report = alerter.post_notices(AlertMemory.from_json(context.cursor, now=now), now=now)
     context.update_cursor(memory.to_json())

@@ -1,6 +1,6 @@
 """Compares what two variants published, so that none is fast because it did less."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,15 +63,16 @@ def check_same_checksums(
             )
 
 
+def find_differing(one: Mapping[str, int], other: Mapping[str, int]) -> list[str]:
+    """Finds the keys whose numbers differ, those that only one of them has included; ascending."""
+    return sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+
+
 def _check_same_counts(one: TableLog, other: TableLog, partitions: int) -> list[str]:
     """Returns the partition keys."""
     counts, other_counts = one.count_rows(), other.count_rows()
     if counts != other_counts or len(counts) != partitions:
-        differing = sorted(
-            key
-            for key in counts.keys() | other_counts.keys()
-            if counts.get(key) != other_counts.get(key)
-        )
+        differing = find_differing(counts, other_counts)
         raise DifferentContentsError(
             f"{one.table.key}: {len(counts)} and {len(other_counts)} partitions of {partitions}; "
             f"rows differ in {', '.join(differing) or 'none'}"

@@ -23,9 +23,10 @@ from backfill_assets.tables.orders import RAW_ORDERS
 from benchmarks.growth_report import TABLES, GrowthRun, write_growth_report
 from benchmarks.heap import build_heap_conf, find_most_alive
 from benchmarks.machine import describe_machine
+from benchmarks.materializing import prepare_range
 from benchmarks.processes import time_command
 from benchmarks.report import DEFAULT_FOLDER
-from benchmarks.variants import DAGSTER_RANGE, Command, find_warehouse, prepare_command
+from benchmarks.variants import find_warehouse
 
 _RESULTS = "growth.json"
 _FEWEST_KEYS = 10
@@ -153,15 +154,15 @@ def _time_process(
 ) -> float:
     """Materializes the three tables' assets in a module over all keys; wall seconds."""
     scratch.mkdir()
-    # Its home and environment; the range is another.
-    command = prepare_command(DAGSTER_RANGE, days=1, landing=landing, scratch=scratch)
-    selection = ",".join(f'key:"{table.key}"' for table in TABLES)
-    arguments = [
-        *(command.arguments[0], "asset", "materialize", "-m", module),
-        *("--select", selection, "--partition-range", f"{keys[0]}...{keys[-1]}"),
-    ]
     return time_command(
-        Command(arguments, {**command.environment, **settings}),
+        prepare_range(
+            TABLES,
+            *(keys[0], keys[-1]),
+            landing=landing,
+            scratch=scratch,
+            module=module,
+            settings=settings,
+        ),
         scratch=scratch,
         name=f"{module}, {len(keys)} partitions,",
     )

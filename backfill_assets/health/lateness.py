@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from backfill_assets.errors import TableError
 from backfill_assets.health.quantiles import find_quantile
 from backfill_assets.lake.delta_logs import shorten_cause
+from backfill_assets.lake.queries import query_rows
 from backfill_assets.lake.table_log import TableLog
 
 _DAY_SECONDS = 86_400
-_READER_SETTINGS = {"datafusion.execution.parquet.coerce_int96": "us"}  # as Spark writes times
 
 
 @dataclass(frozen=True)
@@ -89,15 +88,16 @@ def count_arrivals(log: TableLog, column: str, *, since: dt.date) -> list[Arriva
         TableError: if the rows can't be read.
     """
     table = log.table
-    reader = QueryBuilder(_READER_SETTINGS).register("arrivals", log.open_snapshot())
+    snapshot = log.open_snapshot()
     by = f'"{table.partition_by}", "{column}"'
     try:
-        found = reader.execute(
+        rows = query_rows(
+            snapshot,
+            "arrivals",
             f'SELECT {by}, count(*) AS "rows counted" FROM arrivals '
             f"WHERE \"{table.partition_by}\" >= '{since:%Y-%m-%d}' "
-            f'AND "{column}" IS NOT NULL GROUP BY {by} ORDER BY {by}'
+            f'AND "{column}" IS NOT NULL GROUP BY {by} ORDER BY {by}',
         )
-        rows = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
     except (OSError, DeltaError, pa.ArrowException) as error:
         raise TableError(f"{table.key}: rows can't be counted: {shorten_cause(error)}") from error
     return [Arrivals(row[table.partition_by], row[column], row["rows counted"]) for row in rows]

@@ -8,18 +8,16 @@ import datetime as dt
 from dataclasses import dataclass
 
 import pyarrow as pa
-from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.delta_logs import has_log, open_log, shorten_cause
+from backfill_assets.lake.queries import query_rows
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.uris import join_uri
 
 WATERMARKS = "watermarks"
 """Its folder below the warehouse."""
-
-_READER_SETTINGS = {"datafusion.execution.parquet.coerce_int96": "us"}  # as Spark writes times
 
 
 @dataclass(frozen=True)
@@ -54,11 +52,9 @@ def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
     warehouse.check_root()
     if not has_log(uri):
         return {}
-    # By DataFusion: Arrow's own reader keeps threads that now and then abort a process at its end.
-    reader = QueryBuilder(_READER_SETTINGS).register(WATERMARKS, open_log(uri))
+    table = open_log(uri)
     try:
-        found = reader.execute(f"SELECT * FROM {WATERMARKS}")
-        rows = pa.RecordBatchReader.from_stream(found).read_all().to_pylist()
+        rows = query_rows(table, WATERMARKS, f"SELECT * FROM {WATERMARKS}")
         marks = [
             Watermark(row["table"], row["next_key"], row["number"], row["run_id"], row["moved_at"])
             for row in rows

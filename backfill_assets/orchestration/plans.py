@@ -221,15 +221,19 @@ class Planner:
             )
         return Plan(plans, self._find_downstream(chosen))
 
-    def _pin(self, table: Table, keys: Sequence[str]) -> PinnedInputs:
+    def _pin(
+        self,
+        table: Table,
+        keys: Sequence[str],
+        windows: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+    ) -> PinnedInputs:
         """Finds what partitions would be computed from now, by what was read already."""
         recipe = self.recipes[table.key]
-        readiness = find_readiness(self.instance, self.graph, find_asset_key(table), keys)
         return PinnedInputs(
             target=self.logs[table.key],
             inputs={one.key: self.logs[one.key] for one in recipe.inputs},
             listing=list_landing(recipe, self.landing_root, build_partitions(table, keys)),
-            windows=readiness.windows,
+            windows=windows or {},
         )
 
     def _find_stale(self, table: Table, states: Mapping[str, str]) -> dict[str, str]:
@@ -245,7 +249,9 @@ class Planner:
         }
         if not publishes:
             return {}
-        now = self._pin(table, list(publishes)).describe_consumed(publishes)
+        keys = list(publishes)
+        windows = find_readiness(self.instance, self.graph, find_asset_key(table), keys).windows
+        now = self._pin(table, keys, windows).describe_consumed(keys)
         by_rows = find_rows_for(self.graph, find_asset_key(table))
         stale: dict[str, list[str]] = {}
         for key, publish in publishes.items():

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from backfill_assets.tables.declarations import Table
-from benchmarks.contents import DifferentContentsError
+from benchmarks.contents import DifferentContentsError, find_differing
 
 _DUCKDB_FILE = "warehouse.duckdb"
 
@@ -105,11 +105,7 @@ def check_same_rows(
     """
     counts, other_counts = (_count_rows(rows, table.partition_by) for rows in (one, other))
     if counts != other_counts or len(counts) != partitions:
-        differing = sorted(
-            key
-            for key in counts.keys() | other_counts.keys()
-            if counts.get(key) != other_counts.get(key)
-        )
+        differing = find_differing(counts, other_counts)
         raise DifferentContentsError(
             f"{table.key} of {name}: {len(other_counts)} partitions of {partitions}; rows differ "
             f"in {', '.join(differing) or 'none'}"
