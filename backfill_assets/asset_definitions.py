@@ -5,6 +5,7 @@ range together: one Spark write and one Delta commit, whatever their number.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from dagster import (
@@ -36,7 +37,10 @@ from backfill_assets.orchestration.partition_definitions import (
     find_landing_key,
     find_partitions_def,
 )
+from backfill_assets.orchestration.pinned_code import check_pinned_code
+from backfill_assets.orchestration.protecting import check_protection
 from backfill_assets.orchestration.readiness import REQUIRED, ROWS_FOR
+from backfill_assets.orchestration.recording import StepResult
 from backfill_assets.orchestration.run_options import (
     WITHHELD_TAG,
     PublishConfig,
@@ -44,11 +48,12 @@ from backfill_assets.orchestration.run_options import (
     check_whole_run,
 )
 from backfill_assets.orchestration.step_messages import describe_withheld
-from backfill_assets.orchestration.steps import Step, StepResult
+from backfill_assets.orchestration.steps import Step
 from backfill_assets.orchestration.ui_pages import (
     build_certificate_metadata,
     build_failure_metadata,
 )
+from backfill_assets.pipelines import list_recipes
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.finding_names import list_names
@@ -111,7 +116,18 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
         outcome, now = StepResult(), datetime.now(tz=UTC)
         with fail_with_message(context):
             check_whole_run(context.instance, context.run, now=now)
-            run = build_run(table, config, context.run, now=now)
+            code_versions = {key: one.code_version for key, one in list_recipes().items()}
+            run = replace(
+                build_run(table, config, context.run, now=now),
+                overrides=check_protection(
+                    context.instance,
+                    context.run,
+                    table,
+                    context.partition_keys,
+                    lakehouse.warehouse(),
+                ),
+                new_code=check_pinned_code(context.instance, context.run, code_versions),
+            )
             step = Step(context, recipe, run, spark, lakehouse)
             # As a generator, so that a chunk's events are stored before the next begins.
             yield from step.publish(outcome)
@@ -122,7 +138,7 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
             context.instance.add_run_tags(context.run.run_id, tags)
             yield from summaries
             yield build_readable_summary(asset_key, outcome.results)
-            found = find_what_can_go_on(context)
+            found = find_what_can_go_on(context, lakehouse.warehouse())
             hold_up(context, found, lakehouse.check_events)
             message = describe_withheld(
                 context.run, table, outcome.withheld, len(outcome.results), found

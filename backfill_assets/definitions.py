@@ -13,6 +13,7 @@ from backfill_assets.ops.backfill_health import backfill_health
 from backfill_assets.ops.late_arrivals import late_arrivals
 from backfill_assets.ops.rolling import rolling_schedules
 from backfill_assets.ops.watching import watch, watch_nightly
+from backfill_assets.pause_sensor import go_on_after_pause
 from backfill_assets.pipelines import list_recipes, list_table_assets
 from backfill_assets.range_jobs import PIPELINE_JOBS, grain_jobs
 from backfill_assets.resources import build_resources
@@ -49,6 +50,7 @@ defs = Definitions(
     schedules=[maintain_nightly, watch_nightly, *rolling_schedules],
     sensors=[
         continue_after_withheld,
+        go_on_after_pause,
         recover_dead_runs,
         process_due_partitions,
         observe_landing,

@@ -49,6 +49,14 @@ class RollbackError(BackfillError):
     """Partitions can't be taken back to an earlier version, or not without losing more."""
 
 
+class ProtectedError(BackfillError):
+    """Partitions are protected, and nobody has said why they are to be written all the same."""
+
+
+class CodeChangedError(BackfillError):
+    """A run of a backfill would publish by other code or options than the runs before it."""
+
+
 class TableLockedError(BackfillError):
     """Another process holds a table's lock for longer than is sensible."""
 

@@ -19,15 +19,18 @@ from dagster import (
 from backfill_assets.catalog import list_tables
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.cancelling import is_cancelled
 from backfill_assets.orchestration.claims import fail_dead_runs
 from backfill_assets.orchestration.continuation import find_continuation
-from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.due_partitions import Memory
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery import is_unseen
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.run_options import (
+    ALLOW_NEW_CODE_TAG,
     CHAIN_TAG,
+    CONTINUES_TAG,
+    FOREGROUND_TAG,
     INCREMENTAL_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
@@ -43,7 +46,7 @@ from backfill_assets.range_jobs import find_grain_job, grain_jobs
 from backfill_assets.resources import SPARK_REMOTE_TAG
 from backfill_assets.settings import read_settings
 
-CONTINUES_TAG = "backfill_assets/continues"
+_CARRIED_TAGS = (SPARK_REMOTE_TAG, ALLOW_NEW_CODE_TAG)
 
 
 @run_failure_sensor(
@@ -70,13 +73,20 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
     if withheld is None or ends is None:
         yield SkipReason(f"run {run.run_id} withheld no partitions")
         return
+    if FOREGROUND_TAG in run.tags:
+        yield SkipReason(f"run {run.run_id}: `backfill-assets run` goes on by itself")
+        return
+    if is_cancelled(context.instance, find_chain(run)):
+        yield SkipReason(f"backfill {find_chain(run)}, which the run is of, was cancelled")
+        return
     repository = context.repository_def
     assert repository is not None
     found = find_continuation(
         context.instance,
         repository.asset_graph,
         AssetKey.from_user_string(withheld),
-        find_run_assets(context.instance, run),
+        run,
+        warehouse=Warehouse(read_settings().warehouse),
         first=ends[0],
         last=ends[1],
     )
@@ -84,6 +94,8 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
         why = found.describe_nothing()
         yield SkipReason(f"run {run.run_id} withheld partitions of {withheld}: {why}")
         return
+    for left_out in found.protected:
+        context.log.info(left_out)
     for start, end in found.ranges:
         yield RunRequest(
             run_key=f"{run.run_id} {start}",
@@ -95,7 +107,7 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
                 RANGE_END_TAG: end,
                 CONTINUES_TAG: run.run_id,
                 CHAIN_TAG: find_chain(run),
-                **{tag: run.tags[tag] for tag in (SPARK_REMOTE_TAG,) if tag in run.tags},
+                **{tag: run.tags[tag] for tag in _CARRIED_TAGS if tag in run.tags},
             },
         )
 
@@ -168,8 +180,10 @@ def process_due_partitions(context: SensorEvaluationContext) -> SensorResult:
         context.log.error(error)
     for notice in found.notices:
         context.log.warning(notice)
+    for left_out in found.protected:
+        context.log.info(left_out)
     requests = [_request_work(work) for work in found.requested]
-    why = "; ".join((*found.errors, *found.waiting, *found.notices))
+    why = "; ".join((*found.errors, *found.waiting, *found.notices, *found.protected))
     return SensorResult(
         run_requests=requests,
         skip_reason=None if requests else SkipReason(why or "all is as its input is"),

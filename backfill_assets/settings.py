@@ -47,6 +47,7 @@ class Settings(BaseSettings):
         rolling_days: days that `rolling_reprocess` runs again.
         alert_url: where notices of what was withheld or failed are posted; None means nowhere. It
             is a secret, as such addresses often hold a token.
+        templates: file of options for `launch` and `run`; None means those of the package.
         jars: folder that holds the Delta jars, for machines that can't fetch them.
         spark_conf: Spark settings (a JSON object) that win over the project's own.
         spark_remote: a Spark Connect URL (`SPARK_REMOTE`); unset means Spark in the process.
@@ -76,12 +77,13 @@ class Settings(BaseSettings):
     max_late_share: float = Field(default=0.01, ge=0, le=1)
     rolling_days: int = Field(default=3, ge=1, le=MOST_DAYS)
     alert_url: SecretStr | None = None
+    templates: Path | None = None
     jars: Path | None = None
     spark_conf: Annotated[dict[str, str], NoDecode] = {}
     spark_remote: str | None = Field(default=None, validation_alias="SPARK_REMOTE")
     s3: Annotated[S3Settings | None, NoDecode] = None
 
-    @field_validator("end", "alert_url", "jars", "spark_remote", mode="before")
+    @field_validator("end", "alert_url", "templates", "jars", "spark_remote", mode="before")
     @classmethod
     def _empty_means_unset(cls, value: object) -> object:
         return None if value == "" else value

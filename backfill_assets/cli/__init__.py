@@ -10,7 +10,17 @@ from typing import Annotated
 
 import typer
 
-from backfill_assets.cli import partition_commands, plan_command, proof_commands, setup_commands
+from backfill_assets.cli import (
+    backfill_commands,
+    partition_commands,
+    pause_commands,
+    plan_command,
+    proof_commands,
+    protection_commands,
+    run_command,
+    setup_commands,
+    status_commands,
+)
 from backfill_assets.errors import BackfillError
 
 _DEBUG = "--debug"
@@ -27,8 +37,15 @@ for _command in (
     setup_commands.check,
     plan_command.plan,
     plan_command.launch,
-    partition_commands.status,
-    partition_commands.missing,
+    pause_commands.pause,
+    pause_commands.unpause,
+    run_command.run,
+    backfill_commands.backfills,
+    backfill_commands.watch,
+    backfill_commands.cancel,
+    backfill_commands.resume,
+    status_commands.status,
+    status_commands.missing,
     partition_commands.withheld,
     partition_commands.recover,
     partition_commands.watermark,
@@ -37,6 +54,9 @@ for _command in (
     proof_commands.diff,
     proof_commands.certificate,
     partition_commands.rollback,
+    protection_commands.protect,
+    protection_commands.unprotect,
+    protection_commands.protections,
 ):
     app.command()(_command)
 

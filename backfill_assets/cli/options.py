@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
 
     from backfill_assets.contents.partition_reader import PartitionReader
+    from backfill_assets.orchestration.dagster_internals import AssetGraph
 
 First = Annotated[str, typer.Option("--from", help="First partition key.")]
 Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]
@@ -38,7 +39,17 @@ def refuse_empty(value: str | None) -> str | None:
 Select = Annotated[
     str | None,
     typer.Option(
-        help="Tables, comma-separated, as raw/flights; all if left out.", callback=refuse_empty
+        help="Tables, comma-separated, as raw/flights; or of Dagster's selection language: "
+        'group:staging, key:"raw/*", staging/flights+. All if left out.',
+        callback=refuse_empty,
+    ),
+]
+TableKeys = Annotated[
+    str | None,
+    typer.Option(
+        "--select",
+        help="Tables, comma-separated, as raw/flights; all if left out.",
+        callback=refuse_empty,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -46,10 +57,14 @@ TableKey = Annotated[str, typer.Argument(help="A table, as staging/flights.")]
 
 
 def print_json(result: Any) -> None:
-    """Prints dataclasses as JSON objects."""
+    """Prints dataclasses, or what is plain already, as JSON objects."""
     many = isinstance(result, Sequence)
-    plain = [dataclasses.asdict(row) for row in result] if many else dataclasses.asdict(result)
+    plain = [_make_plain(row) for row in result] if many else _make_plain(result)
     typer.echo(json.dumps(plain, indent=2, default=str))  # dates as ISO 8601
+
+
+def _make_plain(row: Any) -> Any:
+    return dataclasses.asdict(row) if dataclasses.is_dataclass(row) else row  # type: ignore[arg-type]
 
 
 def print_grid(grid: "Grid", *, width: int) -> None:
@@ -71,6 +86,13 @@ def default_dagster_home() -> None:
             "or run this in the project's folder"
         )
     os.environ["DAGSTER_HOME"] = str(Path.cwd())
+
+
+def load_graph() -> "AssetGraph":
+    """Loads the graph of all assets, which takes seconds."""
+    from backfill_assets.definitions import defs
+
+    return defs.get_repository_def().asset_graph
 
 
 def build_partition_reader() -> "PartitionReader":

@@ -1,8 +1,7 @@
-"""What partitions hold, which are to be run, and how they are taken back."""
+"""What was withheld of partitions, how they are recovered, and how they are taken back."""
 
 import json
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,74 +9,15 @@ from backfill_assets.cli.options import (
     AsJson,
     First,
     Last,
-    Select,
     TableKey,
+    TableKeys,
     build_partition_reader,
     default_dagster_home,
-    print_grid,
     print_json,
+    refuse_empty,
 )
 from backfill_assets.lake.run_ids import refuse_short_id
 from backfill_assets.settings import read_settings
-
-if TYPE_CHECKING:
-    from backfill_assets.orchestration.partition_statuses import PartitionStatus
-
-
-_WAITING_EXIT = 3
-
-
-def status(
-    first: First,
-    last: Last,
-    select: Select = None,
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
-) -> None:
-    """Show rows, status and Delta version of each partition and layer."""
-    statuses = _read_statuses(select, first, last)
-    if as_json:
-        print_json(statuses)
-    else:
-        _print_statuses(statuses)
-
-
-def missing(
-    first: First,
-    last: Last,
-    select: Select = None,
-    failed: Annotated[bool, typer.Option(help="Leave out what no run ever tried.")] = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
-) -> None:
-    """Print what is missing or failed as ranges: table, then what --partition-range takes.
-
-    What runs are at work on, or queued for, is named on stderr, and what is not due, as its
-    upstream never came. Exit 0: there is none of either, and nothing is missing; 1: something is
-    missing or failed; 3: all the rest is in progress or not due.
-    """
-    from backfill_assets.orchestration.partition_statuses import (
-        FAILED,
-        IN_PROGRESS,
-        MISSING,
-        NOT_DUE,
-        find_ranges_of,
-    )
-
-    statuses = _read_statuses(select, first, last)
-    ranges = find_ranges_of(statuses, {FAILED} if failed else {FAILED, MISSING})
-    waiting = {
-        words: find_ranges_of(statuses, {status})
-        for words, status in (("in progress", IN_PROGRESS), ("not due", NOT_DUE))
-    }
-    if as_json:
-        print_json(ranges)
-    else:
-        for missing_range in ranges:
-            typer.echo(f"{missing_range.table}\t{missing_range}")
-    for words, found in waiting.items():
-        for waiting_range in found:
-            typer.echo(f"{words}: {waiting_range.table} {waiting_range}", err=True)
-    if ranges or any(waiting.values()):
-        raise typer.Exit(1 if ranges else _WAITING_EXIT)
 
 
 def withheld(
@@ -114,7 +54,7 @@ def withheld(
 
 
 def recover(
-    select: Select = None,
+    select: TableKeys = None,
     dry_run: Annotated[bool, typer.Option(help="Only say what would be recorded.")] = False,  # noqa: FBT002
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
@@ -166,6 +106,10 @@ def rollback(
     downstream: Annotated[  # noqa: FBT002 (an option)
         bool, typer.Option(help="Request a backfill of what was computed from the partitions.")
     ] = False,
+    override_protection: Annotated[
+        str | None,
+        typer.Option(help="Why protected partitions are taken back.", callback=refuse_empty),
+    ] = None,
 ) -> None:
     """Take partitions back to what an earlier version of the table held."""
     if before is not None:
@@ -183,62 +127,7 @@ def rollback(
         "before_run": before,
         "force": force,
         "downstream": downstream,
+        "override_protection": override_protection,
     }
     with DagsterInstance.get() as instance:
         typer.echo(run_job(instance, "rollback_partitions", "restore_partitions", config))
-
-
-def _read_statuses(select: str | None, first: str, last: str) -> "list[PartitionStatus]":
-    default_dagster_home()
-    from dagster import DagsterInstance
-
-    from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.claims import find_dead_runs
-    from backfill_assets.orchestration.partition_statuses import read_statuses
-    from backfill_assets.orchestration.recovery_messages import (
-        describe_dead_runs,
-        describe_recovery,
-    )
-    from backfill_assets.orchestration.selections import select_tables
-
-    settings = read_settings()
-    warehouse = Warehouse(settings.warehouse)
-    with DagsterInstance.get() as instance:
-        tables = select_tables(warehouse, select, first=first, last=last)
-        now = datetime.now(tz=UTC)
-        dead = find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
-        found = read_statuses(instance, warehouse, tables, first=first, last=last, dead=dead)
-    notes = describe_dead_runs(dead, done=False)
-    for table in found:
-        notes += describe_recovery(table.recovery, done=False)
-    if notes:
-        notes.append("`backfill-assets recover` records this, and so does the next run")
-    for note in notes:
-        typer.echo(note, err=True)
-    return [status for table in found for status in table.partitions]
-
-
-def _print_statuses(statuses: "list[PartitionStatus]") -> None:
-    from rich.table import Table as Grid
-
-    by_cell = {(status.partition, status.table): status for status in statuses}
-    tables = list(dict.fromkeys(status.table for status in statuses))
-    grid = Grid("partition", title="rows, status and Delta version by partition and table")
-    for table in tables:
-        grid.add_column(table, justify="right")
-    for partition in dict.fromkeys(status.partition for status in statuses):
-        grid.add_row(partition, *(_format_cell(by_cell[partition, table]) for table in tables))
-    grid.add_section()
-    totals = (
-        sum(status.rows or 0 for status in statuses if status.table == table) for table in tables
-    )
-    grid.add_row("all", *(f"{total:,} rows" for total in totals))
-    print_grid(grid, width=30 + 34 * len(tables))
-
-
-def _format_cell(status: "PartitionStatus") -> str:
-    colour = {"materialized": "green", "failed": "red"}.get(status.status, "yellow")
-    shown = f"[{colour}]{status.status}[/]"
-    if status.version is None:
-        return shown
-    return f"{status.rows:,} {shown} v{status.version}"

@@ -1,38 +1,55 @@
 """`plan`: what a backfill would do, before anything runs; `launch`: asks Dagster for just that."""
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_assets.cli.options import (
-    AsJson,
-    First,
-    Last,
-    Select,
-    default_dagster_home,
-    print_grid,
-    print_json,
+from backfill_assets.cli.launch_options import (
+    AllowNewCode,
+    Asked,
+    Chunk,
+    End,
+    FirstOrAll,
+    KeepGoing,
+    LastOrAll,
+    OnlyThese,
+    OverrideProtection,
+    Reason,
+    Restart,
+    RowFilter,
+    Start,
+    Strict,
+    TemplateName,
+    Window,
+    WriteModeName,
+    Yes,
+    make_plan,
+    merge_options,
+    open_instance,
 )
-from backfill_assets.errors import SettingsError
+from backfill_assets.cli.options import AsJson, Select, load_graph, print_grid, print_json
+from backfill_assets.cli.templates import read_template
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance
-
     from backfill_assets.health.estimates import Estimate
     from backfill_assets.orchestration.plans import Plan, TablePlan
 
 _LISTED = 20
 _FEWEST_STEPS = 3
-_ONLY_HELP = "Which of them: all, missing, failed or withheld (the same), or stale."
+_BEHIND_THE_DAILY_RUN = -1
 
 
 def plan(
-    first: First,
-    last: Last,
+    first: FirstOrAll = None,
+    last: LastOrAll = None,
+    start: Start = None,
+    end: End = None,
+    strict: Strict = False,  # noqa: FBT002 (an option)
     select: Select = None,
-    only: Annotated[str, typer.Option(help=_ONLY_HELP)] = "all",
+    only: OnlyThese = None,
+    template: TemplateName = None,
+    chunk: Chunk = None,
     downstream: Annotated[  # noqa: FBT002 (an option)
         bool, typer.Option(help="Also what else was computed from them.")
     ] = False,
@@ -43,83 +60,111 @@ def plan(
     Nothing is written and nothing runs. Durations are those of earlier runs, by their certificates
     of the last 90 days.
     """
-    with _open_instance() as instance:
-        found = _make_plan(instance, select, first, last, only)
+    chosen = read_template(template, read_settings().templates)
+    asked = Asked(
+        select=select,
+        first=first,
+        last=last,
+        start=start,
+        end=end,
+        strict=strict,
+        only=only,
+        template=chosen,
+    )
+    with open_instance() as instance:
+        found = make_plan(instance, asked, chunk=chunk or chosen.chunk)
     if as_json:
         print_json(found)
         return
-    _print_plan(found)
+    print_plan(found)
     if downstream:
         for key, ranges in found.downstream.items():
             listed = ", ".join(f"{start}...{end}" for start, end in ranges[:_LISTED])
             typer.echo(f"downstream, at most: {key} {listed}")
         if not found.downstream:
             typer.echo("downstream: nothing else was computed from them")
-    _print_commands(found)
+    _print_commands(found, chunk=chunk or chosen.chunk)
 
 
 def launch(
-    first: First,
-    last: Last,
+    first: FirstOrAll = None,
+    last: LastOrAll = None,
+    start: Start = None,
+    end: End = None,
+    strict: Strict = False,  # noqa: FBT002 (an option)
     select: Select = None,
-    only: Annotated[str, typer.Option(help=_ONLY_HELP)] = "all",
-    reason: Annotated[str, typer.Option(help="Why; a tag of the backfill and of its runs.")] = "",
-    priority: Annotated[int, typer.Option(help="In the run queue; others have 0.")] = 0,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,  # noqa: FBT002 (an option)
+    only: OnlyThese = None,
+    template: TemplateName = None,
+    chunk: Chunk = None,
+    restart: Restart = None,
+    keep_going: KeepGoing = None,
+    window: Window = None,
+    write_mode: WriteModeName = None,
+    row_filter: RowFilter = None,
+    max_parallel: Annotated[
+        int | None, typer.Option(min=1, help="Runs of it that are at work at once.")
+    ] = None,
+    priority: Annotated[
+        int | None, typer.Option(help="In the run queue; -1 if left out: the daily run has 0.")
+    ] = None,
+    reason: Reason = "",
+    override_protection: OverrideProtection = "",
+    allow_new_code: AllowNewCode = "",
+    yes: Yes = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Show the plan, and ask Dagster for a backfill of just these partitions.
 
     It is on the Backfills page of the UI then, and Dagster's daemon carries it out: the tables that
     others read first, one run for each contiguous range of a table. Refused while other runs are at
-    work on any of the partitions.
+    work on any of the partitions, and if any is protected (docs/protection.md).
     """
-    from backfill_assets.definitions import defs
-    from backfill_assets.orchestration.launching import request_planned
+    from backfill_assets.orchestration.daemons import DAEMON_COMMANDS, NO_DAEMON
+    from backfill_assets.orchestration.launching import Launch, check_launch, request_planned
 
-    with _open_instance() as instance:
-        found = _make_plan(instance, select, first, last, only)
-        _print_plan(found)
+    chosen = read_template(template, read_settings().templates)
+    asked = Asked(
+        select=select,
+        first=first,
+        last=last,
+        start=start,
+        end=end,
+        strict=strict,
+        only=only,
+        template=chosen,
+    )
+    given = {
+        "chunk": chunk,
+        "restart": restart,
+        "keep_going": keep_going,
+        "window": window,
+        "write_mode": write_mode,
+        "filter": row_filter,
+    }
+    ranks = (priority, chosen.priority, _BEHIND_THE_DAILY_RUN)
+    told = Launch(
+        reason=reason,
+        priority=next(rank for rank in ranks if rank is not None),
+        options=merge_options(chosen, given),
+        max_parallel=max_parallel or chosen.max_parallel,
+        override_protection=override_protection,
+        allow_new_code=allow_new_code,
+    )
+    with open_instance() as instance:
+        found = make_plan(instance, asked, chunk=chunk or chosen.chunk)
+        print_plan(found)
+        check_launch(found, told)
         if not any(table.partitions for table in found.tables):
             return
         if not yes:
             typer.confirm("launch it?", abort=True)
-        graph = defs.get_repository_def().asset_graph
-        launched = request_planned(instance, graph, found, reason=reason, priority=priority)
+        launched = request_planned(instance, load_graph(), found, told)
     typer.echo(f"requested backfill {launched.backfill_id}: {launched.title}")
     if not launched.has_daemon:
-        typer.echo(
-            "no daemon is running in this Dagster home: it waits for `dagster dev`, or for "
-            "`dagster-daemon run`",
-            err=True,
-        )
+        typer.echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
 
 
-def _open_instance() -> "DagsterInstance":
-    default_dagster_home()
-    from dagster import DagsterInstance
-
-    return DagsterInstance.get()
-
-
-def _make_plan(
-    instance: "DagsterInstance", select: str | None, first: str, last: str, only: str
-) -> "Plan":
-    from backfill_assets.definitions import defs
-    from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.plans import Only, open_planner
-    from backfill_assets.orchestration.selections import select_tables
-    from backfill_assets.pipelines import list_recipes
-
-    if only not in set(Only):
-        raise SettingsError(f"--only {only}: choose one of {', '.join(Only)}")
-    settings, graph = read_settings(), defs.get_repository_def().asset_graph
-    now = datetime.now(tz=UTC)
-    tables = select_tables(Warehouse(settings.warehouse), select, first=first, last=last)
-    planner = open_planner(instance, graph, list_recipes(), settings, tables=tables, now=now)
-    return planner.plan(tables, first=first, last=last, only=Only(only))
-
-
-def _print_plan(found: "Plan") -> None:
+def print_plan(found: "Plan") -> None:
+    """Prints a grid of the tables, and what there is to remark of each."""
     _print_tables(found)
     for table in found.tables:
         _print_remarks(table)
@@ -129,7 +174,7 @@ def _print_tables(found: "Plan") -> None:
     from rich.table import Table as Grid
 
     grid = Grid("table", "now")
-    for name in ("partitions", "runs", "commits", "read", "rows", "write", "seconds"):
+    for name in ("partitions", "runs", "chunks", "commits", "read", "rows", "write", "seconds"):
         grid.add_column(name, justify="right")
     for one in found.tables:
         grid.add_row(
@@ -137,6 +182,7 @@ def _print_tables(found: "Plan") -> None:
             ", ".join(f"{count:,} {state}" for state, count in one.states.items()),
             f"{one.partitions:,}",
             f"{len(one.ranges):,}",
+            f"{one.chunks:,}",
             f"{one.commits:,}",
             _format_bytes(one.bytes_read),
             f"{one.rows:,}",
@@ -153,6 +199,7 @@ def _print_remarks(table: "TablePlan") -> None:
         ("stale", table.stale),
         ("can't go yet", table.waits),
         ("runs are at work on", table.at_work),
+        ("protected", table.protected),
     ):
         for text in shorten(list(texts), _LISTED):
             typer.echo(f"{words}: {table.table} {text}")
@@ -169,11 +216,12 @@ def _describe_estimate(found: "Estimate") -> str:
     )
 
 
-def _print_commands(found: "Plan") -> None:
+def _print_commands(found: "Plan", *, chunk: str | None) -> None:
     from backfill_assets.orchestration.ranges import build_command, join_tables, shorten
+    from backfill_assets.orchestration.run_options import build_options_config
 
     commands = [
-        build_command(keys, start, end, {})
+        build_command(keys, start, end, build_options_config(keys, {"chunk": chunk}))
         for keys, ranges in join_tables({one.table: one.ranges for one in found.tables})
         for start, end in ranges
     ]

@@ -12,6 +12,7 @@ from backfill_assets.cli.options import (
     Select,
     TableKey,
     build_partition_reader,
+    load_graph,
     print_json,
     refuse_empty,
 )
@@ -60,7 +61,7 @@ def reconcile(
     found = reconcile_tables(
         resources["spark"],  # type: ignore[arg-type]
         resources["lakehouse"],  # type: ignore[arg-type]
-        select_tables(_open_warehouse(), select, first=first, last=last),
+        select_tables(_open_warehouse(), select, first=first, last=last, load_graph=load_graph),
         first=first,
         last=last,
     )
@@ -167,7 +168,7 @@ def _compare_with_golden(
     from backfill_assets.orchestration.selections import select_tables
     from backfill_assets.proof.golden_comparison import compare_with_golden
 
-    tables = select_tables(_open_warehouse(), select, first=first, last=last)
+    tables = select_tables(_open_warehouse(), select, first=first, last=last, load_graph=load_graph)
     if len(tables) != 1 or select is None:
         raise SettingsError("--golden is compared with one table: name it with --select")
     report = compare_with_golden(

@@ -69,6 +69,8 @@ class CommitRecord:
         statement: hash of what the run's certificate says of this commit, see
             `publishing.statements`; empty in commits of earlier releases and where a commit takes
             back another of its run.
+        overrides: by partition key, of protected partitions: why they were published all the same.
+        new_code: why it went by other code than the runs of its backfill before it; empty if not.
     """
 
     commit_id: str
@@ -96,14 +98,17 @@ class CommitRecord:
     landed: Mapping[str, LandedFiles] = field(default_factory=dict)
     upstream: tuple[UpstreamRead, ...] = ()
     statement: str = ""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    new_code: str = ""
 
     def find_consumed(self, key: str) -> Consumed:
         """Finds what a partition was computed from; commits of earlier releases don't say."""
         return read_consumed(self.landed, self.upstream, key)
 
     def to_json(self) -> str:
-        """Writes it as one line of JSON, keys in field order."""
-        return _RECORDS.dump_json(self).decode()
+        """Writes it as one line of JSON, keys in field order; rare ones only if not empty."""
+        empty = {name for name in _RARE if not getattr(self, name)}
+        return _RECORDS.dump_json(self, exclude=empty).decode()
 
     def restrict(self, keys: Collection[str]) -> "CommitRecord":
         """Returns the record with only what it says of the partitions `keys`.
@@ -141,7 +146,9 @@ _BY_PARTITION = (
     "restored",
     "figures",
     "remarks",
+    "overrides",
 )
+_RARE = ("overrides", "new_code")
 
 _RECORDS = TypeAdapter(CommitRecord)
 

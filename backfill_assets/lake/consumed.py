@@ -29,6 +29,15 @@ class Consumed:
     landed: LandedFiles | None = None
     upstream: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
+    @property
+    def state(self) -> str:
+        """Hashes all of it: 16 hexadecimal digits; empty where nothing is known."""
+        if self.landed is None and not self.upstream:
+            return ""
+        parts = [self.landed.fingerprint if self.landed else ""]
+        parts += [f"{table} {self.fingerprint(table)}" for table in sorted(self.upstream)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
     def fingerprint(self, table: str) -> str:
         """Hashes what was read of an upstream table: 16 hexadecimal digits."""
         digest = hashlib.sha256()

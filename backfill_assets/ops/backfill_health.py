@@ -249,7 +249,7 @@ def _judge_work(work: FoundWork) -> AssetCheckResult:
         passed=not found,
         check_name=NOTHING_IS_DUE,
         severity=AssetCheckSeverity.WARN,
-        description="; ".join(shorten([*found, *work.waiting], _LISTED))
+        description="; ".join(shorten([*found, *work.waiting, *work.protected], _LISTED))
         or "each is published from its input",
         metadata={
             "ranges": len(work.requested),

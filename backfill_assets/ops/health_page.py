@@ -52,7 +52,7 @@ def render_health(
         ),
         Section(
             "What is due",
-            "; ".join((*work.errors, *work.notices, *work.waiting))
+            "; ".join((*work.errors, *work.notices, *work.waiting, *work.protected))
             or ("" if work.requested else "Nothing: each partition is published from its input."),
             head=("table", "first", "last", "why"),
             rows=[(one.table, one.first, one.last, one.reason) for one in work.requested[:_LISTED]],

@@ -14,11 +14,17 @@ from dagster import (
     SkipReason,
 )
 
+from backfill_assets.lake.protections import read_protections
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
+from backfill_assets.orchestration.protecting import split_protected
 from backfill_assets.orchestration.ranges import find_ranges
-from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.orchestration.run_options import (
+    PRIORITY_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+)
 from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
 from backfill_assets.range_jobs import PIPELINE_JOBS
 from backfill_assets.settings import read_settings
@@ -54,6 +60,12 @@ def _build_schedule(name: str, tables: Sequence[Table]) -> ScheduleDefinition:
         if not keys:
             yield SkipReason("no partition is published in all of its tables")
             return
+        keys, left_out = split_protected(read_protections(warehouse), tables, keys)
+        for text in left_out:
+            context.log.info(text)
+        if not keys:
+            yield SkipReason("; ".join(left_out))
+            return
         assert context.repository_def is not None
         at_work = find_partitions_at_work(context.instance, context.repository_def.asset_graph)
         for table in tables:
@@ -63,14 +75,14 @@ def _build_schedule(name: str, tables: Sequence[Table]) -> ScheduleDefinition:
                     "next night will do"
                 )
                 return
-        # What was never published, as it is withheld, is left out.
+        # What was never published, as it is withheld, is left out; so is what is protected.
         for first, last in find_ranges(find_partitions_def(tables[0]), keys):
             yield RunRequest(
                 run_key=f"{context.scheduled_execution_time:%Y-%m-%d} {first}",
                 tags={
                     RANGE_START_TAG: first,
                     RANGE_END_TAG: last,
-                    "dagster/priority": _BEHIND_OTHERS,
+                    PRIORITY_TAG: _BEHIND_OTHERS,
                 },
             )
 

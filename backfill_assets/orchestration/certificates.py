@@ -6,7 +6,11 @@ from dagster import AssetExecutionContext, OpExecutionContext
 
 from backfill_assets.contents.partition_reader import PartitionReader
 from backfill_assets.lake.table_log import TableLog
-from backfill_assets.proof.certificates import Certificate, locate_certificate
+from backfill_assets.proof.certificates import (
+    Certificate,
+    CertifiedChunk,
+    locate_certificate,
+)
 from backfill_assets.proof.certifying import certify
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.publishing.runs import Run
@@ -20,6 +24,7 @@ def leave_certificate(
     *,
     code_version: str,
     reader: PartitionReader,
+    chunks: Sequence[CertifiedChunk] = (),
 ) -> Certificate | None:
     """Writes the certificate of a run's results; where that fails, says so in the run's log.
 
@@ -34,6 +39,7 @@ def leave_certificate(
             run,
             code_version=code_version,
             reader=reader,
+            chunks=chunks,
             requested_at=record.create_timestamp if record else run.started_at,
         )
     except Exception as error:

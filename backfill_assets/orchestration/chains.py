@@ -18,7 +18,12 @@ from backfill_assets.orchestration.dagster_internals import (
     RunRecord,
 )
 from backfill_assets.orchestration.recovered_runs import RECOVERED_TAG
-from backfill_assets.orchestration.run_options import CHAIN_TAG, find_chain
+from backfill_assets.orchestration.run_options import (
+    CHAIN_TAG,
+    PAUSED,
+    PAUSED_TAG,
+    find_chain,
+)
 from backfill_assets.orchestration.runs_at_work import UNFINISHED
 
 _RETRY_SECONDS = 600.0
@@ -34,7 +39,7 @@ class Chain:
 
     Attributes:
         id: the backfill, or the first run.
-        last_failed: the id of the run that failed last.
+        last_failed: the id of the run that failed last; empty if nobody asked for it.
         records: of all its runs, in the order in which they were made.
     """
 
@@ -93,20 +98,22 @@ def find_failed_chains(
     return found
 
 
-def read_chain(instance: DagsterInstance, chain_id: str, last_failed: RunRecord) -> Chain:
-    """Reads all runs of a chain, of which the one that failed last is known."""
+def read_chain(
+    instance: DagsterInstance, chain_id: str, last_failed: RunRecord | None = None
+) -> Chain:
+    """Reads all runs of a chain, of which the one that failed last may be known."""
     members = [RunsFilter(run_ids=[chain_id])] + [
         RunsFilter(tags={tag: chain_id}) for tag in (BACKFILL_TAG, CHAIN_TAG, ROOT_RUN_ID_TAG)
     ]
-    known = last_failed.dagster_run.run_id
-    records = {known: last_failed} | {
+    known = {last_failed.dagster_run.run_id: last_failed} if last_failed else {}
+    records = known | {
         record.dagster_run.run_id: record
         for member in members
         for record in instance.get_run_records(member)
         if find_chain(record.dagster_run) == chain_id
     }
     in_order = sorted(records.values(), key=lambda record: record.storage_id)
-    return Chain(chain_id, known, tuple(in_order))
+    return Chain(chain_id, next(iter(known), ""), tuple(in_order))
 
 
 def find_why_unfinished(
@@ -126,6 +133,8 @@ def find_why_unfinished(
     unfinished = [run.run_id for run in chain.runs if run.status in UNFINISHED]
     if unfinished:
         return f"{len(unfinished)} of its runs have not ended"
+    if any(run.tags.get(PAUSED_TAG) == PAUSED for run in chain.runs):
+        return "it is paused"
     silent_seconds = (now - chain.ended_at).total_seconds()
     if silent_seconds < settle_seconds:
         return "it ended a moment ago, and may go on"

@@ -95,7 +95,7 @@ def find_dead_runs(
     dead: dict[str, str] = {}
     for record in instance.get_run_records(RunsFilter(statuses=_MAY_BE_DEAD)):
         run = record.dagster_run
-        claim = _find_claim(run)
+        claim = find_worker(run)
         alive = is_alive(claim) if claim else None
         if alive is False:
             dead[run.run_id] = f"its process {claim} is gone: killed"
@@ -107,8 +107,8 @@ def find_dead_runs(
     return dead
 
 
-def _find_claim(run: DagsterRun) -> str | None:
-    """Finds who works on a run; None if nobody has said so.
+def find_worker(run: DagsterRun) -> str | None:
+    """Finds the process that works on a run; None if none has said so.
 
     A run of a code location is executed by another process than the one that creates it.
     """

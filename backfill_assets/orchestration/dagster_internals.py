@@ -47,7 +47,11 @@ from dagster._core.events import (
     generate_event_batch_id,
 )
 from dagster._core.events.log import EventLogEntry
-from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, PartitionBackfill
+from dagster._core.execution.backfill import (
+    BULK_ACTION_TERMINAL_STATUSES,
+    BulkActionStatus,
+    PartitionBackfill,
+)
 
 # An instance class of one's own, which `dagster.yaml` may name, has to return the defaults.
 from dagster._core.instance.ref import InstanceRef
@@ -94,6 +98,7 @@ __all__ = [
     "AssetMaterializationPlannedData",
     "AssetObservationData",
     "AssetPartitionStatus",
+    "BulkActionStatus",
     "CheckStatus",
     "ConfigurableClassData",
     "DagsterEvent",

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from dagster import AssetKey, AssetSelection, DagsterInstance
 
@@ -17,6 +18,8 @@ from backfill_assets.orchestration.readiness import (
     find_upstream_tables,
     get_partitions_def,
 )
+
+_MOST_OF_TITLE = 100
 
 
 def find_dependent_partitions(
@@ -68,6 +71,7 @@ def request_backfill(
     *,
     title: str,
     tags: Mapping[str, str],
+    run_config: Mapping[str, Any] | None = None,
 ) -> str:
     """Asks Dagster for a backfill of just these partitions; its daemon carries it out.
 
@@ -86,12 +90,18 @@ def request_backfill(
             tags=dict(tags),
             dynamic_partitions_store=instance,
             asset_graph_subset=AssetGraphSubset(partitions_subsets_by_asset_key=subsets),
-            title=title,
+            title=fit_title(title),
             description=None,
-            run_config=None,
+            run_config=run_config,
         )
     )
     return backfill_id
+
+
+def fit_title(title: str) -> str:
+    """Makes of a title what Dagster takes for one: of 100 characters, without three of them."""
+    taken = title.translate(str.maketrans('%*"', "   "))
+    return taken if len(taken) <= _MOST_OF_TITLE else f"{taken[: _MOST_OF_TITLE - 1]}…"
 
 
 def _keep_materialized(

@@ -86,8 +86,12 @@ def build_materialization(
         metadata[FINAL_CHANGED] = final_changed
     if result.repeated_batch:
         metadata["already_appended"] = result.repeated_batch
+    if result.unchanged:
+        metadata["already_published"] = "from the same inputs, by the same code"
     if result.restored:
         metadata["restored"] = result.restored
+    if result.override:
+        metadata["override_protection"] = result.override
     if result.verdict.accepted:
         metadata["accepted"] = "; ".join(
             f"{acceptance.check}: {acceptance.reason}" for acceptance in result.verdict.accepted

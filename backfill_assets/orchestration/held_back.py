@@ -15,7 +15,7 @@ from backfill_assets.orchestration.dagster_internals import (
 )
 from backfill_assets.orchestration.materializations import find_planning_runs
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
-from backfill_assets.orchestration.run_options import CHAIN_TAG, WITHHELD_TAG
+from backfill_assets.orchestration.run_options import CHAIN_TAG, PAUSED_TAG, WITHHELD_TAG
 from backfill_assets.proof.certificates import (
     NOT_DUE,
     Certificate,
@@ -79,7 +79,7 @@ def find_chain_result(instance: DagsterInstance, warehouse: Warehouse, chain: Ch
         for row in certificate.partitions
     }
     runs = {run.run_id: run for run in chain.runs}
-    causes = _Causes(instance)
+    causes = Causes(instance)
     selected = {key for run in chain.runs for key in find_run_assets(instance, run)}
     held_back: list[HeldBack] = []
     blamed: set[str] = set()
@@ -140,12 +140,14 @@ def _find_unmended(chain: Chain) -> Iterator[DagsterRun]:
     for record in chain.records:
         run = record.dagster_run
         mended = any(later > record.storage_id for later in succeeded)
-        if run.status is DagsterRunStatus.FAILURE and not mended and WITHHELD_TAG not in run.tags:
+        # One that was paused has gone on, as otherwise the chain would not be at its end.
+        told = WITHHELD_TAG in run.tags or PAUSED_TAG in run.tags
+        if run.status is DagsterRunStatus.FAILURE and not mended and not told:
             yield run
 
 
 @dataclass(frozen=True)
-class _Causes:
+class Causes:
     """Why partitions are held back of which no certificate tells; each run is asked once."""
 
     instance: DagsterInstance

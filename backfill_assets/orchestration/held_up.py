@@ -3,21 +3,22 @@
 from dagster import AssetExecutionContext
 
 from backfill_assets.catalog import find_table
+from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.batching_instance import store_together
 from backfill_assets.orchestration.continuation import Continuation, find_continuation
-from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.events import build_unasked
 from backfill_assets.orchestration.recovered_runs import enter_evaluation
 from backfill_assets.rules.verdicts import Check
 
 
-def find_what_can_go_on(context: AssetExecutionContext) -> Continuation:
+def find_what_can_go_on(context: AssetExecutionContext, warehouse: Warehouse) -> Continuation:
     """Finds the run's next assets, and their partitions whose upstream is published."""
     return find_continuation(
         context.instance,
         context.job_def.asset_layer.asset_graph,
         context.asset_key,
-        find_run_assets(context.instance, context.run),
+        context.run,
+        warehouse=warehouse,
         first=context.partition_keys[0],
         last=context.partition_keys[-1],
     )

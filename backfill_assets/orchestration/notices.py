@@ -46,18 +46,19 @@ def compose_notice(chain: Chain, result: ChainResult, *, retries_changed: bool) 
         "began": chain.begun_at.isoformat(timespec="seconds"),
         "ended": chain.ended_at.isoformat(timespec="seconds"),
         "runs": shorten([run.run_id for run in chain.runs], _LISTED),
-        "tables": [_describe(one) for one in result.held_back],
+        "tables": [describe_held_back(one) for one in result.held_back],
         "errors": shorten(result.errors, _LISTED),
         "goes_on": _describe_what_goes_on(result, retries_changed=retries_changed),
         "commands": {
-            "look": shorten(list(_build_look_commands(result.held_back)), _LISTED),
+            "look": shorten(list(build_look_commands(result.held_back)), _LISTED),
             "run_again": shorten(list(_build_run_commands(chain.runs[0], result)), _LISTED),
         },
     }
     return {"text": _render(notice), **notice}
 
 
-def _describe(held_back: HeldBack) -> dict[str, Any]:
+def describe_held_back(held_back: HeldBack) -> dict[str, Any]:
+    """Describes what is held back of a table: how many, their ranges and the reasons; cut short."""
     partitions_def = find_partitions_def(held_back.table)
     reasons = held_back.reasons
     # Ranges of thousands of reasons would take seconds to find, and nobody reads them.
@@ -87,7 +88,8 @@ def _describe_what_goes_on(result: ChainResult, *, retries_changed: bool) -> lis
     return lines
 
 
-def _build_look_commands(held_back: Sequence[HeldBack]) -> Iterator[str]:
+def build_look_commands(held_back: Sequence[HeldBack]) -> Iterator[str]:
+    """Builds the commands that show the rows of what was withheld."""
     for one in held_back:
         if one.status == WITHHELD:
             first, last = min(one.reasons), max(one.reasons)

@@ -3,7 +3,7 @@
 Status comes from the Dagster instance, rows and versions from the Delta log: neither is kept twice.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dagster import DagsterInstance
@@ -16,10 +16,16 @@ from backfill_assets.orchestration.partition_definitions import find_asset_key, 
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.recovery import Recovery, find_recovery
 from backfill_assets.orchestration.selections import find_keys_in_range
-from backfill_assets.proof.certificates import list_documents, read_readable
+from backfill_assets.proof.certificates import (
+    CertifiedPartition,
+    list_documents,
+    read_readable,
+)
 from backfill_assets.tables.declarations import Table
 
 MATERIALIZED, FAILED, IN_PROGRESS, MISSING = "materialized", "failed", "in_progress", "missing"
+WITHHELD = "withheld"
+"""Of a failed partition, where failed and withheld are told apart: by a verdict of its audit."""
 NOT_DUE = "not_due"
 """Of a partition that a run was to publish, and of which upstream partitions never came."""
 
@@ -35,6 +41,10 @@ class PartitionStatus:
             of a failed one that only waits for what never came.
         rows: rows in the newest version of the table; None if the partition was never published.
         version: Delta version that published it last; None likewise.
+        started: of the last attempt at it: UTC, ISO 8601; as the others, only where it was asked
+            for (`attempts`), and empty if nobody tried it.
+        completed: when that published it, or ended without it.
+        error: why it did not.
     """
 
     table: str
@@ -42,6 +52,9 @@ class PartitionStatus:
     status: str
     rows: int | None
     version: int | None
+    started: str = ""
+    completed: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,11 +76,14 @@ class TableStatuses:
 
     Attributes:
         partitions: ascending.
+        withheld: the failed ones that the last run withheld by a verdict; of the others its step
+            ended before it came to them, or they are in doubt.
         recovery: what the instance has yet to be told; the statuses are as if it had been.
     """
 
     partitions: tuple[PartitionStatus, ...]
     recovery: Recovery
+    withheld: frozenset[str] = frozenset()
 
 
 def read_statuses(
@@ -92,31 +108,49 @@ def read_statuses(
     Raises:
         PartitionRangeError: if a key is unknown or the range is reversed.
     """
-    found: list[TableStatuses] = []
-    for table in tables:
-        keys = find_keys_in_range(find_partitions_def(table), first=first, last=last)
-        log = read_log(warehouse, table)
-        recovery = find_recovery(instance, log, dead=dead)
-        statuses = _find_statuses(instance, recovery, keys, dead)
-        rows, publishes = log.count_rows(), log.publishes
-        partitions = tuple(
-            PartitionStatus(
-                table=table.key,
-                partition=key,
-                status=statuses[key],
-                rows=rows.get(key, 0) if key in publishes else None,
-                version=publishes[key].version if key in publishes else None,
-            )
-            for key in keys
+    return [
+        read_table_statuses(instance, read_log(warehouse, table), first=first, last=last, dead=dead)
+        for table in tables
+    ]
+
+
+def read_table_statuses(
+    instance: DagsterInstance,
+    log: TableLog,
+    *,
+    first: str,
+    last: str,
+    dead: Collection[str] = (),
+) -> TableStatuses:
+    """Reads the statuses of one table, by a log that was read already; see `read_statuses`.
+
+    Raises:
+        PartitionRangeError: if a key is unknown or the range is reversed.
+    """
+    keys = find_keys_in_range(find_partitions_def(log.table), first=first, last=last)
+    recovery = find_recovery(instance, log, dead=dead)
+    statuses, withheld = _find_statuses(instance, recovery, keys, dead)
+    rows, publishes = log.count_rows(), log.publishes
+    partitions = tuple(
+        PartitionStatus(
+            table=log.table.key,
+            partition=key,
+            status=statuses[key],
+            rows=rows.get(key, 0) if key in publishes else None,
+            version=publishes[key].version if key in publishes else None,
         )
-        found.append(TableStatuses(partitions, recovery))
-    return found
+        for key in keys
+    )
+    return TableStatuses(partitions, recovery, withheld)
 
 
 def _find_statuses(
     instance: DagsterInstance, recovery: Recovery, keys: Sequence[str], dead: Collection[str]
-) -> dict[str, str]:
-    """Finds the status of each key as it is once dead runs are marked and all is recorded."""
+) -> tuple[dict[str, str], frozenset[str]]:
+    """Finds the status of each key as it is once dead runs are marked and all is recorded.
+
+    And which of the failed ones were withheld.
+    """
     table = recovery.log.table
     asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
     told = instance.get_status_by_partition(asset_key, keys, partitions_def) or {}
@@ -130,28 +164,45 @@ def _find_statuses(
     statuses |= {result.key: MATERIALIZED for result in recovery.published}
     statuses |= dict.fromkeys((*recovery.doubtful, *recovery.withheld_keys), FAILED)
     failed = [key for key, status in statuses.items() if status == FAILED]
-    return statuses | dict.fromkeys(_find_not_due(instance, recovery.log, failed), NOT_DUE)
+    verdicts = _read_verdicts(instance, recovery.log, failed)
+    untold = {row.partition: row for record in recovery.withheld.runs for row in record.rows}
+    withheld = {key for key, row in (verdicts | untold).items() if row.status == WITHHELD}
+    statuses |= dict.fromkeys(_find_not_due(instance, verdicts), NOT_DUE)
+    return statuses, frozenset(withheld & set(failed) - set(recovery.doubtful))
 
 
-def _find_not_due(instance: DagsterInstance, log: TableLog, failed: Sequence[str]) -> list[str]:
+def _read_verdicts(
+    instance: DagsterInstance, log: TableLog, failed: Sequence[str]
+) -> dict[str, CertifiedPartition]:
+    """Reads what the run that was to publish a partition last says of it, by key.
+
+    Of one that its run did not come to, or that was killed, nothing is said.
+    """
+    runs = find_planning_runs(instance, find_asset_key(log.table)) if failed else {}
+    wanted = {(runs[key], log.table.key) for key in failed if key in runs}
+    documents = list_documents(log.warehouse) if wanted else []
+    asked = set(failed)
+    return {
+        row.partition: row
+        for certificate in read_readable(one for one in documents if one.subject in wanted)
+        for row in certificate.partitions
+        if runs.get(row.partition) == certificate.run_id and row.partition in asked
+    }
+
+
+def _find_not_due(
+    instance: DagsterInstance, verdicts: Mapping[str, CertifiedPartition]
+) -> list[str]:
     """Finds the failed partitions that only wait for upstream partitions that never came.
 
     The certificate of the run that was to publish one says for which; whether they have come since
     the instance knows.
     """
-    runs = find_planning_runs(instance, find_asset_key(log.table)) if failed else {}
-    wanted = {(runs[key], log.table.key) for key in failed if key in runs}
-    documents = list_documents(log.warehouse) if wanted else []
-    waiting = {
-        row.partition: row.never_came
-        for certificate in read_readable(one for one in documents if one.subject in wanted)
-        for row in certificate.partitions
-        if row.never_came and runs.get(row.partition) == certificate.run_id
-    }
+    waiting = {key: row.never_came for key, row in verdicts.items() if row.never_came}
     tried = _find_tried(
         instance, {upstream for never_came in waiting.values() for upstream in never_came}
     )
-    return [key for key in failed if key in waiting and tried.isdisjoint(waiting[key])]
+    return [key for key, never_came in waiting.items() if tried.isdisjoint(never_came)]
 
 
 def _find_tried(instance: DagsterInstance, upstream: Collection[str]) -> set[str]:

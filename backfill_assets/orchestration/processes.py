@@ -6,6 +6,7 @@ from that boot to its start, which no setting of the clock changes.
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -31,6 +32,17 @@ def is_alive(identity: str) -> bool | None:
     if machine != _identify_machine() or not process.isdigit():
         return None
     return identify_process(int(process)) == identity
+
+
+def interrupt(identity: str) -> bool:
+    """Interrupts a process as Ctrl-C does; returns whether it lives and could be."""
+    if not is_alive(identity):
+        return False
+    try:
+        os.kill(int(identity.split("/")[-2]), signal.SIGINT)
+    except (PermissionError, ProcessLookupError):
+        return False
+    return True
 
 
 def identify_own_process() -> str:

@@ -9,7 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from dagster import AssetKey, DagsterInstance, PartitionMapping, PartitionsDefinition
+from dagster import (
+    AssetKey,
+    DagsterInstance,
+    IdentityPartitionMapping,
+    PartitionMapping,
+    PartitionsDefinition,
+)
 
 from backfill_assets.orchestration.dagster_internals import AssetGraph, AssetPartitionStatus
 from backfill_assets.orchestration.materializations import (
@@ -70,6 +76,8 @@ def find_readiness(
     *,
     run_id: str = "",
     expected: Mapping[AssetKey, Collection[str]] | None = None,
+    windows: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+    with_provisional: bool = True,
 ) -> Readiness:
     """Looks at the upstream partitions of `keys`, through the asset's partition mappings.
 
@@ -80,6 +88,9 @@ def find_readiness(
         keys: its partitions.
         run_id: the run that asks; what it does itself is no other run's progress.
         expected: upstream partitions that will be published before, and are taken as if they were.
+        windows: by upstream table, what the asset's mapping gives, if it was found before.
+        with_provisional: also look whether what is published upstream is provisional, for which
+            its events are read.
     """
     node = graph.get(asset_key)
     required = node.metadata.get(REQUIRED, {})
@@ -87,19 +98,19 @@ def find_readiness(
     never_came: dict[str, list[str]] = defaultdict(list)
     provisional: dict[str, list[str]] = defaultdict(list)
     in_progress: set[str] = set()
-    windows: dict[str, dict[str, list[str]]] = {}
-    for upstream_asset, mapping in find_upstream_tables(graph, asset_key).items():
-        needed = find_upstream_keys(graph, asset_key, upstream_asset, mapping, keys)
+    found = find_windows(graph, asset_key, keys) if windows is None else windows
+    for upstream_asset in find_upstream_tables(graph, asset_key):
         upstream = upstream_asset.to_user_string()
-        windows[upstream] = needed
-        wanted = set().union(*needed.values())
+        needed = {key: found[upstream][key] for key in keys}
+        wanted = set[str]().union(*needed.values())
         coming = (expected or {}).get(upstream_asset, ())
         states = _find_states(instance, graph, upstream_asset, wanted.difference(coming))
         at_work = {key for key, state in states.items() if state == _IN_PROGRESS}
         runs = find_planning_runs(instance, upstream_asset) if at_work else {}
         others = (key for key in at_work if runs.get(key) != run_id)
         in_progress |= {f"{upstream} {upstream_key}" for upstream_key in others}
-        unfinished = _find_provisional(instance, upstream_asset, wanted) - set(states)
+        published = wanted - set(states) if with_provisional else ()
+        unfinished = _find_provisional(instance, upstream_asset, published)
         for key, upstream_keys in needed.items():
             must = required.get(upstream, Required.ALL)
             lacks_all = all(upstream_key in states for upstream_key in upstream_keys)
@@ -121,8 +132,18 @@ def find_readiness(
         {key: tuple(came) for key, came in never_came.items() if len(came) == len(blocked[key])},
         {key: _describe(reasons) for key, reasons in provisional.items()},
         frozenset(in_progress),
-        windows,
+        found,
     )
+
+
+def find_windows(
+    graph: AssetGraph, asset_key: AssetKey, keys: Collection[str]
+) -> dict[str, dict[str, list[str]]]:
+    """Finds, by upstream table, the upstream partitions that each of `keys` maps to."""
+    return {
+        upstream.to_user_string(): find_upstream_keys(graph, asset_key, upstream, mapping, keys)
+        for upstream, mapping in find_upstream_tables(graph, asset_key).items()
+    }
 
 
 def _describe(reasons: list[str]) -> str:
@@ -150,6 +171,8 @@ def find_upstream_keys(
     """Finds the upstream partitions that each of `keys` maps to, as far as they exist."""
     downstream_def = get_partitions_def(graph, asset_key)
     upstream_def = get_partitions_def(graph, upstream_key)
+    if isinstance(mapping, IdentityPartitionMapping) and downstream_def == upstream_def:
+        return {key: [key] for key in keys}
     mapped: dict[str, list[str]] = {}
     for key in keys:
         result = mapping.get_upstream_mapped_partitions_result_for_partitions(

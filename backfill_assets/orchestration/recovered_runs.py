@@ -4,7 +4,7 @@ Events are entered under the run's own id, and so is the run, if the instance ne
 shows a partition as failed where a failed run had planned to materialize it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from dagster import (
     AssetCheckEvaluation,
@@ -17,11 +17,13 @@ from dagster import (
 )
 
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.batching_instance import store_together
 from backfill_assets.orchestration.dagster_internals import (
     AssetMaterializationPlannedData,
     DagsterEvent,
     StepMaterializationData,
 )
+from backfill_assets.orchestration.materializations import find_latest_materializations
 from backfill_assets.proof.certificates import Certificate, list_documents, read_readable
 
 RECOVERED_TAG = "backfill_assets/recovered"
@@ -75,6 +77,18 @@ def enter_materialization(
     """Enters that the run materialized a partition."""
     data = StepMaterializationData(materialization)
     _enter(instance, run_id, DagsterEventType.ASSET_MATERIALIZATION, data)
+
+
+def enter_again(instance: DagsterInstance, asset_key: AssetKey, keys: Collection[str]) -> None:
+    """Enters the last materialization of partitions once more, under the run that it is of.
+
+    So they show as published though a later run planned them, did nothing and failed. What never
+    was materialized is left as it is.
+    """
+    with store_together(instance):
+        for record in find_latest_materializations(instance, asset_key, keys).values():
+            if record.asset_materialization is not None:
+                enter_materialization(instance, record.run_id, record.asset_materialization)
 
 
 def enter_evaluation(

@@ -1,6 +1,6 @@
 """A rollback as a Dagster run: which partitions, what comes back, what is recorded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from dagster import AssetKey, Config, OpExecutionContext
@@ -10,8 +10,10 @@ from backfill_assets.catalog import find_table
 from backfill_assets.contents.partition_index import PartitionIndex
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.protections import read_protections
 from backfill_assets.lake.stored_declarations import check_readable
 from backfill_assets.lake.table_log import TableLog, read_log
+from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.batching_instance import store_together
 from backfill_assets.orchestration.certificates import leave_certificate
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
@@ -29,10 +31,12 @@ from backfill_assets.orchestration.partition_definitions import (
     find_landing_key,
     find_partitions_def,
 )
+from backfill_assets.orchestration.protecting import refuse_protected, split_protected
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import get_partitions_def
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.row_movements import find_moved, find_rows_for
+from backfill_assets.orchestration.run_options import OVERRIDE_TAG, read_override_of
 from backfill_assets.orchestration.selections import find_keys_in_range
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.proof.certified_publishes import keep_publishes
@@ -54,6 +58,9 @@ ROLLS_BACK_TAG = "backfill_assets/after_rollback"
 """Tag of a backfill: the rollback's run that it follows."""
 
 
+_REBUILD = "to rebuild these: --downstream, or backfill them yourself"
+
+
 class RollbackConfig(Config):
     """What to take back, and to where."""
 
@@ -71,6 +78,9 @@ class RollbackConfig(Config):
     downstream: bool = Field(
         default=False, description="Request a backfill of what was computed from the partitions."
     )
+    override_protection: str | None = Field(
+        default=None, description="Why protected partitions are to be taken back all the same."
+    )
 
 
 def roll_back(
@@ -85,8 +95,15 @@ def roll_back(
         BackfillError: if it can't be done; nothing is written then, but for partitions that pass
             where others fail their audit.
     """
+    overrides = refuse_protected(
+        lakehouse.warehouse(),
+        table := find_table(config.table),
+        find_keys_in_range(find_partitions_def(table), first=config.first, last=config.last),
+        override=read_override_of(context.run, config.override_protection),
+        how=f"with --override-protection, or by the tag {OVERRIDE_TAG}",
+    )
     with keep_claim(context.instance, context.run.run_id):
-        return _roll_back(context, config, spark, lakehouse)
+        return _roll_back(context, config, spark, lakehouse, overrides)
 
 
 def _roll_back(
@@ -94,6 +111,7 @@ def _roll_back(
     config: RollbackConfig,
     spark: SparkResource,
     lakehouse: LakehouseResource,
+    overrides: Mapping[str, str],
 ) -> str:
     instance, table, now = context.instance, find_table(config.table), datetime.now(tz=UTC)
     fail_dead_runs(instance, now=now, silent_seconds=lakehouse.silent_seconds)
@@ -108,6 +126,7 @@ def _roll_back(
         config=context.run.run_config,
         options=WriteOptions(write_mode=Rollback.name),
         acceptances=_accept_all(table) if config.force else (),
+        overrides=overrides,
     )
     keys = find_keys_in_range(find_partitions_def(table), first=config.first, last=config.last)
     plan = plan_rollback(
@@ -251,6 +270,9 @@ def _go_on_downstream(
         for first, last in find_ranges(get_partitions_def(graph, key), keys)
     ]
     if config.downstream:
+        dependent, left_out = _leave_out_protected(log.warehouse, dependent)
+        listed += left_out
+    if config.downstream and dependent:
         backfill = request_backfill(
             context.instance,
             graph,
@@ -259,4 +281,18 @@ def _go_on_downstream(
             tags={ROLLS_BACK_TAG: context.run.run_id},
         )
         return [*listed, f"requested backfill {backfill} of these, for Dagster's daemon"]
-    return [*listed, "to rebuild these: --downstream, or backfill them yourself"]
+    return [*listed, *([] if config.downstream else [_REBUILD])]
+
+
+def _leave_out_protected(
+    warehouse: Warehouse, dependent: Mapping[AssetKey, Sequence[str]]
+) -> tuple[dict[AssetKey, list[str]], list[str]]:
+    """Leaves protected partitions out of what is to be rebuilt, and says so."""
+    protections, kept, left_out = read_protections(warehouse), dict[AssetKey, list[str]](), []
+    for key, partitions in dependent.items():
+        table = find_table(key.to_user_string())
+        free, texts = split_protected(protections, [table], partitions)
+        left_out += texts
+        if free:
+            kept[key] = free
+    return kept, left_out

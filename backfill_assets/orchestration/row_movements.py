@@ -79,9 +79,9 @@ def find_movements(
     }
     since = known.version if known else min(consumed.values(), default=source.version)
     found = dict(known.outstanding) if known else {}
-    changes = list(_list_changes(source, since))
-    readers = PartitionIndex(reader.table, build_partitions(reader.table, keys if changes else ()))
-    for commit, changed in changes:
+    readers: PartitionIndex | None = None
+    for commit, changed in _list_changes(source, since):
+        readers = readers or PartitionIndex(reader.table, build_partitions(reader.table, keys))
         for key, partitions in find_moved(source, commit.version, changed, column, readers).items():
             before = found.get(key)
             stands = before is not None and before.version > consumed.get(key, -1)

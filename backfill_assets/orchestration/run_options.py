@@ -18,6 +18,7 @@ from backfill_assets.orchestration.dagster_internals import (
     ROOT_RUN_ID_TAG,
     find_run_assets,
 )
+from backfill_assets.publishing.pacing import choose_pace
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.choosing import choose_options
 from backfill_assets.rules.verdicts import Acceptance, Check
@@ -25,6 +26,7 @@ from backfill_assets.tables.declarations import Table
 
 TAG_PREFIX = "backfill_assets/"
 
+PRIORITY_TAG = "dagster/priority"
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 _PARTITION_TAG = "dagster/partition"
@@ -41,8 +43,34 @@ CHAIN_TAG = "backfill_assets/backfill"
 Dagster's own tag would make it count the run as one of the backfill's.
 """
 
+PAUSED_TAG = "backfill_assets/paused"
+"""Tag of a run that ended between two chunks: `PAUSED`, or what has become of it since."""
+
+PAUSED, WENT_ON, DROPPED = "true", "went on", "cancelled"
+
+PAUSED_AT_TAG = "backfill_assets/paused_at"
+"""Tag of such a run: the tables that it had not done with, comma-separated."""
+
+CONTINUES_TAG = "backfill_assets/continues"
+"""Tag of a run: the one that it goes on with."""
+
+FOREGROUND_TAG = "backfill_assets/foreground"
+"""Tag of a run that a shell waits for, and goes on after; no daemon is to."""
+
+OVERRIDE_TAG = "backfill_assets/override_protection"
+"""Tag of a run: why it is to publish protected partitions of all its assets."""
+
+ALLOW_NEW_CODE_TAG = "backfill_assets/allow_new_code"
+"""Tag of a run: why it may go by other code than the runs of its backfill before it."""
+
 WITHHELD_TAG = "backfill_assets/withheld"
 """Tag of a run: the asset of which it withheld partitions."""
+
+_OF_ROWS = ("write_mode", "delete_missing", "filter", "batch")
+_OVERRIDE = OVERRIDE_TAG.removeprefix(TAG_PREFIX)
+
+
+_PACE = ("chunk", "restart", "keep_going", "window")
 
 
 class AcceptanceConfig(Config):
@@ -75,6 +103,26 @@ class PublishConfig(Config):
     )
     save_watermark: bool | None = Field(
         default=None, description="Move the production watermark, as incremental runs do."
+    )
+    chunk: str | None = Field(
+        default=None,
+        description="Commit and record chunk after chunk: years, months, weeks, days, hours or "
+        "minutes with a number, as months=1; step=100000 of integers; files=100 that landed.",
+    )
+    restart: bool | None = Field(
+        default=None,
+        description="Compute chunks again though they are published from the same inputs and code.",
+    )
+    keep_going: bool | None = Field(
+        default=None, description="Go on with the next chunk after one that ended with an error."
+    )
+    window: str | None = Field(
+        default=None, description="Begin chunks between these times only (UTC), as 22:00-06:00."
+    )
+    override_protection: str | None = Field(
+        default=None,
+        description="Why protected partitions are to be published all the same; it is kept in the "
+        "commit and in the event; docs/protection.md.",
     )
 
     def read_acceptances(self) -> tuple[Acceptance, ...]:
@@ -112,6 +160,8 @@ def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: date
     """
     wishes = _read_wishes(config, run.tags)
     saves_watermark = wishes.pop("save_watermark", INCREMENTAL_TAG in run.tags)
+    pace = {name: wishes.pop(name) for name in _PACE if name in wishes}
+    wishes.pop(_OVERRIDE, None)
     return Run(
         run_id=run.run_id,
         started_at=now,
@@ -120,6 +170,7 @@ def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: date
         options=choose_options(table, row_filter=wishes.pop("filter", None), **wishes),
         acceptances=config.read_acceptances(),
         saves_watermark=saves_watermark,
+        pace=choose_pace(table, **pace),
     )
 
 
@@ -150,15 +201,97 @@ def check_whole_run(instance: DagsterInstance, run: DagsterRun, *, now: datetime
         build_run(find_table(key.to_user_string()), _read_asset_config(run, key), run, now=now)
 
 
-def build_asset_config(run: DagsterRun, keys: Sequence[AssetKey]) -> dict[str, Any]:
+def read_override(run: DagsterRun, key: AssetKey) -> str:
+    """Reads why a run is to publish protected partitions of an asset; empty if nobody said.
+
+    Raises:
+        SettingsError: if the reason is blank.
+    """
+    return read_override_of(run, _read_asset_config(run, key).override_protection)
+
+
+def read_override_of(run: DagsterRun, configured: str | None) -> str:
+    """Reads why a run is to write protected partitions: as configured, else by its tag.
+
+    Raises:
+        SettingsError: if the reason is blank.
+    """
+    if configured is not None:
+        return _check_reason("override_protection", configured)
+    return read_reason_tag(run, OVERRIDE_TAG)
+
+
+def read_options(run: DagsterRun, key: AssetKey) -> dict[str, Any]:
+    """Reads what a run was told that decides which rows an asset holds afterwards, by name."""
+    wishes = _read_wishes(_read_asset_config(run, key), run.tags)
+    wishes.setdefault("write_mode", find_table(key.to_user_string()).write_mode)
+    return {name: wishes[name] for name in _OF_ROWS if name in wishes}
+
+
+def read_reason_tag(run: DagsterRun, tag: str) -> str:
+    """Reads a tag whose value is a reason; empty if the run hasn't got it.
+
+    Raises:
+        SettingsError: if the reason is blank.
+    """
+    reason = run.tags.get(tag)
+    return "" if reason is None else _check_reason(tag, reason)
+
+
+def _check_reason(name: str, reason: str) -> str:
+    if not reason.strip():
+        raise SettingsError(f"{name} needs a reason: say why, or leave it out")
+    return reason
+
+
+def build_asset_config(
+    run: DagsterRun, keys: Sequence[AssetKey], *, with_acceptances: bool = False
+) -> dict[str, Any]:
     """Builds a configuration for assets of a run that asks of them what the run asked.
 
-    Also what it asked by tags, which a command line can't give. Acceptances stay out: a person gave
-    them for what that run found.
+    Also what it asked by tags, which a command line can't give.
+
+    Args:
+        run: the run.
+        keys: the assets.
+        with_acceptances: whether what a person accepted is accepted again, as where the run itself
+            goes on; otherwise it stays out, as it was given for what that run found.
     """
-    wishes = {key: _read_wishes(_read_asset_config(run, key), run.tags) for key in keys}
+    configs = {key: _read_asset_config(run, key) for key in keys}
+    wishes = {key: _read_wishes(config, run.tags) for key, config in configs.items()}
+    for key, config in configs.items():
+        if with_acceptances and config.accept:
+            wishes[key]["accept"] = [accepted.model_dump() for accepted in config.accept]
     ops = {_name_op(key): {"config": config} for key, config in wishes.items() if config}
     return {"ops": ops} if ops else {}
+
+
+def build_options_config(tables: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Builds the configuration that tells tables' assets options; None counts as not asked for."""
+    told = {name: value for name, value in options.items() if value is not None}
+    keys = map(AssetKey.from_user_string, tables)
+    return {"ops": {_name_op(key): {"config": told} for key in keys}} if told else {}
+
+
+def check_tags(table: Table, tags: Mapping[str, str]) -> None:
+    """Checks that a table can honour what runs are told by tags, before any run is made.
+
+    Raises:
+        SettingsError: if it can't.
+        FilterError: if the filter is unreadable.
+    """
+    wishes = _read_wishes(PublishConfig(), tags)
+    choose_pace(table, **{name: wishes.pop(name) for name in _PACE if name in wishes})
+    choose_options(
+        table,
+        row_filter=wishes.get("filter"),
+        **{name: wishes[name] for name in _OF_ROWS if name in wishes and name != "filter"},
+    )
+
+
+def find_told_window(run: DagsterRun, key: AssetKey) -> str | None:
+    """Finds the window in which a run may begin chunks of an asset; None for always."""
+    return _read_wishes(_read_asset_config(run, key), run.tags).get("window")
 
 
 def _read_asset_config(run: DagsterRun, key: AssetKey) -> PublishConfig:

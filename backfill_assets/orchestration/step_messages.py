@@ -26,9 +26,7 @@ class ChunkMessages:
 
 def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMessages:
     """Describes the results of one chunk, at least one, ascending."""
-    published = [
-        result for result in results if result.version is not None and not result.repeated_batch
-    ]
+    published = [result for result in results if result.is_written]
     rows = sum(result.measures.rows for result in published)
     versions = sorted({str(result.version) for result in published})
     message = (

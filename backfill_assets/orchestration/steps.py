@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
@@ -14,27 +14,19 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.stored_declarations import check_readable, check_stored
 from backfill_assets.lake.table_log import TableLog, read_log
-from backfill_assets.lake.watermark_writer import move_watermark
-from backfill_assets.orchestration.batching_instance import store_together
-from backfill_assets.orchestration.certificates import leave_certificate
+from backfill_assets.orchestration.chunk_records import ChunkRecords
 from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
-from backfill_assets.orchestration.dagster_internals import AssetPartitionStatus
-from backfill_assets.orchestration.events import build_materialization
-from backfill_assets.orchestration.input_tags import find_input_tags
-from backfill_assets.orchestration.partition_definitions import (
-    find_landing_key,
-    find_partitions_def,
-)
-from backfill_assets.orchestration.ranges import describe_ranges, shorten
+from backfill_assets.orchestration.pausing import check_may_go_on
+from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
+from backfill_assets.orchestration.recording import Recorder, StepResult, certify_outcome
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
-from backfill_assets.orchestration.run_options import INCREMENTAL_TAG
-from backfill_assets.orchestration.step_messages import describe_chunk
+from backfill_assets.orchestration.standing import find_standing
 from backfill_assets.orchestration.told_evaluations import find_told_evaluations
-from backfill_assets.proof.certificates import Certificate, locate_certificate
+from backfill_assets.orchestration.watermark_moves import pass_over
 from backfill_assets.proof.certified_publishes import keep_publishes
-from backfill_assets.publishing.differences import explain_change
+from backfill_assets.publishing.chunks import cut_range
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
     measure_input_bytes,
@@ -44,7 +36,6 @@ from backfill_assets.publishing.inputs import (
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import (
-    PartitionResult,
     fail,
     postpone,
     withhold,
@@ -56,25 +47,6 @@ from backfill_assets.tables.landings import JsonLanding
 
 _LISTED = 7
 _LOOK_AGAIN_SECONDS = 5.0
-
-
-@dataclass
-class StepResult:
-    """What a step came to so far; filled while it runs.
-
-    Attributes:
-        results: of its partitions.
-        certificate: the last that could be written.
-    """
-
-    results: list[PartitionResult] = field(default_factory=list)
-    certificate: Certificate | None = None
-
-    @property
-    def withheld(self) -> list[PartitionResult]:
-        """The partitions that were not published, ascending."""
-        withheld = (result for result in self.results if result.version is None)
-        return sorted(withheld, key=lambda result: result.key)
 
 
 @dataclass(frozen=True)
@@ -126,9 +98,16 @@ class Step:
         except Exception as error:
             done = {result.key for result in outcome.results}
             left = (partition.key for partition in partitions if partition.key not in done)
-            why = next(iter(str(error).splitlines()), type(error).__name__)
-            results = [*outcome.results, *(fail(key, why) for key in left)]
-            self._certify(target, results, reader=IN_THIS_PROCESS)  # Spark may be what is lost
+            why = _describe_in_a_line(error)
+            outcome.results += [fail(key, why) for key in left]
+            certify_outcome(
+                self.context,
+                target,
+                outcome,
+                self.run,
+                code_version=self.recipe.code_version,
+                reader=IN_THIS_PROCESS,  # Spark may be what is lost
+            )
             raise
 
     def _publish(
@@ -140,9 +119,18 @@ class Step:
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         context = self.context
         keys = [partition.key for partition in partitions]
+        self._check_may_go_on(left=len(keys), of=len(keys))
         readiness = self._wait_for_upstream(keys, inputs.values())
-        evaluations = find_told_evaluations(
-            context, target, self.lakehouse, partitions=len(partitions)
+        recorder = Recorder(
+            context=context,
+            run=self.run,
+            target=target,
+            code_version=self.recipe.code_version,
+            reader=self._reader,
+            evaluations=find_told_evaluations(
+                context, target, self.lakehouse, partitions=len(partitions)
+            ),
+            outcome=outcome,
         )
         blocked = [
             postpone(key, readiness.not_due[key])
@@ -150,12 +138,10 @@ class Step:
             else withhold(key, FindingName.UPSTREAM_IS_PUBLISHED, why)
             for key, why in readiness.blocked.items()
         ]
-        outcome.results += blocked
-        with store_together(context.instance):
-            yield from evaluations.build(blocked)
+        yield from recorder.record_blocked(blocked)
         ready = [partition for partition in partitions if partition.key not in readiness.blocked]
         if not ready:
-            outcome.certificate = self._certify(target, outcome.results, reader=self._reader)
+            recorder.certify()
             return
         pinned = pin_inputs(
             target,
@@ -165,7 +151,6 @@ class Step:
             partitions=ready,
             windows=readiness.windows,
         )
-        provisional = _find_provisional(readiness, pinned)
         publisher = Publisher(
             spark=self.spark.spark_session,
             recipe=self.recipe,
@@ -173,47 +158,89 @@ class Step:
             landing_root=self.lakehouse.landing_root,
             withheld_days=self.lakehouse.withheld_days,
             reader=self._reader,
-            provisional=provisional,
+            provisional=_find_provisional(readiness, pinned),
         )
-        for chunk in split_chunks(
-            ready,
-            measure_input_bytes(pinned, ready),
+        yield from self._publish_chunks(publisher, recorder, pinned, ready)
+        keep_publishes(target.reread())
+        yield from recorder.unfold()
+
+    def _publish_chunks(
+        self,
+        publisher: Publisher,
+        recorder: Recorder,
+        pinned: PinnedInputs,
+        ready: Sequence[Partition],
+    ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
+        """Publishes chunk after chunk; one that stands as it would be computed stays as it is."""
+        pace, outcome = self.run.pace, recorder.outcome
+        outcome.chunks = ChunkRecords(self.run.options.write_mode) if pace.chunk else None
+        standing = find_standing(
+            self.context.job_def.asset_layer.asset_graph,
+            self.recipe,
+            self.run,
+            pinned,
+            [partition.key for partition in ready],
+        )
+        chunks = cut_range(ready, pace.chunk, pinned)
+        for at, chunk in enumerate(chunks):
+            self._check_may_go_on(
+                left=sum(map(len, chunks[at:])),
+                of=len(ready),
+                has_published=any(result.is_written for result in outcome.results),
+            )
+            if outcome.chunks:
+                outcome.chunks.begin(chunk)
+            if all(partition.key in standing for partition in chunk):
+                yield from recorder.record([standing[partition.key] for partition in chunk])
+                continue
+            try:
+                yield from self._publish_chunk(publisher, recorder, pinned, chunk)
+            except Exception as caught:
+                error = _describe_in_a_line(caught)
+                if outcome.chunks:
+                    outcome.chunks.end(error)
+                if not pace.keep_going:
+                    raise
+                self.context.log.error(f"{chunk[0].key}...{chunk[-1].key}: {error}")
+                done = {result.key for result in outcome.results}
+                lost = [fail(one.key, error) for one in chunk if one.key not in done]
+                if lost:
+                    yield from recorder.record(lost)
+
+    def _check_may_go_on(self, *, left: int, of: int, has_published: bool = False) -> None:
+        instance, now = self.context.instance, datetime.now(tz=UTC)
+        check_may_go_on(
+            instance,
+            self.context.run,
+            self.recipe.table.key,
+            self.run.pace,
+            now=now,
+            left=left,
+            of=of,
+            has_published=has_published,
+        )
+
+    def _publish_chunk(
+        self,
+        publisher: Publisher,
+        recorder: Recorder,
+        pinned: PinnedInputs,
+        chunk: Sequence[Partition],
+    ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
+        """Publishes one chunk, in as many commits as memory's bounds ask for."""
+        for part in split_chunks(
+            chunk,
+            measure_input_bytes(pinned, chunk),
             max_partitions=self.lakehouse.chunk_partitions,
             max_bytes=self.lakehouse.chunk_bytes,
         ):
-            results = publisher.publish_chunk(chunk, pinned)
-            outcome.results += results
-            # Before the events, which name it; the next chunk's replaces it.
-            outcome.certificate = self._certify(target, outcome.results, reader=self._reader)
-            messages = describe_chunk(self.recipe.table, results)
-            context.log.info(messages.published)
-            for warning in messages.warnings:
-                context.log.warning(warning)
-            with store_together(context.instance):
-                yield from self._build_materializations(results, target)
-            with store_together(context.instance):  # apart, as these name the materializations
-                yield from evaluations.build(results)
+            results = publisher.publish_chunk(part, pinned)
+            yield from recorder.record(results)
             if self.run.saves_watermark:
                 final = {result.key for result in results if result.version is not None}
-                final -= set(provisional)
-                done = [partition for partition in chunk if partition.key in final]
-                self._move_watermark([*done, *self._find_done_after(chunk, target.reread())])
-        keep_publishes(target.reread())
-        if outcome.withheld:
-            with store_together(context.instance):
-                yield from evaluations.unfold(outcome.results)
-
-    def _certify(
-        self, target: TableLog, results: Sequence[PartitionResult], *, reader: PartitionReader
-    ) -> Certificate | None:
-        return leave_certificate(
-            self.context,
-            target,
-            results,
-            self.run,
-            code_version=self.recipe.code_version,
-            reader=reader,
-        )
+                final -= set(publisher.provisional)
+                spark, target = publisher.spark, recorder.target.reread()
+                pass_over(self.context, spark, target, self.run, part, final)
 
     def _find_partitions(self) -> tuple[Partition, ...]:
         keys = self.context.partition_keys
@@ -259,87 +286,13 @@ class Step:
             time.sleep(_LOOK_AGAIN_SECONDS)
             inputs = self._recover(inputs)
 
-    def _build_materializations(
-        self, results: Sequence[PartitionResult], target: TableLog
-    ) -> Iterator[AssetMaterialization]:
-        certificate = locate_certificate(target, self.run.run_id, self.run.backfill_id)
-        published = [result for result in results if result.version is not None]
-        code_version = self.recipe.code_version
-        before = target.publishes
-        changed = {
-            result.key: why
-            for result in published
-            if (why := explain_change(before.get(result.key), result, code_version=code_version))
-        }
-        if changed:
-            table = self.recipe.table
-            listed = describe_ranges(find_partitions_def(table), changed)
-            self.context.log.warning(
-                f"{table.key}: {len(changed)} final partitions hold something else than before: "
-                + "; ".join(shorten(listed, _LISTED))
-            )
-        input_tags = find_input_tags(
-            self.context.instance, published, landing_key=find_landing_key(self.recipe.table)
-        )
-        for result in published:
-            yield build_materialization(
-                self.context.asset_key,
-                result,
-                uri=target.uri,
-                code_version=code_version,
-                certificate=certificate,
-                input_tags=input_tags[result.key],
-                final_changed=changed.get(result.key, ""),
-            )
-
-    def _find_done_after(self, chunk: Sequence[Partition], target: TableLog) -> Sequence[Partition]:
-        """Finds later partitions that are final already, as those after one that was withheld.
-
-        For incremental runs: a backfill that is told to move the watermark moves it over its own.
-        Commits of earlier releases, which don't say what they consumed, don't say whether it was
-        all of it either.
-        """
-        if INCREMENTAL_TAG not in self.context.run.tags:
-            return ()
-        later = [
-            key
-            for key, publish in target.publishes.items()
-            if key > chunk[-1].key
-            and key not in publish.record.provisional
-            and (publish.record.landed or publish.record.upstream)
-        ]
-        if not later:
-            return ()
-        instance, table = self.context.instance, self.recipe.table
-        statuses = instance.get_status_by_partition(
-            self.context.asset_key, later, find_partitions_def(table)
-        )
-        materialized = [
-            key
-            for key, status in (statuses or {}).items()
-            if status is AssetPartitionStatus.MATERIALIZED
-        ]
-        return build_partitions(table, materialized)
-
-    def _move_watermark(self, done: Sequence[Partition]) -> None:
-        table = self.recipe.table
-        first_key = find_partitions_def(table).get_first_partition_key()
-        assert first_key is not None
-        (first,) = build_partitions(table, [first_key])
-        moved = move_watermark(
-            self.spark.spark_session,
-            self.lakehouse.warehouse(),
-            table,
-            done,
-            first=first,
-            run_id=self.run.run_id,
-            now=self.run.started_at,
-        )
-        if moved:
-            self.context.log.info(f"{table.key}: the watermark is at {moved.next_key}")
-
 
 def _find_provisional(readiness: Readiness, pinned: PinnedInputs) -> dict[str, str]:
     """Finds what of a partition's input is not there yet, or not final, by partition key."""
     unfinished = pinned.listing.unfinished if pinned.listing else {}
     return {**readiness.provisional, **unfinished}
+
+
+def _describe_in_a_line(error: Exception) -> str:
+    """Says in one line what an error is."""
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dagster import AssetKey, DagsterInstance
 
 from backfill_assets.errors import BackfillError
+from backfill_assets.lake.protections import read_protections
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import read_watermarks
@@ -21,6 +22,7 @@ from backfill_assets.orchestration.due_partitions import (
     find_due_partitions,
     hash_states,
 )
+from backfill_assets.orchestration.protecting import split_protected
 from backfill_assets.orchestration.ranges import build_command, find_ranges
 from backfill_assets.orchestration.readiness import (
     find_downstream_keys,
@@ -61,6 +63,7 @@ class FoundWork:
         waiting: tables with partitions that wait for others, in words.
         notices: what a person has to decide, each told once.
         errors: tables that can't be looked at, and why.
+        protected: what is due and left out, as it is protected, and why, in words.
     """
 
     requested: tuple[Work, ...]
@@ -68,6 +71,7 @@ class FoundWork:
     waiting: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
 
 
 def look_for_work(
@@ -93,6 +97,7 @@ def look_for_work(
     """
     logs, errors = _read_logs(warehouse, recipes)
     watermarks, at_work = read_watermarks(warehouse), find_partitions_at_work(instance, graph)
+    protections, protected = read_protections(warehouse), list[str]()
     pending: dict[AssetKey, set[str]] = {}
     tried: dict[str, dict[str, str]] = {}
     movements: dict[str, Mapping[str, Movements]] = {}
@@ -128,6 +133,10 @@ def look_for_work(
             continue
         movements[name], tried[name] = look.movements, _remember(before, look)
         due = {key: one for key, one in look.due.items() if tried[name].get(key) != one.state}
+        free, left_out = split_protected(protections, [recipe.table], list(due))
+        protected += left_out
+        # Forgotten, so that they are due again as soon as nothing protects them.
+        due = {key: due[key] for key in free}
         late = {key: one for key, one in due.items() if one.days_late > late_days}
         held = due.keys() & pending[asset_key] - late.keys()
         ready = {key: one for key, one in due.items() if key not in late and key not in held}
@@ -139,7 +148,12 @@ def look_for_work(
         pending[asset_key] |= {*ready, *held}
         requested += _divide(graph, asset_key, ready)
     return FoundWork(
-        tuple(requested), Memory(tried, movements), tuple(waiting), tuple(notices), tuple(errors)
+        tuple(requested),
+        Memory(tried, movements),
+        tuple(waiting),
+        tuple(notices),
+        tuple(errors),
+        tuple(protected),
     )
 
 

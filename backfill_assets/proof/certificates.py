@@ -32,9 +32,9 @@ class CertifiedPartition:
 
     Attributes:
         partition: its key.
-        status: `published`, `withheld`, `already appended` by a commit before the run, `not due`
-            where upstream partitions never came, or `failed` where the step ended before it came to
-            the partition.
+        status: `published`, `withheld`, `already appended` by a commit before the run, `already
+            published` by one from the same inputs and by the same code, `not due` where upstream
+            partitions never came, or `failed` where the step ended before it came to the partition.
         version: the Delta version that published it; None if it was withheld.
         rows: rows published, or computed and withheld.
         checksum: of them, see `contents.checksums`.
@@ -43,6 +43,7 @@ class CertifiedPartition:
         checks: outcome by check, of those with rules.
         failures: failed rules with value and bound, in one line; empty if none.
         accepted: reason by failed check that a person let pass.
+        override: why it was published though it is protected; empty where it isn't.
         never_came: of one that is not due, the upstream partitions that it waits for, each as
             `layer/name key`.
         stated_in: the version whose commit keeps the hash of this row, see
@@ -61,6 +62,7 @@ class CertifiedPartition:
     accepted: Mapping[str, str] = field(default_factory=dict)
     stated_in: int | None = None
     never_came: tuple[str, ...] = ()
+    override: str = ""
 
     @property
     def is_held_back(self) -> bool:
@@ -83,6 +85,38 @@ class CertifiedCommit:
     committed_at: str
     predicate: str
     input_versions: Mapping[str, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CertifiedChunk:
+    """One chunk of a run that was told to work in chunks.
+
+    Attributes:
+        first: its first partition key.
+        last: its last one, included.
+        operation_type: the write mode; `none` where nothing was to be written.
+        status: `published`, `already published`, `partly published`, `withheld`, `failed`, or `at
+            work`.
+        started_at: UTC, ISO 8601.
+        completed_at: likewise; None while it is at work.
+        partitions: how many.
+        published: of them, by this run.
+        withheld: of them.
+        rows: that were published.
+        error: what ended it; empty if nothing did.
+    """
+
+    first: str
+    last: str
+    operation_type: str
+    status: str
+    started_at: str
+    completed_at: str | None
+    partitions: int
+    published: int
+    withheld: int
+    rows: int
+    error: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +143,11 @@ class Certificate(WriteOptions):
             several.
         untouched_files: their data files.
         compared_partitions: others in the same folders, whose contents were compared.
+        chunks: of a run that was told to work in chunks, those that were begun, ascending.
+        held_back_from: by partition that was computed and held back, a hash of what it was computed
+            from; nobody vouches for it, it only says whether another try has another input.
+        new_code: why it went by other code or options than the runs of its backfill before it;
+            empty if not.
     """
 
     run_id: str
@@ -128,6 +167,9 @@ class Certificate(WriteOptions):
     untouched_partitions: int = 0
     untouched_files: int = 0
     compared_partitions: int = 0
+    chunks: Sequence[CertifiedChunk] = ()
+    held_back_from: Mapping[str, str] = field(default_factory=dict)
+    new_code: str = ""
 
     @property
     def published(self) -> list[str]:
@@ -217,6 +259,17 @@ def _shorten(error: ValueError) -> str:
         where = ".".join(map(str, first["loc"]))
         return f"{where}: {first['msg']}" if where else first["msg"]
     return str(error)
+
+
+def read_certificate(place: str) -> Certificate | None:
+    """Reads the certificate at its place, see `locate_certificate`; None if it can't be read."""
+    filesystem, path = open_filesystem(place)
+    owners = tuple(path.split("/")[-3:-1])
+    document = CertificateDocument(filesystem, f"{path}.json", owners, dt.datetime.now(tz=dt.UTC))
+    try:
+        return document.read()
+    except (CertificateError, OSError):
+        return None
 
 
 def list_documents(warehouse: Warehouse, owner: str = "") -> list[CertificateDocument]:

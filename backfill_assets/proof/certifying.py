@@ -11,6 +11,7 @@ from backfill_assets.lake.table_log import TableLog
 from backfill_assets.proof.certificates import (
     NOT_DUE,
     Certificate,
+    CertifiedChunk,
     CertifiedCommit,
     CertifiedPartition,
     locate_certificate,
@@ -34,6 +35,7 @@ def certify(
     code_version: str,
     requested_at: datetime,
     reader: PartitionReader = IN_THIS_PROCESS,
+    chunks: Sequence[CertifiedChunk] = (),
 ) -> Certificate:
     """Builds and writes the certificate of a run's results; ascending or not.
 
@@ -44,6 +46,7 @@ def certify(
         code_version: what the partitions were computed by.
         requested_at: when the run was (UTC); it may have begun more than once.
         reader: reads partitions in folders that the run rewrote.
+        chunks: of a run that was told to work in chunks, those that were begun.
     """
     ascending = sorted(results, key=lambda result: result.key)
     own = [
@@ -86,6 +89,13 @@ def certify(
         untouched_partitions=proof.partitions,
         untouched_files=proof.files,
         compared_partitions=proof.compared,
+        chunks=chunks,
+        held_back_from={
+            result.key: result.consumed.state
+            for result in ascending
+            if result.version is None and result.consumed.state
+        },
+        new_code=run.new_code,
     )
     place = locate_certificate(log, run.run_id, run.backfill_id)
     write_certificate(place, certificate, page=render_certificate(certificate))
@@ -140,6 +150,8 @@ def _find_status(result: PartitionResult) -> str:
         return NOT_DUE
     if result.version is None:
         return "failed" if result.failed else "withheld"
+    if result.unchanged:
+        return "already published"
     return "already appended" if result.repeated_batch else "published"
 
 
@@ -168,4 +180,5 @@ def _certify_partition(result: PartitionResult, before: CommitRecord | None) -> 
         accepted={acceptance.check: acceptance.reason for acceptance in result.verdict.accepted},
         stated_in=result.stated_in,
         never_came=result.not_due,
+        override=result.override,
     )

@@ -30,6 +30,11 @@ def render_certificate(certificate: Certificate, *, most: int | None = None) -> 
             f"| input `{name}` | {version} |"
             for name, version in certificate.input_versions.items()
         ),
+        *(
+            [f"| other code than the backfill's, as | {certificate.new_code} |"]
+            if certificate.new_code
+            else []
+        ),
         f"| run configuration | `{json.dumps(certificate.run_config, sort_keys=True)}` |",
         *(
             f"| commit {commit.version}, {commit.committed_at} | `{commit.predicate}` |"
@@ -42,6 +47,7 @@ def render_certificate(certificate: Certificate, *, most: int | None = None) -> 
         "",
         _describe_untouched(certificate),
         "",
+        *_describe_chunks(certificate),
         "## Partitions",
         "",
         "| partition | status | version | rows before | rows | checksum | checks |",
@@ -50,6 +56,25 @@ def render_certificate(certificate: Certificate, *, most: int | None = None) -> 
         *([f"\nand {rest} more"] if rest else []),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _describe_chunks(certificate: Certificate) -> list[str]:
+    if not certificate.chunks:
+        return []
+    return [
+        "## Chunks",
+        "",
+        "| chunk | operation | status | started | completed | partitions | published | withheld "
+        "| rows | error |",
+        "|---|---|---|---|---|---:|---:|---:|---:|---|",
+        *(
+            f"| {chunk.first} … {chunk.last} | {chunk.operation_type} | {chunk.status} "
+            f"| {chunk.started_at} | {chunk.completed_at or ''} | {chunk.partitions} "
+            f"| {chunk.published} | {chunk.withheld} | {chunk.rows:,} | {chunk.error} |"
+            for chunk in certificate.chunks
+        ),
+        "",
+    ]
 
 
 def _choose_rows(
@@ -97,6 +122,7 @@ def _describe_partition(row: CertifiedPartition) -> str:
     texts = [f"{check} {outcome}" for check, outcome in row.checks.items() if outcome != "passed"]
     texts += [row.failures] if row.failures else []
     texts += [f"{check} accepted: {reason}" for check, reason in row.accepted.items()]
+    texts += [f"protected, published as {row.override}"] if row.override else []
     version = "" if row.version is None else str(row.version)
     return (
         f"| {row.partition} | {row.status} | {version} | {before} | {row.rows:,} "

@@ -121,6 +121,7 @@ def _build_statement(
         code_version=certificate.code_version,
         input_versions=commit.input_versions,
         partitions=[_state(row) for row in rows],
+        new_code=certificate.new_code,
     )
 
 
@@ -130,7 +131,7 @@ def _state(row: CertifiedPartition) -> StatedPartition:
     if row.checks.get(_READABLE) == Outcome.FAILED:  # the last check, and after the commit
         failures = failures.rpartition(f"{_READABLE}: ")[0].removesuffix("; ")
     return StatedPartition(
-        row.partition, row.rows, row.checksum, checks, failures, dict(row.accepted)
+        row.partition, row.rows, row.checksum, checks, failures, dict(row.accepted), row.override
     )
 
 
@@ -143,6 +144,7 @@ def _find_edits(statement: Statement, record: CommitRecord) -> str:
         for check, reason in row.accepted.items()
         if row.partition in record.rows
     }
+    overrides = {row.partition: row.override for row in statement.partitions if row.override}
     said = {(one["partition"], one["check"], one["reason"]) for one in record.accepted}
     edits = {
         "code version": statement.code_version != record.code_version,
@@ -151,6 +153,9 @@ def _find_edits(statement: Statement, record: CommitRecord) -> str:
         "row filter": statement.options.row_filter != record.row_filter,
         "backfill": (statement.backfill_id or "") != record.backfill_id,
         "acceptances": accepted != said,
+        "overrides of protection": {key: overrides[key] for key in overrides if key in record.rows}
+        != dict(record.overrides),
+        "reason for new code": statement.new_code != record.new_code,
         "partitions": not {*record.rows} <= {*rows},
         "rows and checksums": any(
             (rows[key].rows, rows[key].checksum) != (count, record.checksums[key])
@@ -217,9 +222,9 @@ def _find_wrong_status(
             return f"is not among what version {row.version} published"
         if row.checks.get(_READABLE) != Outcome.PASSED:
             return f"is published, though {_READABLE} did not pass"
-    elif row.status == "already appended":
+    elif row.status in ("already appended", "already published"):
         if row.version is None or row.version not in commits:
-            return "" if row.version is not None else "was appended before, but as no version"
+            return "" if row.version is not None else f"was {row.status}, but as no version"
         record = commits[row.version]
         if record is None or (record.rows.get(row.partition), row.checksum) != (
             row.rows,

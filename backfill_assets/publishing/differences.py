@@ -42,7 +42,7 @@ def explain_change(before: Publish | None, result: PartitionResult, *, code_vers
     """
     if before is None or before.checksum == result.measures.checksum:
         return ""
-    if before.key in before.record.provisional or result.repeated_batch or result.restored:
+    if before.key in before.record.provisional or not result.is_written or result.restored:
         return ""
     reasons = list_differences(before, result.consumed, code_version=code_version)
     if not reasons:

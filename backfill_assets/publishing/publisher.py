@@ -175,11 +175,15 @@ class Publisher:
                     consumed=consumed[key],
                     provisional=self.provisional.get(key, ""),
                     restored=self.restored.get(key, ""),
+                    override=self.run.overrides.get(key, ""),
                 )
                 for key, measures in audit.measures.items()
             ]
             found += [
-                withhold(key, FindingName.FILES_ARE_READABLE, faults)
+                replace(
+                    withhold(key, FindingName.FILES_ARE_READABLE, faults),
+                    consumed=pinned.describe_consumed([key])[key],
+                )
                 for key, faults in describe_faults(audit.broken_files).items()
             ]
             judged, version, changed = self._write_judged(audit, window, found, results, pinned)
@@ -278,6 +282,7 @@ class Publisher:
             batches=batches,
             backfill_id=self.run.backfill_id or "",
             based_on=pinned.target.version,
+            new_code=self.run.new_code,
             statement=build_statement(
                 self.run,
                 asset_key=self.recipe.table.key,

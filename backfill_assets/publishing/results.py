@@ -22,8 +22,11 @@ class PartitionResult:
         consumed: what it was computed from itself.
         repeated_batch: the batch that the partition held already, so that nothing was written;
             empty if something was.
+        unchanged: whether it was published from the same inputs by the same code before, so that
+            nothing was computed; all else is as that commit has it.
         provisional: what of its input was not there yet, or not final; empty if all was.
         restored: of a rollback, what came back.
+        override: why it was published though it is protected; empty where it isn't.
         not_due: upstream partitions that never came, where it waits for nothing else; empty where
             it is due.
         failed: whether its step ended with an error before it came to the partition.
@@ -37,8 +40,10 @@ class PartitionResult:
     input_versions: Mapping[str, int | str] = field(default_factory=dict)
     consumed: Consumed = field(default_factory=Consumed)
     repeated_batch: str = ""
+    unchanged: bool = False
     provisional: str = ""
     restored: str = ""
+    override: str = ""
     not_due: tuple[str, ...] = ()
     failed: bool = False
     stated_in: int | None = None
@@ -47,6 +52,11 @@ class PartitionResult:
     def key(self) -> str:
         """The partition's key."""
         return self.verdict.partition
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the run published it, and it didn't stand there already."""
+        return self.version is not None and not self.repeated_batch and not self.unchanged
 
 
 def withhold(partition: str, rule: str, why: str) -> PartitionResult:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from backfill_assets.publishing.pacing import IN_ONE_GO, Pace
 from backfill_assets.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_assets.rules.verdicts import Acceptance
 
@@ -21,6 +22,10 @@ class Run:
         options: how it writes.
         acceptances: failed checks that a person lets pass.
         saves_watermark: whether it moves the production watermark.
+        pace: how it goes through its partitions.
+        overrides: by partition key, of protected partitions that a person lets it publish: why.
+        new_code: why it may go by other code or options than the runs of its backfill before it;
+            empty where it goes by the same.
     """
 
     run_id: str
@@ -30,3 +35,6 @@ class Run:
     options: WriteOptions = OVERWRITE
     acceptances: tuple[Acceptance, ...] = ()
     saves_watermark: bool = False
+    pace: Pace = IN_ONE_GO
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    new_code: str = ""

@@ -30,6 +30,7 @@ class StatedPartition:
         checks: outcome by check, of those with rules; what is read back comes only afterwards.
         failures: failed rules in one line, of the same checks.
         accepted: reason by failed check that a person let pass.
+        override: why it was published though it is protected; empty where it isn't.
     """
 
     partition: str
@@ -38,6 +39,7 @@ class StatedPartition:
     checks: Mapping[str, str]
     failures: str
     accepted: Mapping[str, str]
+    override: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,7 @@ class Statement:
         code_version: what the partitions were computed by.
         input_versions: what they were computed from.
         partitions: all that were judged together with the commit, published or not, in any order.
+        new_code: why it went by other code than the runs of its backfill before it; empty if not.
     """
 
     run_id: str
@@ -70,6 +73,7 @@ class Statement:
     code_version: str
     input_versions: Mapping[str, int | str]
     partitions: Sequence[StatedPartition]
+    new_code: str = ""
 
     def hash(self) -> str:
         """Hashes canonical JSON of it: SHA-256 in hexadecimal digits."""
@@ -116,6 +120,7 @@ def build_statement(
         code_version=code_version,
         input_versions=input_versions,
         partitions=[_state(result) for result in results],
+        new_code=run.new_code,
     ).hash()
 
 
@@ -133,6 +138,7 @@ def _state(result: PartitionResult) -> StatedPartition:
         checks=find_outcomes(result.verdict),
         failures=describe_failures(result.verdict),
         accepted={acceptance.check: acceptance.reason for acceptance in result.verdict.accepted},
+        override=result.override,
     )
 
 

@@ -19,6 +19,7 @@ from backfill_assets.tables.columns import Column as Column
 from backfill_assets.tables.columns import build_ddl as build_ddl
 from backfill_assets.tables.columns import check_columns
 from backfill_assets.tables.columns import required as required
+from backfill_assets.tables.protected import Protected as Protected
 
 Empty: TypeAlias = Literal["publish", "evidenced", "withhold"]
 """What becomes of a partition whose source has no records any more: see `Table.empty`."""
@@ -55,6 +56,7 @@ class Table:
             `publishing.write_modes`; one that the table can't honour is refused at assembly.
         row_filter: SQL over the columns: only rows for which it is true belong to the table; empty
             means all. `filters.row_filters` says what it may hold.
+        protected: partitions that no run publishes unless a person says why.
 
     Raises:
         DeclarationError: when it is made, if it can't be as it is declared.
@@ -72,6 +74,8 @@ class Table:
     max_new_fields: int = 50
     write_mode: str = "overwrite"
     row_filter: str = ""
+    # No part of the code version, which is made of this text: it changes no row.
+    protected: tuple[Protected, ...] = field(default=(), repr=False)
     column_names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,6 +86,7 @@ class Table:
         self._check_partitions()
         self._check_natural_key()
         self._check_rules()
+        self._check_protected()
 
     @property
     def folder_column(self) -> str:
@@ -187,3 +192,24 @@ class Table:
                         f"{kinds[name]}: give it a column of "
                         f"{', '.join(kind for kind in TYPES if kind in wanted)}"
                     )
+
+    def _check_protected(self) -> None:
+        for one in self.protected:
+            if not one.reason.strip():
+                raise DeclarationError(
+                    f"{self.key}: {one!r} needs a reason, for whoever is refused"
+                )
+            for key in filter(None, (one.first, one.last)):
+                if not self._is_key(key):
+                    raise DeclarationError(
+                        f"{self.key}: no partition can be called `{key}`, which {one!r} names: it "
+                        f"is partitioned by {self.grain}"
+                    )
+            if one.first and one.last and one.first > one.last:
+                raise DeclarationError(f"{self.key}: {one!r} is reversed: exchange first and last")
+
+    def _is_key(self, key: str) -> bool:
+        try:
+            return self.grain.find_key(self.grain.find_start(key)) == key
+        except ValueError:
+            return False

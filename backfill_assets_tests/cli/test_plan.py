@@ -4,14 +4,17 @@ import json
 from pathlib import Path
 
 import pytest
-from dagster import DagsterInstance
+from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus
 from typer.testing import CliRunner
 
 from backfill_assets.cli import app
 from backfill_assets.errors import BackfillError, SettingsError
+from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets_tests.pipeline.landing_zone import LandingZone
 
 RANGE = ("--select", "raw/flights,staging/flights", "--from", "2013-01-01", "--to", "2013-01-03")
+
+MISSING = ("--only", "missing")
 
 
 @pytest.fixture(autouse=True)
@@ -73,10 +76,72 @@ def test_a_launch_asks_once_and_says_that_no_daemon_is_there() -> None:
     assert backfill.title == ("raw/flights, staging/flights 2013-01-01...2013-01-03: first fill")
 
 
+def test_a_run_in_the_foreground_needs_no_daemon_and_says_what_only_waits() -> None:
+    """Nothing of raw is published, so that no partition can go: no Spark is started."""
+    result = run("run", "--select", "staging/flights", *RANGE[2:], "--yes", "--reason", "look")
+    assert result.exit_code == 3, result.output
+    assert "2013-01-01...2013-01-03: raw/flights 2013-01-01 is missing" not in result.output
+    assert "not due" in result.output
+    assert "held back: published 0 of 3 of staging/flights" in result.output
+    assert "staging/flights 0 of 3, 3 held back" in result.output  # a line whenever it changed
+    with DagsterInstance.get() as instance:
+        (done,) = instance.get_runs()
+    assert done.tags["backfill_assets/reason"] == "look"
+    # What only waits is no verdict of an audit.
+    (told,) = json.loads(run("plan", "--select", "staging/flights", *RANGE[2:], "--json").output)[
+        "tables"
+    ]
+    assert told["states"] == {"not_due": 3}
+
+
+def test_a_run_is_refused_while_others_work_on_its_partitions() -> None:
+    tags = {RANGE_START_TAG: "2013-01-02", RANGE_END_TAG: "2013-01-02"}
+    selected, started = frozenset({AssetKey(["raw", "flights"])}), DagsterRunStatus.STARTED
+    with DagsterInstance.get() as instance:
+        instance.add_run(
+            DagsterRun("__ASSET_JOB", status=started, tags=tags, asset_selection=selected)
+        )
+    result = run("run", *RANGE, "--yes")
+    assert result.exit_code == 1
+    assert "runs are at work on raw/flights 2013-01-02...2013-01-02" in str(result.exception)
+    with DagsterInstance.get() as instance:
+        assert len(instance.get_runs()) == 1
+
+
+def test_of_all_time_only_what_is_named_is_planned() -> None:
+    """Tables of several grains in one plan, each with all of its partitions."""
+    weather = run("plan", "--select", "raw/flights,staging/weather", "--only", "missing", "--json")
+    flights, hourly = json.loads(weather.output)["tables"]
+    assert flights["ranges"] == [["2013-01-01", "2014-01-01"]]
+    assert hourly["ranges"] == [["2013-01-01", "2014-01-01"]]
+    assert run("plan", "--select", "raw/flights").exit_code == 1
+
+
+def test_days_and_hours_are_launched_in_one_backfill(tmp_path: Path) -> None:
+    (tmp_path / "landing" / "weather").mkdir()
+    result = run("launch", "--select", "group:raw and not key:raw/orders*", *MISSING, "--yes")
+    assert result.exit_code == 0, result.output
+    with DagsterInstance.get() as instance:
+        (backfill,) = instance.get_backfills()
+    assert backfill.title == (
+        "raw/flights 2013-01-01...2014-01-01; raw/weather 2013-01-01-00:00...2014-01-01-23:00"
+    )
+    assert backfill.asset_backfill_data is not None
+    asked = backfill.asset_backfill_data.target_subset.partitions_subsets_by_asset_key
+    assert {key.to_user_string(): len(subset) for key, subset in asked.items()} == {
+        "raw/flights": 366,
+        "raw/weather": 8784,
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("--only", "broken"), SettingsError, "--only broken: choose one of all, missing, failed"),
+        (
+            ("--only", "broken"),
+            SettingsError,
+            "--only broken: choose one or more of all, missing, failed",
+        ),
         (("--to", "2012-12-31"), BackfillError, "no partitions 2013-01-01...2012-12-31"),
         (("--select", "raw/nope"), BackfillError, "no table raw/nope"),
     ],

@@ -37,6 +37,13 @@ def test_fields_of_a_later_version_are_ignored() -> None:
     assert CommitRecord.from_json(text) == RECORD
 
 
+def test_rare_fields_are_written_only_where_they_say_something() -> None:
+    assert {"overrides", "new_code"} & json.loads(RECORD.to_json()).keys() == set()
+    overridden = dataclasses.replace(RECORD, overrides={"2013-01-01": "known"}, new_code="mended")
+    assert CommitRecord.from_json(overridden.to_json()) == overridden
+    assert overridden.restrict({"2013-01-02"}).overrides == {}
+
+
 @pytest.mark.parametrize("text", [None, "", "VACUUM by hand", "{", "[]", "3", "null", '"x"', "{}"])
 def test_foreign_user_metadata_is_no_record(text: str | None) -> None:
     assert CommitRecord.from_json(text) is None

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dagster import DagsterInstance
 
-from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.alerting import AlertMemory
 from backfill_assets.orchestration.chains import find_failed_chains
 from backfill_assets.orchestration.dagster_internals import (
@@ -18,19 +16,14 @@ from backfill_assets.orchestration.dagster_internals import (
     PartitionBackfill,
 )
 from backfill_assets.proof.certificates import NOT_DUE
-from backfill_assets_tests.pipeline.alerting import WHY, Home
+from backfill_assets_tests.pipeline.alerting import WHY, Home, open_home
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
-from backfill_assets_tests.receivers import run_receiver
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    (tmp_path / "home").mkdir()
-    with (
-        DagsterInstance.local_temp(str(tmp_path / "home")) as instance,
-        run_receiver() as receiver,
-    ):
-        yield Home(instance, Warehouse(str(tmp_path / "warehouse")), receiver)
+    with open_home(tmp_path) as home:
+        yield home
 
 
 def test_a_run_its_continuation_and_a_retry_are_one_notice(home: Home) -> None:

@@ -6,7 +6,11 @@ import pytest
 from dagster import RunRequest, build_sensor_context
 
 from backfill_assets.definitions import defs
-from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.orchestration.run_options import (
+    FOREGROUND_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+)
 from backfill_assets.resources import SPARK_REMOTE_TAG
 from backfill_assets.sensors import continue_after_withheld
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline
@@ -60,3 +64,11 @@ def test_it_says_why_nothing_can_go_on(pipeline: Pipeline) -> None:
         f"run {blocked.id} withheld partitions of {RAW}: no partition of {STAGING} can go: "
         f"{BAD}: {RAW} {BAD} is failed or withheld",
     )
+
+
+def test_a_run_that_a_shell_waits_for_goes_on_there(pipeline: Pipeline) -> None:
+    pipeline.zone.add_lines(BAD, *["{"] * 5)
+    cursor, _, _ = ask_sensor(pipeline, None)
+    run = pipeline.run(RAW, STAGING, first=FIRST, last=LAST, tags={FOREGROUND_TAG: "once"})
+    _, requests, why = ask_sensor(pipeline, cursor)
+    assert (list(requests), why) == ([], f"run {run.id}: `backfill-assets run` goes on by itself")

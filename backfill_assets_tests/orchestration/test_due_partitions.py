@@ -17,8 +17,9 @@ from backfill_assets.errors import BackfillError
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.events import FINAL_CHANGED
-from backfill_assets.orchestration.launching import request_planned
-from backfill_assets.orchestration.plans import Only, Plan, open_planner
+from backfill_assets.orchestration.launching import Launch, request_planned
+from backfill_assets.orchestration.planning import open_planner
+from backfill_assets.orchestration.plans import Only, Plan
 from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.settings import read_settings
@@ -164,7 +165,7 @@ def plan(settled: Sensor, *keys: str, only: Only, first: str = "2013-01-01") -> 
         tables=tables,
         now=datetime.now(tz=UTC),
     )
-    return planner.plan(tables, first=first, last="2013-01-15", only=only)
+    return planner.plan(dict.fromkeys(tables, (first, "2013-01-15")), only=[only])
 
 
 def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
@@ -214,7 +215,9 @@ def test_a_plan_is_launched_as_one_backfill_of_just_its_partitions(settled: Sens
         settled.pipeline.zone.add_lines(day, json.dumps(build_landed(day)[5]))
     found = plan(settled, RAW, only=Only.STALE)
     assert [(one.partitions, one.commits, len(one.ranges)) for one in found.tables] == [(2, 2, 2)]
-    launched = request_planned(instance, graph, found, reason="rewritten files", priority=-1)
+    launched = request_planned(
+        instance, graph, found, Launch(reason="rewritten files", priority=-1)
+    )
     assert launched.title == "raw/flights 2013-01-03...2013-01-10: rewritten files"
     assert not launched.has_daemon
     backfill = instance.get_backfill(launched.backfill_id)
@@ -229,7 +232,7 @@ def test_a_plan_is_launched_as_one_backfill_of_just_its_partitions(settled: Sens
     with at_work(settled, RAW, "2013-01-10", "2013-01-12"):
         busy = plan(settled, RAW, only=Only.STALE)
         with pytest.raises(BackfillError, match=r"runs are at work on raw/flights 2013-01-10"):
-            request_planned(instance, graph, busy, reason="", priority=0)
+            request_planned(instance, graph, busy, Launch())
     assert len(instance.get_backfills()) == 1
 
 

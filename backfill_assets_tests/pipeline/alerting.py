@@ -1,8 +1,10 @@
 """What runs leave in a Dagster home and a warehouse, made without Spark; and who tells of it."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from dagster import (
     AssetKey,
@@ -36,7 +38,7 @@ from backfill_assets.orchestration.webhooks import Webhook
 from backfill_assets.proof.certificates import Certificate, CertifiedPartition, write_certificate
 from backfill_assets.uris import join_uri
 from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
-from backfill_assets_tests.receivers import Receiver
+from backfill_assets_tests.receivers import Receiver, run_receiver
 
 WHY = "partition_is_valid: rejects = 0.5 (at most 0.01)"
 
@@ -59,8 +61,10 @@ class Home:
         default_factory=lambda: AlertMemory(dt.datetime.now(tz=dt.UTC) - dt.timedelta(minutes=1))
     )
 
-    def begin(self, run_id: str, *keys: str, days: list[str], **tags: str) -> None:
-        """A run that plans some days of tables and is at work."""
+    def begin(
+        self, run_id: str, *keys: str, days: list[str], state: str = "STARTED", **tags: str
+    ) -> None:
+        """A run that plans some days of tables and is at work, or in another state."""
         named = {
             {
                 "backfill": BACKFILL_TAG,
@@ -77,7 +81,7 @@ class Home:
             DagsterRun(
                 "__ASSET_JOB",
                 run_id=run_id,
-                status=DagsterRunStatus.STARTED,
+                status=DagsterRunStatus(state),
                 asset_selection=assets or None,
                 tags={**named, **ends},
                 root_run_id=tags.get("root"),
@@ -89,9 +93,11 @@ class Home:
                 enter_plan(self.instance, run_id, asset_key, day)
 
     def publish(self, run_id: str, key: str, *days: str) -> None:
-        """The run publishes days, and records it."""
+        """The run publishes days by the first commit to the table, and records it."""
         for day in days:
-            event = AssetMaterialization(AssetKey.from_user_string(key), partition=day)
+            event = AssetMaterialization(
+                AssetKey.from_user_string(key), partition=day, metadata={"delta_version": 0}
+            )
             enter_materialization(self.instance, run_id, event)
 
     def certify(self, run_id: str, key: str, statuses: Mapping[str, str]) -> None:
@@ -168,3 +174,12 @@ class Home:
     def accepted(self) -> list[str]:
         """The chains of which the receiver accepted a notice."""
         return [notice["chain"] for notice in self.receiver.accepted]
+
+
+@contextmanager
+def open_home(root: Path) -> Iterator[Home]:
+    """A new instance and a warehouse below a folder."""
+    home = root / "home"
+    home.mkdir(exist_ok=True)
+    with DagsterInstance.local_temp(str(home)) as instance, run_receiver() as receiver:
+        yield Home(instance, Warehouse(str(root / "warehouse")), receiver)

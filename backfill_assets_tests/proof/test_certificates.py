@@ -50,6 +50,7 @@ CERTIFICATE = Certificate(
     untouched_partitions=9,
     untouched_files=10,
     compared_partitions=3,
+    held_back_from={"2013-01-02": "00000000000000fd"},
 )
 FIELDS: dict[str, Any] = {
     "asset_key": "staging/flights",
@@ -66,7 +67,9 @@ FIELDS: dict[str, Any] = {
     ],
     "compared_partitions": 3,
     "delete_missing": True,
+    "held_back_from": {"2013-01-02": "00000000000000fd"},
     "input_versions": {"landing/flights": "2 files 00ff", "raw/flights": 4},
+    "new_code": "",
     "partition_end": "2013-01-02",
     "partition_start": "2013-01-01",
     "partitions": [
@@ -81,6 +84,7 @@ FIELDS: dict[str, Any] = {
             "rows_before": 840,
             "stated_in": 7,
             "never_came": [],
+            "override": "",
             "status": "published",
             "version": 7,
         },
@@ -95,6 +99,7 @@ FIELDS: dict[str, Any] = {
             "rows_before": None,
             "stated_in": None,
             "never_came": [],
+            "override": "",
             "status": "withheld",
             "version": None,
         },
@@ -126,7 +131,7 @@ def test_certificate_of_an_earlier_release_is_the_same() -> None:
 
 
 def test_certificate_from_before_the_later_fields_is_still_readable() -> None:
-    later = ("batch", "compared_partitions", "delete_missing", "row_filter")
+    later = ("batch", "compared_partitions", "delete_missing", "held_back_from", "row_filter")
     fields = {name: value for name, value in FIELDS.items() if name not in later}
     fields["commits"] = [_leave_out(commit, "input_versions") for commit in FIELDS["commits"]]
     fields["partitions"] = [
@@ -135,6 +140,7 @@ def test_certificate_from_before_the_later_fields_is_still_readable() -> None:
     found = Certificate.from_json(json.dumps(fields, sort_keys=True))
     assert (found.batch, found.compared_partitions) == ("", 0)
     assert (found.delete_missing, found.row_filter) == (False, "")
+    assert found.held_back_from == {}
     assert found.partitions == [replace(row, stated_in=None) for row in CERTIFICATE.partitions]
     assert [commit.input_versions for commit in found.commits] == [{}]
 

@@ -14,6 +14,7 @@ from backfill_assets.publishing import code_versions
 from backfill_assets.publishing.code_versions import compute_code_version
 from backfill_assets.tables.flights import FLIGHT_FIELDS, RAW_FLIGHTS
 from backfill_assets.tables.landings import JsonLanding
+from backfill_assets.tables.protected import Protected
 
 MODULE = """
 from backfill_assets.transforms.carrier_delays import build_carrier_delays
@@ -68,6 +69,11 @@ def test_transforms_tables_and_landings_count(module: Path) -> None:
     assert compute_version(module, table=replace(RAW_FLIGHTS, rules=())) != version
     landings = [JsonLanding("flights", fields) for fields in (FLIGHT_FIELDS, FLIGHT_FIELDS[1:])]
     assert len({version, *(compute_version(module, landing=one) for one in landings)}) == 3
+
+
+def test_protection_does_not_count(module: Path) -> None:
+    protected = replace(RAW_FLIGHTS, protected=(Protected(reason="audited"),))
+    assert compute_version(module, table=protected) == compute_version(module)
 
 
 def test_what_else_is_installed_does_not_count_in_a_clone(module: Path) -> None:

@@ -21,6 +21,7 @@ from backfill_assets.table_assets import TableAsset, Upstream, table_asset
 from backfill_assets.tables.column_types import TYPES, parse_type
 from backfill_assets.tables.declarations import Column, Table, required
 from backfill_assets.tables.landings import JsonLanding, ParquetLanding
+from backfill_assets.tables.protected import Protected
 
 DAY = required("day", "DATE", "Day")
 ID = required("id", "BIGINT", "Number")
@@ -89,6 +90,19 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "column twice but for case": (
         declare_column("Id", "INT"),
         "raw/readings: the column `Id` is declared twice (Spark doesn't tell upper from lower",
+    ),
+    "protected without a reason": (
+        declare(protected=(Protected(reason=" "),)),
+        "raw/readings: Protected(reason=' ', first=None, last=None) needs a reason",
+    ),
+    "protected by another grain": (
+        declare(protected=(Protected(last="2013-01", reason="audited"),)),
+        "raw/readings: no partition can be called `2013-01`, which Protected(reason='audited', ",
+    ),
+    "protected backwards": (
+        declare(protected=(Protected(first="2013-01-02", last="2013-01-01", reason="audited"),)),
+        "raw/readings: Protected(reason='audited', first='2013-01-02', last='2013-01-01') is "
+        "reversed: exchange first and last",
     ),
     "empty": (
         declare(empty="drop"),

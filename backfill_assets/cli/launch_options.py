@@ -1,0 +1,201 @@
+"""What `plan`, `launch` and `run` have in common: what to run and how, and the plan of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from backfill_assets.cli.options import default_dagster_home, load_graph
+from backfill_assets.cli.templates import Template
+from backfill_assets.errors import SettingsError
+from backfill_assets.settings import read_settings
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+    from backfill_assets.orchestration.plans import Only, Plan
+    from backfill_assets.tables.declarations import Table
+
+FirstOrAll = Annotated[
+    str | None,
+    typer.Option("--from", help="First partition key; without --from and --to, all partitions."),
+]
+LastOrAll = Annotated[str | None, typer.Option("--to", help="Last partition key, included.")]
+Start = Annotated[
+    str | None,
+    typer.Option(
+        help="In place of --from: a date, a time (UTC) or an integer, whatever the grain."
+    ),
+]
+End = Annotated[
+    str | None, typer.Option(help="In place of --to: the first value that is no longer meant.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse a --start or --end inside a partition.")
+]
+OnlyThese = Annotated[
+    str | None,
+    typer.Option(
+        help="Which of them, comma-separated: all (it needs a range; the default), missing (never "
+        "tried), failed (their step ended before them), withheld (by a verdict of their audit), "
+        "stale (input or code is another one)."
+    ),
+]
+TemplateName = Annotated[
+    str | None,
+    typer.Option(
+        "--template",
+        help="Options that belong together: repair, logic_change, full_refresh, or those of "
+        "BACKFILL_TEMPLATES; what is given besides wins.",
+    ),
+]
+Chunk = Annotated[
+    str | None,
+    typer.Option(
+        help="Commit and record chunk after chunk: years, months=1, weeks, days, hours=6, "
+        "minutes=30, step=100000, files=100. What stands already is left as it is."
+    ),
+]
+Restart = Annotated[
+    bool | None,
+    typer.Option("--restart/--no-restart", help="Compute chunks that stand, too."),
+]
+KeepGoing = Annotated[
+    bool | None,
+    typer.Option("--keep-going/--no-keep-going", help="Go on after a chunk that failed."),
+]
+Window = Annotated[
+    str | None, typer.Option(help="Begin chunks between these times only (UTC): 22:00-06:00.")
+]
+WriteModeName = Annotated[
+    str | None, typer.Option("--write-mode", help="overwrite, merge or append_once.")
+]
+RowFilter = Annotated[
+    str | None, typer.Option("--filter", help="Of a merge: only rows that this SQL is true for.")
+]
+Reason = Annotated[str, typer.Option(help="Why; a tag of the runs.")]
+OverrideProtection = Annotated[
+    str, typer.Option(help="Why protected partitions are to be published all the same.")
+]
+AllowNewCode = Annotated[
+    str, typer.Option(help="Why a deploy meanwhile is not to stop its remaining runs.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Which partitions are asked for: a selection, and a range as keys or as bounds."""
+
+    select: str | None
+    first: str | None
+    last: str | None
+    start: str | None
+    end: str | None
+    strict: bool
+    only: str | None
+    template: Template
+
+    def find_ranges(self, tables: "Sequence[Table]") -> "dict[Table, tuple[str, str]]":
+        """Finds first and last key of each table; says on stderr where a bound cuts a partition.
+
+        Raises:
+            BackfillError: if there is no such range.
+        """
+        from backfill_assets.orchestration.bounds import find_touched_partitions
+        from backfill_assets.orchestration.selections import find_table_ranges
+
+        if self.start is None or self.end is None:
+            return find_table_ranges(tables, first=self.first, last=self.last)
+        found: dict[Table, tuple[str, str]] = {}
+        for table in tables:
+            touched = find_touched_partitions(table, self.start, self.end, strict=self.strict)
+            found[table] = touched.first, touched.last
+            if touched.snapped:
+                typer.echo(touched.snapped, err=True)
+        return found
+
+    def check(self) -> None:
+        """Checks that one range is given, or none.
+
+        Raises:
+            SettingsError: if it is half of one, or two.
+        """
+        keys, bounds = (self.first, self.last), (self.start, self.end)
+        if any(keys) and any(bounds):
+            raise SettingsError("give --from and --to, or --start and --end, not both")
+        if any(bounds) and not all(bounds):
+            raise SettingsError("--start and --end belong together: give both, or neither")
+        if self.strict and not any(bounds):
+            raise SettingsError("--strict is about --start and --end: keys cut no partition")
+
+    def read_only(self) -> "frozenset[Only]":
+        """Reads which partitions of the range are meant.
+
+        Raises:
+            SettingsError: if that is unknown, or all partitions of all time would be run.
+        """
+        from backfill_assets.orchestration.plans import Only
+
+        text = self.only or self.template.only or Only.ALL
+        names = {name.strip() for name in text.split(",")}
+        if not names <= set(Only):
+            raise SettingsError(f"--only {text}: choose one or more of {', '.join(Only)}")
+        if Only.ALL in names and not (self.first or self.last or self.start):
+            raise SettingsError(
+                "give --from and --to, or choose with --only what to run of all partitions: "
+                f"{', '.join(one for one in Only if one is not Only.ALL)}"
+            )
+        return frozenset(map(Only, names))
+
+
+def open_instance() -> "DagsterInstance":
+    """Opens the Dagster instance of DAGSTER_HOME.
+
+    Raises:
+        SettingsError: if there is none.
+    """
+    default_dagster_home()
+    from dagster import DagsterInstance
+
+    return DagsterInstance.get()
+
+
+def merge_options(
+    template: Template, given: Mapping[str, str | bool | None]
+) -> dict[str, str | bool | None]:
+    """Merges options of runs with a template's: what is given wins."""
+    return {
+        name: getattr(template, name) if value is None else value for name, value in given.items()
+    }
+
+
+def make_plan(instance: "DagsterInstance", asked: Asked, *, chunk: str | None) -> "Plan":
+    """Makes the plan of what is asked for.
+
+    Raises:
+        BackfillError: if a table or a partition is unknown, a log can't be read, or a table's
+            partitions don't fit into such chunks.
+    """
+    asked.check()
+    wanted = asked.read_only()
+    from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.orchestration.planning import open_planner
+    from backfill_assets.orchestration.selections import select_tables
+    from backfill_assets.pipelines import list_recipes
+    from backfill_assets.publishing.pacing import choose_pace
+
+    settings, now = read_settings(), datetime.now(tz=UTC)
+    tables = select_tables(
+        Warehouse(settings.warehouse),
+        asked.select,
+        first=asked.first,
+        last=asked.last,
+        load_graph=load_graph,
+    )
+    sizes = {choose_pace(table, chunk=chunk).chunk for table in tables}
+    ranges = asked.find_ranges(tables)
+    planner = open_planner(instance, load_graph(), list_recipes(), settings, tables=tables, now=now)
+    return planner.plan(ranges, only=wanted, chunk=next(iter(sizes), None))

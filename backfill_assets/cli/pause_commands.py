@@ -1,0 +1,65 @@
+"""`pause` and `unpause`: a backfill, or the runs of a chain, between two chunks."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from backfill_assets.cli.options import default_dagster_home
+from backfill_assets.errors import HistoryError
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+    from backfill_assets.orchestration.backfills import Backfill
+
+Named = Annotated[str, typer.Argument(help="A backfill or a run, or the beginning of its id.")]
+
+
+def pause(
+    backfill: Named,
+    reason: Annotated[str, typer.Option(help="Why, for whoever wonders.")] = "",
+) -> None:
+    """Let a backfill, or a run, stop after the chunk that it works on; nothing is lost.
+
+    Its runs end then, and those that are still queued do before they begin. What they published
+    stays; `unpause` lets the rest go on.
+    """
+    from backfill_assets.orchestration.pausing import is_paused
+    from backfill_assets.orchestration.pausing import pause as note_pause
+
+    with _open_instance() as instance:
+        named = _find_backfill(instance, backfill)
+        if named.ended_at is not None and not any(map(is_paused, named.chain.runs)):
+            raise HistoryError(f"{named.kind} {named.id} is over: there is nothing to pause")
+        found = note_pause(instance, named.id, reason=reason, now=datetime.now(tz=UTC))
+    typer.echo(f"{named.kind} {named.id}: {found}; it ends after the chunk at work")
+
+
+def unpause(backfill: Named) -> None:
+    """Let what is left of a paused backfill go on; the daemon's sensor asks for it."""
+    from backfill_assets.orchestration.daemons import DAEMON_COMMANDS, NO_DAEMON, has_daemon
+    from backfill_assets.orchestration.pausing import unpause as take_back
+
+    with _open_instance() as instance:
+        named = _find_backfill(instance, backfill)
+        was_paused = take_back(instance, named.id)
+        has_one = has_daemon(instance)
+    if not was_paused:
+        raise HistoryError(f"{named.kind} {named.id} is not paused: nothing was changed")
+    typer.echo(f"{named.kind} {named.id}: the sensor go_on_after_pause asks for what is left")
+    if not has_one:
+        typer.echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
+
+
+def _open_instance() -> "DagsterInstance":
+    default_dagster_home()
+    from dagster import DagsterInstance
+
+    return DagsterInstance.get()
+
+
+def _find_backfill(instance: "DagsterInstance", wanted: str) -> "Backfill":
+    from backfill_assets.orchestration.backfills import find_backfill
+
+    return find_backfill(instance, wanted)

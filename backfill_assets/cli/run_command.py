@@ -1,0 +1,186 @@
+"""`run`: carries a plan out here and now, in the foreground, without a daemon."""
+
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import typer
+
+from backfill_assets.cli.launch_options import (
+    AllowNewCode,
+    Asked,
+    Chunk,
+    End,
+    FirstOrAll,
+    KeepGoing,
+    LastOrAll,
+    OnlyThese,
+    OverrideProtection,
+    Reason,
+    Restart,
+    RowFilter,
+    Start,
+    Strict,
+    TemplateName,
+    Window,
+    WriteModeName,
+    Yes,
+    make_plan,
+    merge_options,
+    open_instance,
+)
+from backfill_assets.cli.options import AsJson, Select, load_graph, print_json
+from backfill_assets.cli.templates import read_template
+from backfill_assets.settings import read_settings
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+    from backfill_assets.orchestration.foreground import Foreground, RangeRun
+    from backfill_assets.orchestration.launching import Launch
+    from backfill_assets.orchestration.plans import Plan
+    from backfill_assets.orchestration.verdicts import Verdicts
+
+_CANCELLED_EXIT = 130
+_WAITING_EXIT = 3
+
+
+def run(
+    first: FirstOrAll = None,
+    last: LastOrAll = None,
+    start: Start = None,
+    end: End = None,
+    strict: Strict = False,  # noqa: FBT002 (an option)
+    select: Select = None,
+    only: OnlyThese = None,
+    template: TemplateName = None,
+    chunk: Chunk = None,
+    restart: Restart = None,
+    keep_going: KeepGoing = None,
+    window: Window = None,
+    write_mode: WriteModeName = None,
+    row_filter: RowFilter = None,
+    reason: Reason = "",
+    override_protection: OverrideProtection = "",
+    allow_new_code: AllowNewCode = "",
+    yes: Yes = False,  # noqa: FBT002 (an option)
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
+    """Show the plan and run it here, without a daemon: progress by table, then the verdicts.
+
+    The runs are Dagster's, as the UI shows them: tables with those that they read in one, where
+    their ranges are the same. What does not depend on withheld or failed partitions goes on.
+    Refused while other runs are at work on any of the partitions. Ctrl-C ends it; what was
+    published stays whole. With --json the verdicts are printed as JSON, progress goes to stderr.
+
+    Exit 0: all is published; 1: something was withheld or failed; 3: what isn't published waits for
+    what never came; 130: cancelled.
+    """
+    from backfill_assets.cli.plan_command import print_plan
+    from backfill_assets.cli.verdict_grid import print_verdicts
+    from backfill_assets.orchestration.launching import Launch, check_launch
+
+    chosen = read_template(template, read_settings().templates)
+    asked = Asked(
+        select=select,
+        first=first,
+        last=last,
+        start=start,
+        end=end,
+        strict=strict,
+        only=only,
+        template=chosen,
+    )
+    given = {
+        "chunk": chunk,
+        "restart": restart,
+        "keep_going": keep_going,
+        "window": window,
+        "write_mode": write_mode,
+        "filter": row_filter,
+    }
+    told = Launch(
+        reason=reason,
+        options=merge_options(chosen, given),
+        override_protection=override_protection,
+        allow_new_code=allow_new_code,
+    )
+    with open_instance() as instance:
+        plan = make_plan(instance, asked, chunk=chunk or chosen.chunk)
+        if not as_json:
+            print_plan(plan)
+        told = check_launch(plan, told)
+        if not any(table.partitions for table in plan.tables):
+            typer.echo("nothing is to be run", err=as_json)
+            return
+        if not yes:
+            typer.confirm("run it?", abort=True, err=as_json)
+        found, cancelled = _carry_out(instance, plan, told, as_json=as_json)
+    if as_json:
+        print_json(found)
+    else:
+        print_verdicts(found)
+    if cancelled:
+        raise typer.Exit(_CANCELLED_EXIT)
+    if found.state != "published":
+        raise typer.Exit(_WAITING_EXIT if found.only_waits else 1)
+
+
+def _carry_out(
+    instance: "DagsterInstance", plan: "Plan", told: "Launch", *, as_json: bool
+) -> "tuple[Verdicts, bool]":
+    """Carries a plan out; returns the verdicts, and whether somebody cancelled it."""
+    from backfill_assets.cli.worker_process import open_worker
+    from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.orchestration.dagster_internals import make_new_backfill_id
+    from backfill_assets.orchestration.foreground import Foreground, build_range_runs
+    from backfill_assets.orchestration.plans import list_planned_partitions
+    from backfill_assets.orchestration.verdicts import find_verdicts
+
+    graph, launch_id = load_graph(), make_new_backfill_id()
+    targets = {key.to_user_string(): keys for key, keys in list_planned_partitions(plan).items()}
+    requests = build_range_runs(graph, plan, told, launch_id=launch_id)
+    warehouse, cancelled = Warehouse(read_settings().warehouse), False
+    with open_worker() as worker, _interrupt_on_termination():
+        foreground = Foreground(instance, graph, warehouse, worker, launch_id, targets)
+        try:
+            _show(foreground, requests, as_json=as_json)
+        except KeyboardInterrupt:
+            cancelled = True
+            typer.echo("cancelling: the run at work ends, what it published stays", err=True)
+            foreground.cancel()
+    found = find_verdicts(instance, warehouse, foreground, is_cancelled=cancelled)
+    return found, cancelled
+
+
+def _show(foreground: "Foreground", requests: "Iterable[RangeRun]", *, as_json: bool) -> None:
+    """Carries runs out, and shows how they come on: bars on a terminal, else a line a change."""
+    from backfill_assets.cli.progress_lines import show_progress
+    from backfill_assets.orchestration.progress import ProgressReader
+
+    reader = ProgressReader(foreground.instance)
+    states = foreground.carry_out(requests)
+    begun = next(states)
+    with show_progress(begun, as_json=False, is_aside=as_json) as display:
+        for backfill in chain([begun], states):
+            display.show(reader.measure(backfill, now=datetime.now(tz=UTC)))
+        display.show(reader.measure(foreground.read(), now=datetime.now(tz=UTC)))
+
+
+@contextmanager
+def _interrupt_on_termination() -> Iterator[None]:
+    """Takes the end of the shell's session, and `kill`, as Ctrl-C, so that the run ends with it."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    names = (signal.SIGTERM, signal.SIGHUP)
+    before = {name: signal.signal(name, interrupt) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

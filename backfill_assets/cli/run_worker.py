@@ -1,0 +1,36 @@
+"""The process in which `backfill-assets run` lets its runs run: one request a line of its input.
+
+Apart from the shell's, so that what Spark and Dagster print doesn't get into the display, and its
+end is that of one run. One process for all, so that they share a Spark session. What becomes of a
+run the Dagster instance says. It ends with its input.
+"""
+
+import sys
+
+from dagster import AssetKey, DagsterInstance, execute_job
+
+from backfill_assets.orchestration.dagster_internals import ReconstructableRepository
+from backfill_assets.orchestration.foreground import RangeRun
+
+_ASSET_JOB = "__ASSET_JOB"  # as `dagster asset materialize` does it
+
+
+def main() -> None:
+    """Executes what it reads, until there is no more."""
+    location = ReconstructableRepository.for_module("backfill_assets.definitions", "defs")
+    with DagsterInstance.get() as instance:
+        for line in sys.stdin:
+            request = RangeRun.from_json(line)
+            with execute_job(
+                location.get_reconstructable_job(_ASSET_JOB),
+                instance,
+                run_config=dict(request.config),
+                tags=request.all_tags,
+                asset_selection=[AssetKey.from_user_string(key) for key in request.assets],
+                raise_on_error=False,
+            ):
+                pass
+
+
+if __name__ == "__main__":
+    main()

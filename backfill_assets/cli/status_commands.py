@@ -1,0 +1,202 @@
+"""What each partition holds and how its last run ended; which are missing; the story of one."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from backfill_assets.cli.options import (
+    AsJson,
+    First,
+    Last,
+    Select,
+    default_dagster_home,
+    load_graph,
+    print_grid,
+    print_json,
+)
+from backfill_assets.cli.story_pages import print_stories
+from backfill_assets.errors import BackfillError, SettingsError
+from backfill_assets.settings import read_settings
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+    from backfill_assets.orchestration.partition_statuses import PartitionStatus, TableStatuses
+    from backfill_assets.orchestration.stories import Story
+
+    _Teller = Callable[[DagsterInstance, Sequence[TableStatuses]], list[PartitionStatus]]
+
+_WAITING_EXIT = 3
+
+
+def status(
+    first: Annotated[str | None, typer.Option("--from", help="First partition key.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last partition key, included.")] = None,
+    select: Select = None,
+    why: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Tell the whole story of one partition.")
+    ] = None,
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
+    """Show rows, status and Delta version of each partition and layer.
+
+    With --json also when the last attempt at each began and ended, and why it came to nothing. With
+    --why KEY, in place of a range, all that is known of that partition: when it was published, by
+    which run and code, from which input; what the last run made of it; whether it is stale; who
+    reads it; and what to do next.
+    """
+    if why is not None:
+        if first is not None or last is not None:
+            raise SettingsError("--why is about one partition: leave out --from and --to")
+        stories = _tell_stories(select, why)
+        if as_json:
+            print_json(stories)
+        else:
+            print_stories(stories)
+        return
+    if first is None or last is None:
+        raise SettingsError("give --from and --to, or --why KEY for all about one partition")
+    if as_json:
+        from backfill_assets.orchestration.attempts import tell_attempts
+
+        print_json(_read_statuses(select, first, last, told_by=tell_attempts))
+    else:
+        _print_statuses(_read_statuses(select, first, last))
+
+
+def _tell_stories(select: str | None, key: str) -> "list[Story]":
+    from backfill_assets.lake.table_log import read_log
+    from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.orchestration.claims import find_dead_runs
+    from backfill_assets.orchestration.partition_statuses import read_statuses
+    from backfill_assets.orchestration.planning import open_planner
+    from backfill_assets.orchestration.selections import select_tables
+    from backfill_assets.orchestration.stories import tell_story
+    from backfill_assets.pipelines import list_recipes
+
+    default_dagster_home()
+    from dagster import DagsterInstance
+
+    settings, graph = read_settings(), load_graph()
+    warehouse, now = Warehouse(settings.warehouse), datetime.now(tz=UTC)
+    with DagsterInstance.get() as instance:
+        tables = select_tables(warehouse, select, first=key, last=key, load_graph=load_graph)
+        dead = find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
+        planner = open_planner(instance, graph, list_recipes(), settings, tables=tables, now=now)
+        stories: list[Story] = []
+        for table in tables:
+            found = read_statuses(instance, warehouse, [table], first=key, last=key, dead=dead)
+            try:
+                plan = planner.plan({table: (key, key)})
+            except BackfillError as error:  # what is known of it is told all the same
+                plan = str(error)
+            (one,) = found[0].partitions
+            stories.append(tell_story(instance, read_log(warehouse, table), one, plan))
+    return stories
+
+
+def missing(
+    first: First,
+    last: Last,
+    select: Select = None,
+    failed: Annotated[bool, typer.Option(help="Leave out what no run ever tried.")] = False,  # noqa: FBT002
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
+    """Print what is missing or failed as ranges: table, then what --partition-range takes.
+
+    What runs are at work on, or queued for, is named on stderr, and what is not due, as its
+    upstream never came. Exit 0: there is none of either, and nothing is missing; 1: something is
+    missing or failed; 3: all the rest is in progress or not due.
+    """
+    from backfill_assets.orchestration.partition_statuses import (
+        FAILED,
+        IN_PROGRESS,
+        MISSING,
+        NOT_DUE,
+        find_ranges_of,
+    )
+
+    statuses = _read_statuses(select, first, last)
+    ranges = find_ranges_of(statuses, {FAILED} if failed else {FAILED, MISSING})
+    waiting = {
+        words: find_ranges_of(statuses, {status})
+        for words, status in (("in progress", IN_PROGRESS), ("not due", NOT_DUE))
+    }
+    if as_json:
+        print_json(ranges)
+    else:
+        for missing_range in ranges:
+            typer.echo(f"{missing_range.table}\t{missing_range}")
+    for words, found in waiting.items():
+        for waiting_range in found:
+            typer.echo(f"{words}: {waiting_range.table} {waiting_range}", err=True)
+    if ranges or any(waiting.values()):
+        raise typer.Exit(1 if ranges else _WAITING_EXIT)
+
+
+def _read_statuses(
+    select: str | None,
+    first: str,
+    last: str,
+    *,
+    told_by: "_Teller | None" = None,
+) -> "list[PartitionStatus]":
+    default_dagster_home()
+    from dagster import DagsterInstance
+
+    from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.orchestration.claims import find_dead_runs
+    from backfill_assets.orchestration.partition_statuses import read_statuses
+    from backfill_assets.orchestration.recovery_messages import (
+        describe_dead_runs,
+        describe_recovery,
+    )
+    from backfill_assets.orchestration.selections import select_tables
+
+    settings = read_settings()
+    warehouse = Warehouse(settings.warehouse)
+    with DagsterInstance.get() as instance:
+        tables = select_tables(warehouse, select, first=first, last=last, load_graph=load_graph)
+        now = datetime.now(tz=UTC)
+        dead = find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
+        found = read_statuses(instance, warehouse, tables, first=first, last=last, dead=dead)
+        if told_by is None:
+            statuses = [status for table in found for status in table.partitions]
+        else:
+            statuses = told_by(instance, found)
+    notes = describe_dead_runs(dead, done=False)
+    for table in found:
+        notes += describe_recovery(table.recovery, done=False)
+    if notes:
+        notes.append("`backfill-assets recover` records this, and so does the next run")
+    for note in notes:
+        typer.echo(note, err=True)
+    return statuses
+
+
+def _print_statuses(statuses: "list[PartitionStatus]") -> None:
+    from rich.table import Table as Grid
+
+    by_cell = {(status.partition, status.table): status for status in statuses}
+    tables = list(dict.fromkeys(status.table for status in statuses))
+    grid = Grid("partition", title="rows, status and Delta version by partition and table")
+    for table in tables:
+        grid.add_column(table, justify="right")
+    for partition in dict.fromkeys(status.partition for status in statuses):
+        grid.add_row(partition, *(_format_cell(by_cell[partition, table]) for table in tables))
+    grid.add_section()
+    totals = (
+        sum(status.rows or 0 for status in statuses if status.table == table) for table in tables
+    )
+    grid.add_row("all", *(f"{total:,} rows" for total in totals))
+    print_grid(grid, width=30 + 34 * len(tables))
+
+
+def _format_cell(status: "PartitionStatus") -> str:
+    colour = {"materialized": "green", "failed": "red"}.get(status.status, "yellow")
+    shown = f"[{colour}]{status.status}[/]"
+    if status.version is None:
+        return shown
+    return f"{status.rows:,} {shown} v{status.version}"

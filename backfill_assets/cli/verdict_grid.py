@@ -1,0 +1,62 @@
+"""How the verdicts of `run` look."""
+
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table as Grid
+from rich.text import Text
+
+from backfill_assets.cli.options import print_grid
+
+if TYPE_CHECKING:
+    from backfill_assets.orchestration.verdicts import Verdicts
+
+_LISTED = 7
+_COLOURS = {"withheld": "red", "failed": "red"}
+
+
+def print_verdicts(found: "Verdicts") -> None:
+    """Prints a row for what was published of each table, and one for each reason it was not."""
+    if found.tables:
+        print_grid(build_grid(found), width=140)
+    for error in found.errors:
+        typer.echo(error, err=True)
+    if not found.run_id:
+        typer.echo("cancelled before a run was made; nothing was published")
+        return
+    counts = ", ".join(
+        f"{one.published:,} of {one.partitions:,} of {one.table}" for one in found.tables
+    )
+    typer.echo(
+        f"{found.state}: {counts}"
+        if found.state == "published"
+        else f"{found.state}: published {counts}"
+    )
+    typer.echo(f"`backfill-assets certificate {found.run_id[:8]}` has what was done")
+    if found.commands:
+        typer.echo("next, once the cause is mended:")
+        for command in found.commands:
+            typer.echo(f"  {command}")
+
+
+def build_grid(found: "Verdicts") -> Grid:
+    """Builds the grid: table, verdict, how many partitions, and which or why."""
+    from backfill_assets.orchestration.ranges import shorten
+
+    grid = Grid("table", "verdict", "count", "which, and why")
+    for column in grid.columns[:3]:
+        column.no_wrap = True
+    grid.columns[2].justify = "right"
+    grid.columns[3].overflow = "fold"
+    for table in found.tables:
+        name = table.table
+        if table.published:
+            ranges = ", ".join(shorten(table.published_ranges, _LISTED))
+            verdict = Text("published", style="green")
+            grid.add_row(name, verdict, f"{table.published:,}", ranges)
+            name = ""
+        for one in table.held_back:
+            verdict = Text(one["status"], style=_COLOURS.get(one["status"], "yellow"))
+            grid.add_row(name, verdict, f"{one['partitions']:,}", "\n".join(one["reasons"]))
+            name = ""
+    return grid

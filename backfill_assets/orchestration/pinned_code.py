@@ -1,0 +1,115 @@
+"""A backfill goes by one code and one set of options from its first run to its last.
+
+Dagster doesn't pin them: a run imports what is deployed when it starts, and of a backfill that a
+deploy divides, half would be by one code and half by another. So each run of a backfill, with its
+retries and those that continue it, records what it goes by, and compares that with the one of them
+that began first.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dagster import DagsterInstance, DagsterRun, RunsFilter
+
+from backfill_assets.errors import CodeChangedError
+from backfill_assets.orchestration.dagster_internals import BACKFILL_TAG, RunRecord, find_run_assets
+from backfill_assets.orchestration.ranges import shorten
+from backfill_assets.orchestration.run_options import (
+    ALLOW_NEW_CODE_TAG,
+    CHAIN_TAG,
+    TAG_PREFIX,
+    read_options,
+    read_reason_tag,
+)
+
+CODE_TAG = f"{TAG_PREFIX}code"
+"""Tag of a run of a backfill: one hash over the code versions of all tables."""
+
+PINNED_TAG = f"{TAG_PREFIX}pinned"
+"""Tag of the same: the code version of each table, and how the run's own are written, as JSON."""
+
+_LISTED = 7
+
+
+def check_pinned_code(
+    instance: DagsterInstance, run: DagsterRun, code_versions: Mapping[str, str]
+) -> str:
+    """Compares what a run of a backfill goes by with the run of it that began first.
+
+    That one is the first that recorded it; a run that is part of no backfill may go by anything.
+
+    Args:
+        instance: the Dagster instance.
+        run: the run.
+        code_versions: of all tables, by key, as they are now.
+
+    Returns:
+        Why the run may go by something else all the same; empty if it goes by the same.
+
+    Raises:
+        CodeChangedError: if the code of one of its tables, or an option, is another one, and its
+            tags don't allow that; nothing was written.
+        SettingsError: if they allow it without a reason.
+    """
+    backfill = run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG)
+    if not backfill:
+        return ""
+    allowed = read_reason_tag(run, ALLOW_NEW_CODE_TAG)
+    keys = sorted(find_run_assets(instance, run))
+    options = {key.to_user_string(): read_options(run, key) for key in keys}
+    # Recorded before it is compared: of two runs that begin at once one sees the other.
+    _record(instance, run, {"code": dict(code_versions), "options": options})
+    earlier = _list_recorded(instance, backfill)
+    changed = [
+        *_find_changed(earlier, "code", {key: code_versions[key] for key in options}),
+        *_find_changed(earlier, "options", options),
+    ]
+    if changed and not allowed:
+        first = earlier[0].dagster_run.run_id
+        raise CodeChangedError(
+            f"since run {first} of backfill {backfill} another code was deployed, or other options "
+            f"were given: {'; '.join(shorten(changed, _LISTED))}: let all of a backfill go by one: "
+            "`backfill-assets launch` the rest as another backfill, or say why it may go by both, "
+            f"by the tag {ALLOW_NEW_CODE_TAG}; nothing was written"
+        )
+    return allowed if changed else ""
+
+
+def _record(instance: DagsterInstance, run: DagsterRun, pinned: Mapping[str, Any]) -> None:
+    code = json.dumps(pinned["code"], sort_keys=True)
+    tags = {
+        CODE_TAG: hashlib.sha256(code.encode()).hexdigest()[:16],
+        PINNED_TAG: json.dumps(pinned, sort_keys=True, separators=(",", ":")),
+    }
+    # A retry comes with those of the run that it repeats.
+    instance.add_run_tags(run.run_id, tags)
+
+
+def _list_recorded(instance: DagsterInstance, backfill: str) -> list[RunRecord]:
+    """Lists the runs of a backfill that began and recorded what they go by, in that order."""
+    found = {
+        record.dagster_run.run_id: record
+        for tag in (BACKFILL_TAG, CHAIN_TAG)
+        for record in instance.get_run_records(RunsFilter(tags={tag: backfill}))
+        if PINNED_TAG in record.dagster_run.tags and record.start_time is not None
+    }
+    return sorted(found.values(), key=lambda one: (one.start_time or 0.0, one.storage_id))
+
+
+def _find_changed(earlier: Sequence[RunRecord], what: str, now: Mapping[str, Any]) -> list[str]:
+    """Finds what of each table is another than in the first run that recorded it, in words."""
+    pinned: dict[str, Any] = {}
+    for record in earlier:
+        for key, value in json.loads(record.dagster_run.tags[PINNED_TAG])[what].items():
+            pinned.setdefault(key, value)
+    return [
+        f"{what} of {key}: {_write(value)}, was {_write(pinned[key])}"
+        for key, value in now.items()
+        if pinned.get(key, value) != value
+    ]
+
+
+def _write(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

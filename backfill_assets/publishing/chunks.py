@@ -1,0 +1,27 @@
+"""Cuts a range into the chunks that a run was told to work in."""
+
+from collections.abc import Sequence
+
+from backfill_assets.grains.chunk_sizes import ChunkSize, cut_chunks
+from backfill_assets.lake.slices import Partition
+from backfill_assets.publishing.inputs import PinnedInputs
+
+
+def cut_range(
+    partitions: Sequence[Partition], size: ChunkSize | None, pinned: PinnedInputs
+) -> list[tuple[Partition, ...]]:
+    """Cuts partitions into the chunks that a run was told to work in; without a size, into one.
+
+    Args:
+        partitions: ascending, at least one.
+        size: of a chunk.
+        pinned: inputs, whose listing says how many files landed. A partition of a table is one
+            file, so that of what reads tables each counts as one.
+    """
+    if size is None:
+        return [tuple(partitions)]
+    landed = pinned.listing.describe_files() if pinned.listing is not None else {}
+    files = {key: found.files for key, found in landed.items()}
+    by_key = {partition.key: partition for partition in partitions}
+    starts = [(partition.key, partition.slice.start) for partition in partitions]
+    return [tuple(by_key[key] for key in chunk) for chunk in cut_chunks(starts, size, files)]

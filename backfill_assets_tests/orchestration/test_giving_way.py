@@ -1,0 +1,62 @@
+"""A backfill in chunks gives its place to what comes first, and to nothing else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
+
+from backfill_assets.orchestration.giving_way import find_why_giving_way
+from backfill_assets.orchestration.run_options import PRIORITY_TAG
+
+QUEUED, STARTED = DagsterRunStatus.QUEUED, DagsterRunStatus.STARTED
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
+    """With two places for runs."""
+    overrides = {"concurrency": {"runs": {"max_concurrent_runs": 2}}}
+    with DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance:
+        yield instance
+
+
+def add(
+    instance: DagsterInstance, run_id: str, status: DagsterRunStatus, priority: str | None = None
+) -> DagsterRun:
+    tags = {PRIORITY_TAG: priority} if priority is not None else {}
+    repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("location"), "repository")
+    run = DagsterRun(
+        "job",
+        run_id=run_id,
+        status=status,
+        tags=tags,
+        remote_job_origin=RemoteJobOrigin(repository, "job"),
+    )
+    instance.add_run(run)
+    return run
+
+
+def test_only_where_what_comes_first_has_no_place(instance: DagsterInstance) -> None:
+    backfill = add(instance, "backfill", STARTED, "-5")
+    assert not find_why_giving_way(instance, backfill)
+    add(instance, "daily-run", QUEUED)
+    assert not find_why_giving_way(instance, backfill), (
+        "there is a place: it waits for other things"
+    )
+    add(instance, "other", STARTED)
+    assert find_why_giving_way(instance, backfill) == (
+        "run daily-ru comes first, by its priority, and had no place"
+    )
+
+
+@pytest.mark.parametrize("priority", [None, "0", "-5", "-7", "no number"])
+def test_not_to_what_is_no_more_urgent(instance: DagsterInstance, priority: str | None) -> None:
+    backfill = add(instance, "backfill", STARTED, "0")
+    add(instance, "other", STARTED)
+    add(instance, "waits", QUEUED, priority)
+    assert not find_why_giving_way(instance, backfill)
