@@ -46,8 +46,7 @@ def protect(table: TableKey, reason: _Reason, first: _First = None, last: _Last 
 def unprotect(table: TableKey, reason: _Reason, first: _First = None, last: _Last = None) -> None:
     """Lift what `protect` set, of a table or of a range of it.
 
-    What is declared with the table stays protected: change the declaration, or let a run override
-    it.
+    What is declared with the table stays protected: change it there, or let a run override it.
     """
     from backfill_assets.lake.protections import list_declared, read_protections
 

@@ -131,7 +131,13 @@ def _state(row: CertifiedPartition) -> StatedPartition:
     if row.checks.get(_READABLE) == Outcome.FAILED:  # the last check, and after the commit
         failures = failures.rpartition(f"{_READABLE}: ")[0].removesuffix("; ")
     return StatedPartition(
-        row.partition, row.rows, row.checksum, checks, failures, dict(row.accepted), row.override
+        row.partition,
+        row.rows,
+        row.checksum,
+        checks,
+        failures,
+        dict(row.accepted),
+        override=row.override,
     )
 
 
