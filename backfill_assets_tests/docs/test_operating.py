@@ -1,5 +1,7 @@
 """Runs the commands of `docs/operating.md` as they stand there, on January."""
 
+from itertools import chain
+
 import pytest
 
 from backfill_assets.lake.table_log import read_log
@@ -23,7 +25,9 @@ def test_each_block_says_what_the_page_promises(story: tuple[Project, list[str]]
     assert "staging/flights 2013-01-12" in why
     assert "INC-7: under investigation" in protection
     assert "no longer protected" in protection
-    assert "downstream, at most: features/carrier_delays 2013-01-08...2013-01-09, 2013-01-15" in plan
+    assert (
+        "downstream, at most: features/carrier_delays 2013-01-08...2013-01-09, 2013-01-15" in plan
+    )
     assert run.count("published") >= 3
     assert proof.count("2013-01-1") >= 15
     assert "the rows differ" not in proof
@@ -40,4 +44,4 @@ def test_five_days_of_three_layers_were_published_in_three_chunks_each(
             if commit.record is not None
         ]
         assert sorted(map(len, published)) == [1, 2, 2]
-        assert {*sum(published, [])} == {f"2013-01-{day}" for day in range(10, 15)}
+        assert {*chain(*published)} == {f"2013-01-{day}" for day in range(10, 15)}
