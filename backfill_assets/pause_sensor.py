@@ -1,11 +1,10 @@
 """What goes on by itself once a pause is over, or a window opens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from dagster import (
-    AssetKey,
-    AssetSelection,
+    DagsterInstance,
     DagsterRun,
     DefaultSensorStatus,
     RunRequest,
@@ -15,20 +14,18 @@ from dagster import (
     sensor,
 )
 
-from backfill_assets.orchestration.claims import CREATOR_TAG, PROCESS_TAG
-from backfill_assets.orchestration.dagster_internals import AssetGraph, find_run_assets
-from backfill_assets.orchestration.pausing import find_why_paused, list_paused_runs
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.cancelling import is_cancelled
+from backfill_assets.orchestration.continuation import (
+    Continuation,
+    build_continuing_tags,
+    find_rest,
+    list_paused_at,
+)
+from backfill_assets.orchestration.dagster_internals import AssetGraph
+from backfill_assets.orchestration.pausing import drop_paused, find_why_paused, list_paused_runs
 from backfill_assets.orchestration.run_options import (
-    CHAIN_TAG,
-    CONTINUES_TAG,
-    FOREGROUND_TAG,
-    PAUSED_AT_TAG,
-    PAUSED_TAG,
-    PRIORITY_TAG,
-    RANGE_END_TAG,
-    RANGE_START_TAG,
-    TAG_PREFIX,
-    WITHHELD_TAG,
+    GOES_ON_WITH_TAG,
     build_asset_config,
     find_chain,
     find_run_range,
@@ -36,16 +33,7 @@ from backfill_assets.orchestration.run_options import (
 )
 from backfill_assets.publishing.pacing import parse_window
 from backfill_assets.range_jobs import find_grain_job, grain_jobs
-
-_OF_ONE_RUN = {
-    CREATOR_TAG,
-    PROCESS_TAG,
-    PAUSED_TAG,
-    PAUSED_AT_TAG,
-    WITHHELD_TAG,
-    CONTINUES_TAG,
-    FOREGROUND_TAG,
-}
+from backfill_assets.settings import read_settings
 
 
 @sensor(
@@ -62,52 +50,66 @@ _OF_ONE_RUN = {
 def go_on_after_pause(context: SensorEvaluationContext) -> SensorResult:
     """Goes on with paused runs that may; each is gone on with once."""
     assert context.repository_def is not None
-    graph, now = context.repository_def.asset_graph, datetime.now(tz=UTC)
+    instance, graph = context.instance, context.repository_def.asset_graph
+    warehouse, now = Warehouse(read_settings().warehouse), datetime.now(tz=UTC)
     requests: list[RunRequest] = []
     waiting: list[str] = []
-    for run in list_paused_runs(context.instance):
-        assets = _find_assets(graph, run, find_run_assets(context.instance, run))
-        window = find_told_window(run, assets[0]) if assets else None
-        why = find_why_paused(
-            context.instance, find_chain(run), parse_window(window) if window else None, now=now
-        )
-        if why:
+    for run in list_paused_runs(instance):
+        # Cancelled elsewhere than here, as in the UI, it is still marked as one that goes on.
+        if is_cancelled(instance, find_chain(run)):
+            drop_paused(instance, [run])
+            waiting.append(
+                f"backfill {find_chain(run)}, which run {run.run_id} is of, is cancelled"
+            )
+            continue
+        if why := _find_why_paused(instance, run, now=now):
             waiting.append(f"run {run.run_id[:8]} is paused: {why}")
-        elif assets:
-            requests.append(_request_rest(run, assets))
+            continue
+        rest = _find_rest(instance, graph, run, warehouse)
+        for left_out in rest.protected:
+            context.log.info(f"run {run.run_id}: {left_out}")
+        if not rest.ranges:
+            waiting.append(f"run {run.run_id[:8]} can't go on: {_describe_nothing(run, rest)}")
+        requests += _request_rest(run, rest)
     return SensorResult(
         run_requests=requests,
         skip_reason=None if requests else SkipReason("; ".join(waiting) or "no run is paused"),
     )
 
 
-def _find_assets(
-    graph: AssetGraph, run: DagsterRun, selected: frozenset[AssetKey]
-) -> Sequence[AssetKey]:
-    """Finds what a run was not done with, and what comes after that, upstream ones first."""
-    paused = [AssetKey.from_user_string(key) for key in run.tags[PAUSED_AT_TAG].split(",")]
-    left = AssetSelection.assets(*paused).downstream().resolve(graph) & selected
-    return [key for key in graph.toposorted_asset_keys if key in left]
+def _find_why_paused(instance: DagsterInstance, run: DagsterRun, *, now: datetime) -> str:
+    """Finds why it may not go on now: while any of its paused tables may not."""
+    windows = [find_told_window(run, key) for key in list_paused_at(run)]
+    reasons = (
+        find_why_paused(
+            instance, find_chain(run), parse_window(window) if window else None, now=now
+        )
+        for window in dict.fromkeys(windows)
+    )
+    return next(filter(None, reasons), "")
 
 
-def _request_rest(run: DagsterRun, assets: Sequence[AssetKey]) -> RunRequest:
+def _find_rest(
+    instance: DagsterInstance, graph: AssetGraph, run: DagsterRun, warehouse: Warehouse
+) -> Continuation:
     ends = find_run_range(run)
     assert ends is not None, "only a run of partitions is paused"
-    kept = {
-        name: value
-        for name, value in run.tags.items()
-        if (name.startswith(TAG_PREFIX) and name not in _OF_ONE_RUN) or name == PRIORITY_TAG
-    }
-    return RunRequest(
-        run_key=f"{run.run_id} goes on",
-        job_name=find_grain_job(assets[0]),
-        asset_selection=assets,
-        run_config=build_asset_config(run, assets, with_acceptances=True),
-        tags={
-            **kept,
-            RANGE_START_TAG: ends[0],
-            RANGE_END_TAG: ends[1],
-            CONTINUES_TAG: run.run_id,
-            CHAIN_TAG: find_chain(run),
-        },
-    )
+    return find_rest(instance, graph, run, warehouse=warehouse, first=ends[0], last=ends[1])
+
+
+def _describe_nothing(run: DagsterRun, rest: Continuation) -> str:
+    if rest.assets:
+        return rest.describe_nothing()
+    tables = ", ".join(key.to_user_string() for key in list_paused_at(run))
+    return f"there is no table {tables} any more; `backfill-assets cancel {run.run_id}` ends that"
+
+
+def _request_rest(run: DagsterRun, rest: Continuation) -> Iterator[RunRequest]:
+    for first, last in rest.ranges:
+        yield RunRequest(
+            run_key=f"{run.run_id} goes on {first}...{last}",
+            job_name=find_grain_job(rest.assets[0]),
+            asset_selection=rest.assets,
+            run_config=build_asset_config(run, rest.assets, with_acceptances=True),
+            tags={**build_continuing_tags(run, first, last), GOES_ON_WITH_TAG: run.run_id},
+        )

@@ -21,15 +21,12 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.cancelling import is_cancelled
 from backfill_assets.orchestration.claims import fail_dead_runs
-from backfill_assets.orchestration.continuation import find_continuation
+from backfill_assets.orchestration.continuation import build_continuing_tags, find_continuation
 from backfill_assets.orchestration.due_partitions import Memory
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery import is_unseen
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.run_options import (
-    ALLOW_NEW_CODE_TAG,
-    CHAIN_TAG,
-    CONTINUES_TAG,
     FOREGROUND_TAG,
     INCREMENTAL_TAG,
     RANGE_END_TAG,
@@ -43,10 +40,7 @@ from backfill_assets.orchestration.run_options import (
 from backfill_assets.orchestration.work import Work, look_for_work
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.range_jobs import find_grain_job, grain_jobs
-from backfill_assets.resources import SPARK_REMOTE_TAG
 from backfill_assets.settings import read_settings
-
-_CARRIED_TAGS = (SPARK_REMOTE_TAG, ALLOW_NEW_CODE_TAG)
 
 
 @run_failure_sensor(
@@ -97,18 +91,14 @@ def continue_after_withheld(context: RunFailureSensorContext) -> Iterator[RunReq
     for left_out in found.protected:
         context.log.info(left_out)
     for start, end in found.ranges:
+        tags = build_continuing_tags(run, start, end)
+        tags.pop(INCREMENTAL_TAG, None)
         yield RunRequest(
             run_key=f"{run.run_id} {start}",
             job_name=find_grain_job(found.assets[0]),
             asset_selection=found.assets,
             run_config=build_asset_config(run, found.assets),
-            tags={
-                RANGE_START_TAG: start,
-                RANGE_END_TAG: end,
-                CONTINUES_TAG: run.run_id,
-                CHAIN_TAG: find_chain(run),
-                **{tag: run.tags[tag] for tag in _CARRIED_TAGS if tag in run.tags},
-            },
+            tags=tags,
         )
 
 

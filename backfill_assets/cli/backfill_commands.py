@@ -32,7 +32,8 @@ def backfills(
     """List backfills, newest first: who launched what, why, when, and what came of it.
 
     Published counts what was published by a backfill, the runs that continue it, or others since;
-    held back is what was withheld or failed, was cancelled, or was never requested.
+    held back is what was withheld or failed, was cancelled, or was never requested. Of what is
+    paused it says until when.
     """
     from backfill_assets.cli.progress_lines import describe_backfill, print_backfills
     from backfill_assets.orchestration.backfills import list_backfills
@@ -61,7 +62,8 @@ def watch(
 ) -> None:
     """Watch a backfill until it is over: partitions done by table, pace, time left, its outcome.
 
-    Retries of its runs and runs that continue it count as it. Nothing depends on the watching:
+    Retries of its runs and runs that continue it count as it. What is paused is not over: until
+    when is said, and what ends it. Nothing depends on the watching:
     Ctrl-C ends that alone. With --json each change is a line, an object; the last is the outcome.
     Exit 0: all is published; 1: something was withheld or failed; 3: what isn't published waits for
     what never came, or the time is over; 130: it was cancelled, or the watching was.
@@ -117,16 +119,17 @@ def cancel(
 ) -> None:
     """Cancel a backfill and all its runs, or one run and those that continue it.
 
-    What was published stays as it is; a commit is made whole or not at all. Exit 1: it is over, or
-    not all of its runs have ended in time.
+    The first run of a chain that is of no backfill stands for all of the chain. What was published
+    stays as it is; a commit is made whole or not at all. Exit 1: it is over, or not all of its runs
+    have ended in time.
     """
-    from backfill_assets.orchestration.backfills import find_backfill
     from backfill_assets.orchestration.cancelling import cancel as cancel_now
+    from backfill_assets.orchestration.cancelling import describe_wanted
 
     with _open_instance() as instance:
         if not yes:
-            found = find_backfill(instance, backfill)
-            typer.confirm(f"cancel {backfill} ({found.title})?", abort=True)
+            described = describe_wanted(instance, backfill)
+            typer.confirm(f"cancel {backfill} ({described})?", abort=True)
         done = cancel_now(
             instance,
             backfill,
@@ -219,7 +222,8 @@ def _warn_of_what_is_in_the_way(
     if progress.is_over or progress.has_daemon:
         return  # A daemon marks dead runs failed, too.
     backfill = progress.backfill
-    if not backfill.is_settled or any(run.status.value == "QUEUED" for run in backfill.chain.runs):
+    waits = any(run.status.value == "QUEUED" for run in backfill.chain.runs)
+    if waits or not backfill.is_settled or progress.why_paused:
         warn(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}")
     silent_seconds = read_settings().silent_seconds
     dead = find_dead_runs(instance, now=progress.read_at, silent_seconds=silent_seconds)

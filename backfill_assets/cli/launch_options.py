@@ -75,6 +75,10 @@ WriteModeName = Annotated[
 RowFilter = Annotated[
     str | None, typer.Option("--filter", help="Of a merge: only rows that this SQL is true for.")
 ]
+SaveWatermark = Annotated[
+    bool | None,
+    typer.Option("--save-watermark/--no-save-watermark", help="Move the production watermark."),
+]
 Reason = Annotated[str, typer.Option(help="Why; a tag of the runs.")]
 OverrideProtection = Annotated[
     str, typer.Option(help="Why protected partitions are to be published all the same.")
@@ -168,7 +172,8 @@ def merge_options(
 ) -> dict[str, str | bool | None]:
     """Merges options of runs with a template's: what is given wins."""
     return {
-        name: getattr(template, name) if value is None else value for name, value in given.items()
+        name: getattr(template, name, None) if value is None else value
+        for name, value in given.items()
     }
 
 

@@ -17,6 +17,7 @@ from backfill_assets.cli.launch_options import (
     Reason,
     Restart,
     RowFilter,
+    SaveWatermark,
     Start,
     Strict,
     TemplateName,
@@ -101,6 +102,7 @@ def launch(
     window: Window = None,
     write_mode: WriteModeName = None,
     row_filter: RowFilter = None,
+    save_watermark: SaveWatermark = None,
     max_parallel: Annotated[
         int | None, typer.Option(min=1, help="Runs of it that are at work at once.")
     ] = None,
@@ -139,6 +141,7 @@ def launch(
         "window": window,
         "write_mode": write_mode,
         "filter": row_filter,
+        "save_watermark": save_watermark,
     }
     ranks = (priority, chosen.priority, _BEHIND_THE_DAILY_RUN)
     told = Launch(

@@ -47,7 +47,7 @@ class Display:
 
     def show(self, progress: "Progress") -> None:
         """Shows it; what is no terminal gets a line only of what has changed."""
-        now = (progress.state, progress.tables)
+        now = (progress.state, progress.tables, progress.why_paused)
         if self.is_live or now != self.last:
             self.write(progress)
             self.last = now
@@ -108,13 +108,14 @@ def build_bars(progress: "Progress") -> Group:
         )
     colour = _COLOURS.get(progress.state, "yellow")
     title = Text.assemble(backfill.id[:8], " ", (progress.state, colour), " ", backfill.title)
-    return Group(title, grid, Text(_format_pace(progress)))
+    below = [Text(line) for line in (_format_pause(progress), _format_pace(progress)) if line]
+    return Group(title, grid, *below)
 
 
 def format_line(progress: "Progress") -> str:
     """Formats it as one line, for what is no terminal."""
     tables = "; ".join(f"{table.table} {_format_counts(table)}" for table in progress.tables)
-    pace = _format_pace(progress)
+    pace = _format_pause(progress) or _format_pace(progress)
     time = f"{progress.read_at.astimezone():%H:%M:%S}"
     return f"{time} {progress.state}: {'; '.join(filter(None, (tables, pace)))}"
 
@@ -125,8 +126,13 @@ def _format_counts(table: "TableProgress") -> str:
     return f"{table.published:,} of {table.partitions:,}{others}"
 
 
+def _format_pause(progress: "Progress") -> str:
+    """Says until when it is paused, and what ends that; empty if it isn't."""
+    return f"paused: {progress.why_paused}" if progress.why_paused else ""
+
+
 def _format_pace(progress: "Progress") -> str:
-    if progress.is_over or not progress.per_minute:
+    if progress.is_over or progress.state == "paused" or not progress.per_minute:
         return ""
     left = progress.seconds_left
     ahead = f", {_format_seconds(left)} left" if left else ""
@@ -148,6 +154,7 @@ def describe_progress(progress: "Progress") -> dict[str, Any]:
         "tables": [dataclasses.asdict(table) for table in progress.tables],
         "per_minute": round(progress.per_minute, 3),
         "seconds_left": None if left is None or progress.is_over else round(left, 1),
+        "why_paused": progress.why_paused,
     }
 
 
@@ -180,7 +187,7 @@ def print_outcome(backfill: "Backfill", outcome: "BackfillOutcome") -> None:
 def describe_backfill(progress: "Progress") -> dict[str, Any]:
     """Describes a backfill of the list as a JSON object."""
     backfill = progress.backfill
-    ended = backfill.ended_at
+    ended = None if progress.why_paused else backfill.ended_at
     return {
         "id": backfill.id,
         "title": backfill.title,
@@ -189,6 +196,7 @@ def describe_backfill(progress: "Progress") -> dict[str, Any]:
         "requested": backfill.requested_at.isoformat(timespec="seconds"),
         "ended": ended.isoformat(timespec="seconds") if ended else "",
         "state": progress.state,
+        "why_paused": progress.why_paused,
         "partitions": progress.partitions,
         "published": progress.published,
         "held_back": progress.done - progress.published,
@@ -223,7 +231,7 @@ def build_grid(found: "Sequence[Progress]") -> Grid:
             backfill.id,
             f"{backfill.requested_at.astimezone():%m-%d %H:%M}",
             backfill.launched_by,
-            _join_reason(backfill),
+            _join_reason(progress),
             Text(progress.state, style=_COLOURS.get(progress.state, "yellow")),
             f"{progress.published:,} of {progress.partitions:,}",
             f"{progress.done - progress.published:,}",
@@ -231,6 +239,7 @@ def build_grid(found: "Sequence[Progress]") -> Grid:
     return grid
 
 
-def _join_reason(backfill: "Backfill") -> str:
-    title, reason = backfill.title, backfill.reason
-    return title if not reason or reason in title else f"{title}: {reason}"
+def _join_reason(progress: "Progress") -> str:
+    title, reason = progress.backfill.title, progress.backfill.reason
+    joined = title if not reason or reason in title else f"{title}: {reason}"
+    return "; ".join(filter(None, (joined, _format_pause(progress))))

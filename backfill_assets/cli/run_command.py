@@ -22,6 +22,7 @@ from backfill_assets.cli.launch_options import (
     Reason,
     Restart,
     RowFilter,
+    SaveWatermark,
     Start,
     Strict,
     TemplateName,
@@ -34,6 +35,7 @@ from backfill_assets.cli.launch_options import (
 )
 from backfill_assets.cli.options import AsJson, Select, load_graph, print_json
 from backfill_assets.cli.templates import read_template
+from backfill_assets.errors import BackfillError
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def run(
     window: Window = None,
     write_mode: WriteModeName = None,
     row_filter: RowFilter = None,
+    save_watermark: SaveWatermark = None,
     reason: Reason = "",
     override_protection: OverrideProtection = "",
     allow_new_code: AllowNewCode = "",
@@ -73,11 +76,12 @@ def run(
 
     The runs are Dagster's, as the UI shows them: tables with those that they read in one, where
     their ranges are the same. What does not depend on withheld or failed partitions goes on.
-    Refused while other runs are at work on any of the partitions. Ctrl-C ends it; what was
-    published stays whole. With --json the verdicts are printed as JSON, progress goes to stderr.
+    Refused while other runs are at work on any of the partitions. Ctrl-C ends it, and so does a
+    `cancel` or a `pause` from elsewhere; what was published stays whole. With --json the verdicts
+    are printed as JSON, progress goes to stderr.
 
     Exit 0: all is published; 1: something was withheld or failed; 3: what isn't published waits for
-    what never came; 130: cancelled.
+    what never came, or it was paused; 130: cancelled.
     """
     from backfill_assets.cli.plan_command import print_plan
     from backfill_assets.cli.verdict_grid import print_verdicts
@@ -101,6 +105,7 @@ def run(
         "window": window,
         "write_mode": write_mode,
         "filter": row_filter,
+        "save_watermark": save_watermark,
     }
     told = Launch(
         reason=reason,
@@ -118,21 +123,28 @@ def run(
             return
         if not yes:
             typer.confirm("run it?", abort=True, err=as_json)
-        found, cancelled = _carry_out(instance, plan, told, as_json=as_json)
+        found, is_broken = _carry_out(instance, plan, told, as_json=as_json)
     if as_json:
         print_json(found)
     else:
         print_verdicts(found)
-    if cancelled:
+    if is_broken:
+        raise typer.Exit(1)
+    if found.state == "cancelled":
         raise typer.Exit(_CANCELLED_EXIT)
     if found.state != "published":
-        raise typer.Exit(_WAITING_EXIT if found.only_waits else 1)
+        waits = found.only_waits or found.state == "paused"
+        raise typer.Exit(_WAITING_EXIT if waits else 1)
 
 
 def _carry_out(
     instance: "DagsterInstance", plan: "Plan", told: "Launch", *, as_json: bool
 ) -> "tuple[Verdicts, bool]":
-    """Carries a plan out; returns the verdicts, and whether somebody cancelled it."""
+    """Carries a plan out; returns the verdicts, and whether an error ended it.
+
+    Raises:
+        BackfillError: if no run could be made at all.
+    """
     from backfill_assets.cli.worker_process import open_worker
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.dagster_internals import make_new_backfill_id
@@ -143,7 +155,7 @@ def _carry_out(
     graph, launch_id = load_graph(), make_new_backfill_id()
     targets = {key.to_user_string(): keys for key, keys in list_planned_partitions(plan).items()}
     requests = build_range_runs(graph, plan, told, launch_id=launch_id)
-    warehouse, cancelled = Warehouse(read_settings().warehouse), False
+    warehouse, cancelled, error = Warehouse(read_settings().warehouse), False, ""
     with open_worker() as worker, _interrupt_on_termination():
         foreground = Foreground(instance, graph, warehouse, worker, launch_id, targets)
         try:
@@ -152,8 +164,13 @@ def _carry_out(
             cancelled = True
             typer.echo("cancelling: the run at work ends, what it published stays", err=True)
             foreground.cancel()
-    found = find_verdicts(instance, warehouse, foreground, is_cancelled=cancelled)
-    return found, cancelled
+        except BackfillError as problem:
+            if not foreground.runs:
+                raise
+            error = str(problem)
+            foreground.cancel()
+    found = find_verdicts(instance, warehouse, foreground, is_cancelled=cancelled, error=error)
+    return found, bool(error)
 
 
 def _show(foreground: "Foreground", requests: "Iterable[RangeRun]", *, as_json: bool) -> None:

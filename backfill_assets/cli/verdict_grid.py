@@ -33,7 +33,12 @@ def print_verdicts(found: "Verdicts") -> None:
         else f"{found.state}: published {counts}"
     )
     typer.echo(f"`backfill-assets certificate {found.run_id[:8]}` has what was done")
-    if found.commands:
+    if found.state == "paused":
+        typer.echo("to go on:")
+        for command in found.commands:
+            typer.echo(f"  {command}")
+        typer.echo("  the same command again; what is published stays as it is")
+    elif found.commands:
         typer.echo("next, once the cause is mended:")
         for command in found.commands:
             typer.echo(f"  {command}")

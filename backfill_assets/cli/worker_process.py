@@ -5,10 +5,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO
 
+from backfill_assets.errors import BackfillError
 from backfill_assets.orchestration.foreground import RangeRun
 
 _LAST_BYTES = 4000
@@ -28,7 +29,11 @@ class WorkerProcess:
     process: "subprocess.Popen[bytes] | None" = None
 
     def start(self, request: RangeRun) -> None:
-        """Begins a run; the one before it has ended."""
+        """Begins a run; the one before it has ended.
+
+        Raises:
+            BackfillError: if the process ends at this moment.
+        """
         if not self.is_alive():
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "backfill_assets.cli.run_worker"],
@@ -41,8 +46,13 @@ class WorkerProcess:
             )
         assert self.process is not None
         assert self.process.stdin is not None
-        self.process.stdin.write(request.to_json().encode() + b"\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(request.to_json().encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_END_SECONDS)
+            raise BackfillError(f"no run could be made: {self.describe_end()}") from None
 
     def is_alive(self) -> bool:
         """Tells whether the process is there."""

@@ -20,9 +20,12 @@ _LENGTHS = {
     "hours": dt.timedelta(hours=1),
     "minutes": dt.timedelta(minutes=1),
 }
-_FORM = re.compile(r"([a-z]+)(?:=([0-9]{1,12}))?")
-_NEW_YEAR = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
-"""A Monday: the first moment of a partition of every grain of time."""
+_SHORTEST = {"years": dt.timedelta(365), "months": dt.timedelta(28), **_LENGTHS}
+_FORM = re.compile(r"([a-z]+)(?:=([0-9]{1,9}))?")
+_FEBRUARY = dt.datetime(2023, 2, 1, tzinfo=dt.UTC)
+"""Where the shortest partition of any grain of time may begin."""
+
+_MOST_YEARS = 1000
 
 
 class ChunkUnit(StrEnum):
@@ -89,6 +92,8 @@ def parse_chunk_size(text: str) -> ChunkSize:
             f"--chunk {text}: give one of years, months, weeks, days, hours, minutes, step or "
             "files with a number from 1 on, as months=1 or step=100000"
         )
+    if unit in _SHORTEST and int(count or 1) * _SHORTEST[unit] > _MOST_YEARS * _SHORTEST["years"]:
+        raise ValueError(f"--chunk {text}: give less than {_MOST_YEARS} years, or leave it out")
     if count is None and unit in (ChunkUnit.STEP, ChunkUnit.FILES):
         raise ValueError(f"--chunk {text}: say how many, as {unit}=1000")
     return ChunkSize(ChunkUnit(unit), int(count or 1))
@@ -101,12 +106,13 @@ def find_why_unfit(size: ChunkSize, grain: Grain) -> str:
     if (size.unit is ChunkUnit.STEP) == bool(grain.cron):
         fit = "a unit of time" if grain.cron else "step=N"
         return f"its partitions are {grain}, which {size} doesn't count: give {fit} or files=N"
-    sample = 0 if size.unit is ChunkUnit.STEP else _find_sample(grain)
-    _, chunk_end = size.find_bounds(sample)
-    partition_end = grain.find_end(sample)
-    if isinstance(partition_end, dt.date):
-        partition_end = _find_moment(partition_end)
-    if chunk_end < partition_end:  # type: ignore[operator]
+    if size.unit is ChunkUnit.STEP:
+        is_smaller = size.count < grain.find_end(0)
+    else:
+        sample = _FEBRUARY if "TIMESTAMP" in grain.column_types else _FEBRUARY.date()
+        length = _find_moment(grain.find_end(sample)) - _FEBRUARY  # type: ignore[arg-type]
+        is_smaller = size.count * _SHORTEST[size.unit] < length
+    if is_smaller:
         return f"{size} is smaller than a partition, as these are {grain}: give a larger chunk"
     return ""
 
@@ -137,10 +143,6 @@ def cut_chunks(
         filled += count
     if chunk:
         yield chunk
-
-
-def _find_sample(grain: Grain) -> SliceBound:
-    return _NEW_YEAR if "TIMESTAMP" in grain.column_types else _NEW_YEAR.date()
 
 
 def _find_moment(day: dt.date) -> dt.datetime:

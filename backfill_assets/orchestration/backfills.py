@@ -21,6 +21,7 @@ from backfill_assets.orchestration.dagster_internals import (
 )
 from backfill_assets.orchestration.launching import LAUNCHED_BY_TAG
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
+from backfill_assets.orchestration.pausing import is_paused, was_dropped
 from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.run_options import REASON_TAG, find_chain, find_run_range
 from backfill_assets.orchestration.runs_at_work import UNFINISHED
@@ -119,11 +120,14 @@ class Backfill:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody cancelled it."""
-        statuses = (BulkActionStatus.CANCELING, BulkActionStatus.CANCELED)
-        if self.record is not None:
-            return self.record.status in statuses
-        return self.chain.runs[-1].status.value in ("CANCELING", "CANCELED")
+        """Whether somebody cancelled it; also, while it was paused, what Dagster calls failed."""
+        runs, statuses = self.chain.runs, (BulkActionStatus.CANCELING, BulkActionStatus.CANCELED)
+        if self.record is not None and self.record.status in statuses:
+            return True
+        if self.record is None and runs[-1].status.value in ("CANCELING", "CANCELED"):
+            return True
+        is_at_end = self.is_settled and not self.unfinished_runs and not any(map(is_paused, runs))
+        return is_at_end and any(map(was_dropped, runs))
 
     @property
     def error(self) -> str:

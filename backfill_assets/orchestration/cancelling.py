@@ -4,6 +4,7 @@ Dagster's daemon would come to it at its next look, half a minute later, and whe
 nobody would.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,16 +14,23 @@ from functools import partial
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
 from backfill_assets.errors import BackfillError
-from backfill_assets.orchestration.backfills import Backfill, find_whole_id, read_backfill
+from backfill_assets.orchestration.backfills import (
+    Backfill,
+    find_requested,
+    find_whole_id,
+    read_backfill,
+)
+from backfill_assets.orchestration.chains import Chain, read_chain
 from backfill_assets.orchestration.claims import find_dead_runs, find_worker
 from backfill_assets.orchestration.daemons import has_daemon
 from backfill_assets.orchestration.dagster_internals import BulkActionStatus
 from backfill_assets.orchestration.pausing import drop_paused
 from backfill_assets.orchestration.processes import interrupt
-from backfill_assets.orchestration.run_options import CONTINUES_TAG
+from backfill_assets.orchestration.run_options import CONTINUES_TAG, find_chain
 from backfill_assets.orchestration.runs_at_work import UNFINISHED
 
 _LOOK_AGAIN_SECONDS = 0.5
+_ASK_AGAIN_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -51,10 +59,26 @@ def is_cancelled(instance: DagsterInstance, backfill_id: str) -> bool:
     )
 
 
+def describe_wanted(instance: DagsterInstance, wanted: str) -> str:
+    """Describes in a line what `cancel` would end: a backfill, a chain of runs, or one run of one.
+
+    Raises:
+        HistoryError: if there is no such backfill or run.
+    """
+    whole = find_whole_id(instance, wanted)
+    record = instance.get_run_record_by_id(whole)
+    if record is None or find_chain(record.dagster_run) == whole:
+        return read_backfill(instance, whole).title
+    alone = Chain(whole, "", (record,))
+    return Backfill(alone, None, find_requested(instance, record.dagster_run)).title
+
+
 def cancel(
     instance: DagsterInstance, wanted: str, *, wait_seconds: float, silent_seconds: int
 ) -> Cancellation:
     """Cancels a backfill and all its runs, or one run and those that continue it.
+
+    The first run of a chain that is of no backfill stands for the whole chain.
 
     Args:
         instance: the Dagster instance.
@@ -71,8 +95,11 @@ def cancel(
     if record is None:
         run = instance.get_run_by_id(whole)
         assert run is not None
-        find_runs = partial(_find_run_and_next, instance, whole)
-        if not drop_paused(instance, [run]) and not find_runs():
+        is_first = find_chain(run) == whole
+        find = _find_unfinished if is_first else _find_run_and_next
+        find_runs = partial(find, instance, whole)
+        runs = read_chain(instance, whole).runs if is_first else [run]
+        if not drop_paused(instance, runs) and not find_runs():
             raise BackfillError(
                 f"run {whole} is over ({run.status.value.lower()}): there is nothing to cancel"
             )
@@ -97,8 +124,8 @@ def _find_run_and_next(instance: DagsterInstance, run_id: str) -> list[DagsterRu
     return [*instance.get_runs(of_run), *instance.get_runs(after_it)]
 
 
-def _find_unfinished(instance: DagsterInstance, backfill_id: str) -> list[DagsterRun]:
-    return read_backfill(instance, backfill_id).unfinished_runs
+def _find_unfinished(instance: DagsterInstance, chain_id: str) -> list[DagsterRun]:
+    return [run for run in read_chain(instance, chain_id).runs if run.status in UNFINISHED]
 
 
 def _request_cancellation(instance: DagsterInstance, backfill: Backfill) -> None:
@@ -128,8 +155,12 @@ def _end_runs(
     wait_seconds: float,
     silent_seconds: int,
 ) -> set[str]:
-    """Asks runs to end, those too that appear meanwhile, and waits until they have."""
+    """Asks runs to end, those too that appear meanwhile, and waits until they have.
+
+    One of which nothing could be reached yet, as its process only starts, is asked again.
+    """
     asked: set[str] = set()
+    ask_again_at: dict[str, float] = {}
     deadline = time.monotonic() + wait_seconds
     while runs := find_runs():
         now = datetime.now(tz=UTC)
@@ -139,8 +170,13 @@ def _end_runs(
                 _report_cancelled(instance, run, f"cancelled; {dead[run.run_id]}")
             elif run.status is DagsterRunStatus.QUEUED:
                 _report_cancelled(instance, run, "cancelled in the queue")
-            elif run.run_id not in asked and run.status is not DagsterRunStatus.NOT_STARTED:
-                _interrupt_run(instance, run)
+            elif (
+                run.status is not DagsterRunStatus.NOT_STARTED
+                and time.monotonic() >= ask_again_at.get(run.run_id, 0)
+            ):
+                reached = _interrupt_run(instance, run)
+                wait = math.inf if reached else _ASK_AGAIN_SECONDS
+                ask_again_at[run.run_id] = time.monotonic() + wait
             asked.add(run.run_id)
         if time.monotonic() >= deadline:
             break
@@ -154,8 +190,10 @@ def _report_cancelled(instance: DagsterInstance, run: DagsterRun, why: str) -> N
     instance.report_run_canceled(run, why)
 
 
-def _interrupt_run(instance: DagsterInstance, run: DagsterRun) -> None:
+def _interrupt_run(instance: DagsterInstance, run: DagsterRun) -> bool:
     """Interrupts a run that works: by its launcher, or else its process, as Ctrl-C does.
+
+    Returns whether either could be reached.
 
     The launcher reaches what a code server runs; what a shell runs, and what has outlived its
     server, is a process of this machine, if of any that can be reached.
@@ -163,7 +201,7 @@ def _interrupt_run(instance: DagsterInstance, run: DagsterRun) -> None:
     if run.remote_job_origin is not None:
         try:
             if instance.run_launcher.terminate(run.run_id):
-                return
+                return True
         except Exception as error:  # whatever a server that is gone makes of it
             instance.report_engine_event(
                 f"the code server can't be asked to end the run ({type(error).__name__}): "
@@ -172,5 +210,5 @@ def _interrupt_run(instance: DagsterInstance, run: DagsterRun) -> None:
             )
     elif run.status is not DagsterRunStatus.CANCELING:
         instance.report_run_canceling(run, "cancelled")
-    if worker := find_worker(run):
-        interrupt(worker)
+    worker = find_worker(run)
+    return worker is not None and interrupt(worker)

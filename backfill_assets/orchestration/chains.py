@@ -17,13 +17,9 @@ from backfill_assets.orchestration.dagster_internals import (
     WILL_RETRY_TAG,
     RunRecord,
 )
+from backfill_assets.orchestration.pause_tags import DROPPED, PAUSED, PAUSED_TAG
 from backfill_assets.orchestration.recovered_runs import RECOVERED_TAG
-from backfill_assets.orchestration.run_options import (
-    CHAIN_TAG,
-    PAUSED,
-    PAUSED_TAG,
-    find_chain,
-)
+from backfill_assets.orchestration.run_options import CHAIN_TAG, find_chain
 from backfill_assets.orchestration.runs_at_work import UNFINISHED
 
 _RETRY_SECONDS = 600.0
@@ -82,6 +78,8 @@ def find_failed_chains(
 ) -> dict[str, list[RunRecord]]:
     """Finds the chains in which a run failed, by id, each with those runs; in order of their ends.
 
+    A run that was cancelled, also while it was paused, did not fail.
+
     Args:
         instance: knows all runs.
         since: UTC; failures that ended before are left out.
@@ -93,7 +91,9 @@ def find_failed_chains(
     found: dict[str, list[RunRecord]] = {}
     for record in sorted(records, key=find_end):
         run = record.dagster_run
-        if find_end(record) >= since and RECOVERED_TAG not in run.tags and is_ours(run):
+        # What was cancelled while it was paused Dagster calls failed: it has no other word.
+        is_told = RECOVERED_TAG not in run.tags and run.tags.get(PAUSED_TAG) != DROPPED
+        if find_end(record) >= since and is_told and is_ours(run):
             found.setdefault(find_chain(run), []).append(record)
     return found
 

@@ -14,6 +14,7 @@ from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
 from backfill_assets.orchestration.batching_instance import BatchingInstance
 from backfill_assets.orchestration.dagster_internals import RunRecord
+from backfill_assets.orchestration.pause_tags import PAUSED_AT_TAG, PAUSED_TAG
 from backfill_assets.orchestration.processes import identify_own_process, is_alive
 
 PROCESS_TAG = "backfill_assets/process"
@@ -53,7 +54,8 @@ class ClaimingInstance(BatchingInstance):
 
 def _claim(tags: Mapping[str, Any] | None) -> dict[str, Any]:
     """Notes who creates a run; a retry has the tags of the run before, and nobody works on it."""
-    kept = {name: value for name, value in (tags or {}).items() if name != PROCESS_TAG}
+    of_another = (PROCESS_TAG, PAUSED_TAG, PAUSED_AT_TAG)
+    kept = {name: value for name, value in (tags or {}).items() if name not in of_another}
     return {**kept, CREATOR_TAG: identify_own_process()}
 
 

@@ -21,6 +21,7 @@ from backfill_assets.orchestration.chains import read_chain
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.dagster_internals import AssetGraph
 from backfill_assets.orchestration.launching import Launch
+from backfill_assets.orchestration.pausing import is_paused
 from backfill_assets.orchestration.plans import Plan, TablePlan
 from backfill_assets.orchestration.readiness import find_upstream_tables
 from backfill_assets.orchestration.run_options import (
@@ -220,6 +221,8 @@ class Foreground:
     def carry_out(self, requests: Iterable[RangeRun]) -> Iterator[Backfill]:
         """Executes runs in their order, and what goes on after those that withheld something.
 
+        It stops at a run that paused, or that somebody cancelled elsewhere.
+
         Yields:
             What there is of them, again and again; from the first run on.
 
@@ -237,6 +240,8 @@ class Foreground:
                 run = self._look()
                 if run is not None:
                     yield self.read(goes_on=True)
+            if is_paused(run) or run.status is DagsterRunStatus.CANCELED:
+                return
             next_runs = find_continuing_runs(
                 self.instance, self.graph, self.warehouse, run, request
             )

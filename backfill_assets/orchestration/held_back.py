@@ -15,7 +15,9 @@ from backfill_assets.orchestration.dagster_internals import (
 )
 from backfill_assets.orchestration.materializations import find_planning_runs
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
-from backfill_assets.orchestration.run_options import CHAIN_TAG, PAUSED_TAG, WITHHELD_TAG
+from backfill_assets.orchestration.pause_tags import PAUSED_AT_TAG, PAUSED_TAG
+from backfill_assets.orchestration.pausing import is_paused, was_dropped
+from backfill_assets.orchestration.run_options import CHAIN_TAG, WITHHELD_TAG
 from backfill_assets.proof.certificates import (
     NOT_DUE,
     Certificate,
@@ -26,6 +28,7 @@ from backfill_assets.proof.certificates import (
 from backfill_assets.tables.declarations import Table
 
 WITHHELD, FAILED, HELD_UP, CANCELLED = "withheld", "failed", "held up", "cancelled"
+PAUSED = "paused"
 
 _LINE_LENGTH = 300
 
@@ -37,7 +40,7 @@ class HeldBack:
     Attributes:
         table: the table.
         status: `withheld` by an audit, `held up` by what was withheld upstream, `failed` with the
-            run, `cancelled` with it, or `not due`.
+            run, `cancelled` or `paused` with it, or `not due`.
         reasons: why, in one line, by partition key; ascending.
     """
 
@@ -94,7 +97,10 @@ def find_chain_result(instance: DagsterInstance, warehouse: Warehouse, chain: Ch
             if run is None or (row is not None and not row.is_held_back):
                 continue
             blamed.add(run.run_id)
-            status, why = (row.status, row.failures) if row is not None else causes.find(run)
+            if row is None or _ended_by_pause(run, table, row):
+                status, why = causes.find(run)
+            else:
+                status, why = row.status, row.failures
             groups.setdefault(status, {})[key] = why
         held_back += [HeldBack(table, status, reasons) for status, reasons in groups.items()]
     errors = (
@@ -104,6 +110,12 @@ def find_chain_result(instance: DagsterInstance, warehouse: Warehouse, chain: Ch
     )
     continuing = {run.run_id for run in chain.runs if CHAIN_TAG in run.tags}
     return ChainResult(tuple(held_back), _count(certificates, continuing), tuple(errors))
+
+
+def _ended_by_pause(run: DagsterRun, table: Table, row: CertifiedPartition) -> bool:
+    """Tells whether a step did not come to a partition, as its run paused there."""
+    ended = is_paused(run) or was_dropped(run)
+    return ended and row.status == FAILED and table.key in run.tags[PAUSED_AT_TAG].split(",")
 
 
 def _read_certificates(warehouse: Warehouse, chain: Chain) -> list[Certificate]:
@@ -157,10 +169,14 @@ class Causes:
         """Finds the status, and why."""
         if run.status is DagsterRunStatus.CANCELED:
             return CANCELLED, "its run was cancelled"
+        if was_dropped(run):
+            return CANCELLED, "its run was cancelled while it was paused"
         if run.status is DagsterRunStatus.SUCCESS:
             return FAILED, "its run ended without it"
         if WITHHELD_TAG in run.tags:
             return HELD_UP, f"held up by what was withheld of {run.tags[WITHHELD_TAG]}"
+        if is_paused(run):
+            return PAUSED, "its run is paused"
         return FAILED, f"its run failed: {self.find_error(run)}"
 
     def find_error(self, run: DagsterRun) -> str:

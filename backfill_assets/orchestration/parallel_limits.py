@@ -7,7 +7,7 @@ can be asked for, and a launch tags its runs with one of these and a value of it
 from dagster import DagsterInstance
 
 from backfill_assets.errors import SettingsError
-from backfill_assets.orchestration.run_options import TAG_PREFIX
+from backfill_assets.orchestration.run_options import AT_MOST_TAG
 
 
 def build_limit_tag(
@@ -26,7 +26,7 @@ def build_limit_tag(
     config = instance.get_concurrency_config().run_queue_config
     if max_parallel is None or (config and 0 <= config.max_concurrent_runs <= max_parallel):
         return {}
-    tag = f"{TAG_PREFIX}at_most_{max_parallel}"
+    tag = f"{AT_MOST_TAG}{max_parallel}"
     limits = config.tag_concurrency_limits if config else []
     if not any(limit["key"] == tag and limit["limit"] == max_parallel for limit in limits):
         raise SettingsError(

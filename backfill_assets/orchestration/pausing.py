@@ -10,20 +10,19 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
 from backfill_assets.errors import BackfillError
 from backfill_assets.orchestration.giving_way import find_why_giving_way
-from backfill_assets.orchestration.run_options import (
-    CONTINUES_TAG,
+from backfill_assets.orchestration.pause_tags import (
     DROPPED,
     PAUSED,
     PAUSED_AT_TAG,
     PAUSED_TAG,
     WENT_ON,
-    find_chain,
 )
-from backfill_assets.publishing.pacing import DailyWindow, Pace
+from backfill_assets.orchestration.run_options import GOES_ON_WITH_TAG, find_chain, find_told_window
+from backfill_assets.publishing.pacing import DailyWindow, Pace, parse_window
 
 _LISTED_RUNS = 200
 
@@ -114,7 +113,7 @@ def check_may_go_on(
     instance.add_run_tags(run.run_id, {PAUSED_TAG: PAUSED, PAUSED_AT_TAG: tables})
     raise PausedError(
         f"{table}: paused, {left} of {of} partitions left: {why}; what was published stays, and "
-        "where a daemon runs the rest goes on by itself then"
+        "where a daemon runs the rest of this run goes on by itself then"
     )
 
 
@@ -133,12 +132,13 @@ def find_why_paused(
 def list_paused_runs(instance: DagsterInstance) -> list[DagsterRun]:
     """Lists runs that ended paused and that none went on with, the oldest first.
 
-    Those that another run did go on with are marked so.
+    Those that another run did go on with are marked so. One that goes on just after what they
+    withheld is none of these.
     """
     waiting = RunsFilter(statuses=[DagsterRunStatus.FAILURE], tags={PAUSED_TAG: PAUSED})
     found: list[DagsterRun] = []
     for run in instance.get_runs(waiting, limit=_LISTED_RUNS)[::-1]:
-        if instance.get_runs(RunsFilter(tags={CONTINUES_TAG: run.run_id}), limit=1):
+        if instance.get_runs(RunsFilter(tags={GOES_ON_WITH_TAG: run.run_id}), limit=1):
             instance.add_run_tags(run.run_id, {PAUSED_TAG: WENT_ON})
         else:
             found.append(run)
@@ -147,7 +147,28 @@ def list_paused_runs(instance: DagsterInstance) -> list[DagsterRun]:
 
 def is_paused(run: DagsterRun) -> bool:
     """Tells whether a run ended between two chunks, and is to go on."""
-    return run.tags.get(PAUSED_TAG) == PAUSED
+    return run.status is DagsterRunStatus.FAILURE and run.tags.get(PAUSED_TAG) == PAUSED
+
+
+def describe_pause(instance: DagsterInstance, run: DagsterRun, *, now: dt.datetime) -> str:
+    """Says of a paused run until when, and what ends that; or that it may go on now.
+
+    Args:
+        instance: the Dagster instance.
+        run: the run, which is paused.
+        now: UTC.
+    """
+    for table in run.tags[PAUSED_AT_TAG].split(","):
+        told = find_told_window(run, AssetKey.from_user_string(table))
+        window = parse_window(told) if told else None
+        if why := find_why_paused(instance, find_chain(run), window, now=now):
+            return why
+    return "until the sensor go_on_after_pause asks for the rest, as it may now"
+
+
+def was_dropped(run: DagsterRun) -> bool:
+    """Tells whether a run was cancelled while it was paused; Dagster calls it failed."""
+    return run.tags.get(PAUSED_TAG) == DROPPED
 
 
 def drop_paused(instance: DagsterInstance, runs: Iterable[DagsterRun]) -> bool:

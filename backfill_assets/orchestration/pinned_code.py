@@ -1,9 +1,9 @@
 """A backfill goes by one code and one set of options from its first run to its last.
 
 Dagster doesn't pin them: a run imports what is deployed when it starts, and of a backfill that a
-deploy divides, half would be by one code and half by another. So each run of a backfill, with its
-retries and those that continue it, records what it goes by, and compares that with the one of them
-that began first.
+deploy divides, half would be by one code and half by another. So each run records what it goes by,
+and one of a backfill, a retry of it, or one that continues another compares that with the one of
+them that began first.
 """
 
 import hashlib
@@ -19,13 +19,14 @@ from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.run_options import (
     ALLOW_NEW_CODE_TAG,
     CHAIN_TAG,
+    CONTINUES_TAG,
     TAG_PREFIX,
     read_options,
     read_reason_tag,
 )
 
 CODE_TAG = f"{TAG_PREFIX}code"
-"""Tag of a run of a backfill: one hash over the code versions of all tables."""
+"""Tag of a run: one hash over the code versions of all tables."""
 
 PINNED_TAG = f"{TAG_PREFIX}pinned"
 """Tag of the same: the code version of each table, and how the run's own are written, as JSON."""
@@ -36,9 +37,10 @@ _LISTED = 7
 def check_pinned_code(
     instance: DagsterInstance, run: DagsterRun, code_versions: Mapping[str, str]
 ) -> str:
-    """Compares what a run of a backfill goes by with the run of it that began first.
+    """Compares what a run goes by with the run of the same backfill that began first.
 
-    That one is the first that recorded it; a run that is part of no backfill may go by anything.
+    Or of those that it continues. A run that is part of no backfill and continues none may go by
+    anything; those that continue it go by that.
 
     Args:
         instance: the Dagster instance.
@@ -53,15 +55,15 @@ def check_pinned_code(
             tags don't allow that; nothing was written.
         SettingsError: if they allow it without a reason.
     """
-    backfill = run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG)
-    if not backfill:
-        return ""
-    allowed = read_reason_tag(run, ALLOW_NEW_CODE_TAG)
+    backfill = _find_backfill(run)
+    allowed = read_reason_tag(run, ALLOW_NEW_CODE_TAG) if backfill else ""
     keys = sorted(find_run_assets(instance, run))
     options = {key.to_user_string(): read_options(run, key) for key in keys}
     # Recorded before it is compared: of two runs that begin at once one sees the other.
     _record(instance, run, {"code": dict(code_versions), "options": options})
-    earlier = _list_recorded(instance, backfill)
+    if not backfill:
+        return ""
+    earlier = _list_recorded(instance, run, backfill)
     changed = [
         *_find_changed(earlier, "code", {key: code_versions[key] for key in options}),
         *_find_changed(earlier, "options", options),
@@ -87,12 +89,35 @@ def _record(instance: DagsterInstance, run: DagsterRun, pinned: Mapping[str, Any
     instance.add_run_tags(run.run_id, tags)
 
 
-def _list_recorded(instance: DagsterInstance, backfill: str) -> list[RunRecord]:
+def _find_backfill(run: DagsterRun) -> str | None:
+    """Finds the backfill, or the first of the runs that it continues; None of one that does not.
+
+    A retry of a run that is part of no backfill continues none: its code may be mended.
+    """
+    return run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG)
+
+
+def _find_first_run(instance: DagsterInstance, run: DagsterRun, backfill: str) -> str:
+    """Finds the run without a predecessor, from which those went on that led to this one.
+
+    It may be a retry of that by which its backfill is named, by mended code.
+    """
+    found: DagsterRun | None = run
+    while found is not None and CONTINUES_TAG in found.tags:
+        found = instance.get_run_by_id(found.tags[CONTINUES_TAG])
+    return backfill if found is None or _find_backfill(found) else found.run_id
+
+
+def _list_recorded(instance: DagsterInstance, run: DagsterRun, backfill: str) -> list[RunRecord]:
     """Lists the runs of a backfill that began and recorded what they go by, in that order."""
+    members = [
+        RunsFilter(run_ids=[_find_first_run(instance, run, backfill)]),
+        *(RunsFilter(tags={tag: backfill}) for tag in (BACKFILL_TAG, CHAIN_TAG)),
+    ]
     found = {
         record.dagster_run.run_id: record
-        for tag in (BACKFILL_TAG, CHAIN_TAG)
-        for record in instance.get_run_records(RunsFilter(tags={tag: backfill}))
+        for member in members
+        for record in instance.get_run_records(member)
         if PINNED_TAG in record.dagster_run.tags and record.start_time is not None
     }
     return sorted(found.values(), key=lambda one: (one.start_time or 0.0, one.storage_id))

@@ -4,28 +4,24 @@ Dagster's own count of a backfill is made anew every 30 s, and leaves out the ru
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from dagster import (
-    AssetKey,
-    AssetRecordsFilter,
-    DagsterInstance,
-    DagsterRun,
-    DagsterRunStatus,
-)
+from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus
 
 from backfill_assets.orchestration.alerting import SETTLE_SECONDS
 from backfill_assets.orchestration.backfills import Backfill, find_requested, read_backfill
 from backfill_assets.orchestration.chains import find_why_unfinished
 from backfill_assets.orchestration.daemons import has_daemon
 from backfill_assets.orchestration.materializations import find_planning_runs
+from backfill_assets.orchestration.pausing import describe_pause, is_paused
+from backfill_assets.orchestration.publications import find_published_by, find_published_since
+from backfill_assets.orchestration.run_options import REFUSED_TAG
 from backfill_assets.orchestration.runs_at_work import UNFINISHED
 
 _QUEUED = (DagsterRunStatus.QUEUED, DagsterRunStatus.NOT_STARTED)
-_PAGE = 1000
 
 
 class State(StrEnum):
@@ -34,10 +30,10 @@ class State(StrEnum):
     PUBLISHED = "published"
     """By one of its runs, or by another one since."""
     HELD_BACK = "held back"
-    """Withheld, failed, cancelled, or never requested as what it reads was held back."""
+    """Withheld, failed, cancelled, refused as protected, or never requested."""
     AT_WORK = "at work"
     WAITING = "waiting"
-    """For its run to be requested, or to leave the queue."""
+    """For its run to be requested, to leave the queue, or to go on after a pause."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +44,9 @@ class TableProgress:
         table: `layer/name`.
         partitions: how many the backfill is to publish.
         published: of these.
-        held_back: withheld, failed, cancelled or never requested, at the end of their run.
+        held_back: withheld, failed, cancelled, refused or never requested, at the end of their run.
         at_work: a run works on them.
-        waiting: for their run.
+        waiting: for their run, or for it to go on.
     """
 
     table: str
@@ -76,6 +72,7 @@ class Progress:
         at_work: why it isn't over; empty if it is.
         has_daemon: whether a daemon is there to carry it out.
         read_at: when, UTC.
+        why_paused: until when it is paused, and what ends that; empty if none of its runs is.
     """
 
     backfill: Backfill
@@ -83,6 +80,7 @@ class Progress:
     at_work: str
     has_daemon: bool
     read_at: datetime
+    why_paused: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -132,12 +130,18 @@ class Progress:
         if not self.is_over:
             if self.backfill.is_cancelled:
                 return "being cancelled"
+            if self.why_paused and all(
+                run.status in _QUEUED for run in self.backfill.unfinished_runs
+            ):
+                return "paused"
             waits = all(run.status in _QUEUED for run in self.backfill.chain.runs)
             return "requested" if waits else "running"
         if self.partitions and self.published == self.partitions:
             return "published"
         if self.backfill.is_cancelled:
             return "cancelled"
+        if self.why_paused:
+            return "paused"
         return "failed" if self.backfill.error else "held back"
 
 
@@ -174,10 +178,15 @@ class ProgressReader:
         all_published = bool(states) and all(
             state is State.PUBLISHED for found in states.values() for state in found.values()
         )
+        why_paused = "" if all_published else self._find_why_paused(backfill, now=now)
         at_work = self._find_why_at_work(
-            backfill, all_published=all_published, has_daemon=alive, now=now
+            backfill,
+            all_published=all_published,
+            has_daemon=alive,
+            why_paused=why_paused,
+            now=now,
         )
-        return Progress(backfill, states, at_work, alive, now)
+        return Progress(backfill, states, at_work, alive, now, why_paused)
 
     def _find_states(
         self,
@@ -196,6 +205,7 @@ class ProgressReader:
             asked |= dict.fromkeys(self.requested[run.run_id].get(table, ()), run)
         states: dict[str, State] = {}
         unknown: set[str] = set()
+        refused: set[str] = set()
         for key in keys:
             # A run that has just been made may not have planned its partitions yet.
             planner = runs.get(planned_by.get(key, ""))
@@ -205,14 +215,19 @@ class ProgressReader:
                 # None of its runs was the last at it: another one may have published it since.
                 unknown.add(key)
                 states[key] = State.HELD_BACK
+            elif planner is None and REFUSED_TAG in asked[key].tags:
+                # What was published before was entered again, so that it shows as published.
+                refused.add(key)
+                states[key] = State.HELD_BACK
             elif planner is None and asked[key].status not in _QUEUED:
                 states[key] = State.PUBLISHED
             else:
-                run = planner or asked[key]
-                at_work = State.WAITING if run.status in _QUEUED else State.AT_WORK
-                states[key] = at_work if run.status in UNFINISHED else State.HELD_BACK
-        since = backfill.requested_at.timestamp()
-        for key in self._find_published(table, unknown, since=since):
+                states[key] = _find_state(planner or asked[key])
+        since = backfill.requested_at
+        for key in (
+            *find_published_since(self.instance, table, unknown, since=since),
+            *find_published_by(self.instance, table, refused, runs, since=since),
+        ):
             states[key] = State.PUBLISHED
         return states
 
@@ -224,21 +239,26 @@ class ProgressReader:
             self.planners[table] = find_planning_runs(self.instance, asset_key)
         return self.planners[table]
 
-    def _find_published(self, table: str, keys: Collection[str], *, since: float) -> set[str]:
-        """Finds those that any run published since."""
-        found: set[str] = set()
-        listed = sorted(keys)
-        for first in range(0, len(listed), _PAGE):
-            page = listed[first : first + _PAGE]
-            wanted = AssetRecordsFilter(
-                AssetKey.from_user_string(table), asset_partitions=page, after_timestamp=since
-            )
-            records = self.instance.fetch_materializations(wanted, limit=10 * _PAGE).records
-            found |= {record.partition_key for record in records if record.partition_key}
-        return found
+    def _find_why_paused(self, backfill: Backfill, *, now: datetime) -> str:
+        """Finds why a run is paused that none went on with; empty if there is no such run."""
+        paused = {run.run_id: run for run in backfill.chain.runs if is_paused(run)}
+        if not paused:
+            return ""
+        # The sensor marks what it went on with a moment later: who planned last is known at once.
+        last = {run for table in backfill.targets for run in self._find_planners(table).values()}
+        for run_id, run in paused.items():
+            if run_id in last:
+                return describe_pause(self.instance, run, now=now)
+        return ""
 
     def _find_why_at_work(
-        self, backfill: Backfill, *, all_published: bool, has_daemon: bool, now: datetime
+        self,
+        backfill: Backfill,
+        *,
+        all_published: bool,
+        has_daemon: bool,
+        why_paused: str,
+        now: datetime,
     ) -> str:
         if backfill.unfinished_runs:
             return f"{len(backfill.unfinished_runs)} of its runs have not ended"
@@ -248,9 +268,18 @@ class ProgressReader:
             if backfill.record is None:
                 return "more of its runs are to come"
             return f"the backfill is {backfill.record.status.value.lower()}"
+        if why_paused:
+            return f"it is paused: {why_paused}"
         failed = any(run.status is DagsterRunStatus.FAILURE for run in backfill.chain.runs)
         if not (failed and has_daemon):
             return ""  # Only a daemon's sensors and retries go on after a run that failed.
         return find_why_unfinished(
             self.instance, backfill.chain, now=now, settle_seconds=SETTLE_SECONDS
         )
+
+
+def _find_state(run: DagsterRun) -> State:
+    """Finds the state of what a run was the last to plan, and has not published."""
+    if run.status in _QUEUED or is_paused(run):
+        return State.WAITING
+    return State.AT_WORK if run.status in UNFINISHED else State.HELD_BACK

@@ -18,7 +18,7 @@ from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.ranges import describe_ranges, find_ranges, shorten
 from backfill_assets.orchestration.recovered_runs import enter_again
-from backfill_assets.orchestration.run_options import OVERRIDE_TAG, read_override
+from backfill_assets.orchestration.run_options import OVERRIDE_TAG, REFUSED_TAG, read_override
 from backfill_assets.tables.declarations import Table
 
 _LISTED = 7
@@ -111,7 +111,8 @@ def check_protection(
 
     All of it, also what isn't protected: a person asked for the whole. Those of its assets that it
     has published already don't count, as their protection came too late. What is protected stays
-    as it is in the instance, too: what is published shows as published.
+    as it is in the instance, too: what is published shows as published. A tag says of the run that
+    it was refused, so that nobody takes that for its work.
 
     Args:
         instance: the Dagster instance.
@@ -142,6 +143,7 @@ def check_protection(
         for one, protected in refused.items():
             # Nobody could run them again, and what reads them would wait for that for ever.
             enter_again(instance, find_asset_key(one), protected)
+        instance.add_run_tags(run.run_id, {REFUSED_TAG: "true"})
         how = f"in the configuration as `override_protection`, or by the tag {OVERRIDE_TAG}"
         raise ProtectedError(_describe_refusal(refused, how))
     return {

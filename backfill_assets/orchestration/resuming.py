@@ -5,11 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dagster import AssetKey, DagsterInstance, PartitionsDefinition
+from dagster import AssetKey, DagsterInstance, DagsterRun, PartitionsDefinition
 
 from backfill_assets.catalog import find_table
 from backfill_assets.errors import BackfillError
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.protections import read_protections
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.attempts import Attempt, find_attempts
@@ -24,7 +25,11 @@ from backfill_assets.orchestration.partition_definitions import find_partitions_
 from backfill_assets.orchestration.progress import Progress, State
 from backfill_assets.orchestration.ranges import describe_ranges, format_ranges
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
-from backfill_assets.orchestration.run_options import REASON_TAG, build_asset_config
+from backfill_assets.orchestration.run_options import (
+    REASON_TAG,
+    build_asset_config,
+    read_override,
+)
 from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
 from backfill_assets.publishing.inputs import PinnedInputs, list_landing
 from backfill_assets.publishing.recipes import Recipe
@@ -95,7 +100,7 @@ class Resumer:
         """Finds what is not published of a backfill, and can be as things stand now.
 
         What was withheld can if its input or its code is another one since; what reads others, if
-        these are published, or are to be before.
+        these are published, or are to be before; what is protected, if the backfill says why.
 
         Args:
             progress: of the backfill.
@@ -103,12 +108,13 @@ class Resumer:
 
         Raises:
             BackfillError: while it is at work, or what resumes it already, or other runs on
-                partitions of it.
+                partitions of it; or if what is protected can't be read.
         """
         backfill = progress.backfill
         _refuse_at_work(progress)
         self._refuse_twice(backfill)
         at_work = find_partitions_at_work(self.instance, self.graph)
+        protections = read_protections(self.warehouse)
         chosen: dict[AssetKey, list[str]] = {}
         left: dict[str, dict[str, str]] = {}
         for asset_key in self.graph.toposorted_asset_keys:
@@ -131,6 +137,11 @@ class Resumer:
                 left[table] |= dict.fromkeys(
                     self._find_unchanged(table, tried, readiness, chosen), _UNCHANGED
                 )
+            if not read_override(_find_run(backfill), asset_key):
+                protected = protections.find(log.table, keys)
+                left[table] |= {
+                    key: f"protected: {one.describe()}" for key, one in protected.items()
+                }
             rest = [key for key in keys if key not in left[table]]
             if rest:
                 chosen[asset_key] = rest
@@ -226,6 +237,14 @@ def _find_config(backfill: Backfill, keys: Sequence[AssetKey]) -> Mapping[str, A
     if backfill.record is not None:
         return backfill.record.run_config
     return build_asset_config(backfill.chain.runs[0], keys) or None
+
+
+def _find_run(backfill: Backfill) -> DagsterRun:
+    """Finds a run that was told what what resumes it is: of a backfill, as each of its own is."""
+    record = backfill.record
+    if record is None:
+        return backfill.chain.runs[0]
+    return DagsterRun("", tags=dict(backfill.tags), run_config=dict(record.run_config or {}))
 
 
 def _refuse_at_work(progress: Progress) -> None:

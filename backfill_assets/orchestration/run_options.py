@@ -43,16 +43,14 @@ CHAIN_TAG = "backfill_assets/backfill"
 Dagster's own tag would make it count the run as one of the backfill's.
 """
 
-PAUSED_TAG = "backfill_assets/paused"
-"""Tag of a run that ended between two chunks: `PAUSED`, or what has become of it since."""
-
-PAUSED, WENT_ON, DROPPED = "true", "went on", "cancelled"
-
-PAUSED_AT_TAG = "backfill_assets/paused_at"
-"""Tag of such a run: the tables that it had not done with, comma-separated."""
+AT_MOST_TAG = "backfill_assets/at_most_"
+"""Beginning of the tag of runs of which only so many may be at work: the number is its end."""
 
 CONTINUES_TAG = "backfill_assets/continues"
 """Tag of a run: the one that it goes on with."""
+
+GOES_ON_WITH_TAG = "backfill_assets/goes_on_with"
+"""Tag of a run: the one that ended paused, whose rest it does."""
 
 FOREGROUND_TAG = "backfill_assets/foreground"
 """Tag of a run that a shell waits for, and goes on after; no daemon is to."""
@@ -65,6 +63,9 @@ ALLOW_NEW_CODE_TAG = "backfill_assets/allow_new_code"
 
 WITHHELD_TAG = "backfill_assets/withheld"
 """Tag of a run: the asset of which it withheld partitions."""
+
+REFUSED_TAG = "backfill_assets/refused"
+"""Tag of a run that published nothing more, as partitions of it are protected."""
 
 _OF_ROWS = ("write_mode", "delete_missing", "filter", "batch")
 _OVERRIDE = OVERRIDE_TAG.removeprefix(TAG_PREFIX)
@@ -166,6 +167,7 @@ def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: date
         run_id=run.run_id,
         started_at=now,
         backfill_id=run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG),
+        chain_id=find_chain(run),
         config=run.run_config,
         options=choose_options(table, row_filter=wishes.pop("filter", None), **wishes),
         acceptances=config.read_acceptances(),

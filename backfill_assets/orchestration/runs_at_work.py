@@ -6,8 +6,9 @@ from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, Run
 
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.orchestration.dagster_internals import AssetGraph, find_run_assets
+from backfill_assets.orchestration.pause_tags import PAUSED, PAUSED_TAG
 from backfill_assets.orchestration.readiness import get_partitions_def
-from backfill_assets.orchestration.run_options import find_run_range
+from backfill_assets.orchestration.run_options import FOREGROUND_TAG, find_run_range
 from backfill_assets.orchestration.selections import find_keys_in_range
 
 UNFINISHED = [
@@ -22,9 +23,14 @@ UNFINISHED = [
 def find_partitions_at_work(
     instance: DagsterInstance, graph: AssetGraph
 ) -> Mapping[AssetKey, frozenset[str]]:
-    """Finds them by asset; of a run that doesn't say which partitions, all of its assets."""
+    """Finds them by asset; of a run that doesn't say which partitions, all of its assets.
+
+    A paused run counts, too, as another goes on with it by itself; one that a shell began doesn't.
+    """
     found: dict[AssetKey, frozenset[str]] = {}
-    for run in instance.get_runs(RunsFilter(statuses=UNFINISHED)):
+    paused = RunsFilter(statuses=[DagsterRunStatus.FAILURE], tags={PAUSED_TAG: PAUSED})
+    waiting = (run for run in instance.get_runs(paused) if FOREGROUND_TAG not in run.tags)
+    for run in (*instance.get_runs(RunsFilter(statuses=UNFINISHED)), *waiting):
         for key in find_run_assets(instance, run):
             if graph.has(key) and graph.get(key).partitions_def is not None:
                 keys = _find_keys(run, graph, key)

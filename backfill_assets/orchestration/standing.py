@@ -1,6 +1,6 @@
 """Partitions that a chunked run leaves as they are: published from the same inputs and code."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from backfill_assets.lake.commits import Publish
@@ -15,12 +15,18 @@ from backfill_assets.publishing.write_modes.options import OVERWRITE
 
 
 def find_standing(
-    graph: AssetGraph, recipe: Recipe, run: Run, pinned: PinnedInputs, keys: Collection[str]
+    graph: AssetGraph,
+    recipe: Recipe,
+    run: Run,
+    pinned: PinnedInputs,
+    keys: Collection[str],
+    *,
+    provisional: Mapping[str, str],
 ) -> dict[str, PartitionResult]:
     """Finds those of a run's partitions that needn't be computed, by key, as they were audited.
 
-    None of a run without chunks, which was asked for what it names; and none where rows are merged
-    or appended, which those modes know how to repeat.
+    None of a run without chunks, which was asked for what it names. Where rows are merged or
+    appended, those that the run that it continues has done already, whatever its input is now.
 
     Args:
         graph: of all assets.
@@ -28,30 +34,42 @@ def find_standing(
         run: if it restarts, only what it published itself, or the run that it continues, stands.
         pinned: what they would be computed from.
         keys: of the partitions.
+        provisional: by partition key, what of its input is not there yet, or not final.
 
     Raises:
         TableError: if rows of an input can't be read.
     """
-    if run.pace.chunk is None or run.options != OVERWRITE:
+    if run.pace.chunk is None:
         return {}
     publishes = pinned.target.publishes
-    candidates = [key for key in keys if key in publishes and _may_stand(publishes[key], run)]
-    stale = find_stale(graph, recipe, pinned, candidates)
-    return {
-        key: replace(read_result(publishes[key]), unchanged=True)
+    candidates = [key for key in keys if key in publishes and _is_alike(publishes[key], run)]
+    own = [key for key in candidates if _is_own(publishes[key], run)]
+    if run.options != OVERWRITE:
+        return {key: _tell(publishes[key]) for key in own}
+    if run.pace.restart:
+        candidates = own
+    known = [
+        key
         for key in candidates
-        if key not in stale
-    }
-
-
-def _may_stand(publish: Publish, run: Run) -> bool:
-    record = publish.record
-    chain = {run.run_id, run.backfill_id}
-    return (
-        record.write_mode == OVERWRITE.write_mode
-        and not record.row_filter
-        and not record.restored.get(publish.key)
         # Commits of earlier releases don't say what they consumed.
-        and bool(record.landed or record.upstream)
-        and (not run.pace.restart or not chain.isdisjoint({record.run_id, record.backfill_id}))
-    )
+        if (publishes[key].record.landed or publishes[key].record.upstream)
+        and publishes[key].record.provisional.get(key, "") == provisional.get(key, "")
+    ]
+    stale = find_stale(graph, recipe, pinned, known)
+    return {key: _tell(publishes[key]) for key in known if key not in stale}
+
+
+def _tell(publish: Publish) -> PartitionResult:
+    return replace(read_result(publish), unchanged=True)
+
+
+def _is_alike(publish: Publish, run: Run) -> bool:
+    """Tells whether a partition was published as the run would publish it."""
+    record = publish.record
+    told = (run.options.write_mode, run.options.row_filter)
+    return (record.write_mode, record.row_filter) == told and not record.restored.get(publish.key)
+
+
+def _is_own(publish: Publish, run: Run) -> bool:
+    chain = {run.run_id, run.backfill_id, run.chain_id}
+    return not chain.isdisjoint({publish.record.run_id, publish.record.backfill_id})

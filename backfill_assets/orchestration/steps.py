@@ -1,9 +1,10 @@
 """One step of a run: one table, all partitions of the run's range, chunk by chunk."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
 
@@ -21,6 +22,7 @@ from backfill_assets.orchestration.ranges import shorten
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.recording import Recorder, StepResult, certify_outcome
 from backfill_assets.orchestration.recovering import recover_table
+from backfill_assets.orchestration.recovery import Recovery
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
 from backfill_assets.orchestration.standing import find_standing
 from backfill_assets.orchestration.told_evaluations import find_told_evaluations
@@ -36,6 +38,7 @@ from backfill_assets.publishing.inputs import (
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import (
+    PartitionResult,
     fail,
     postpone,
     withhold,
@@ -91,10 +94,10 @@ class Step:
             check_readable(log)
         try:
             with keep_claim(self.context.instance, self.run.run_id):
-                *inputs, target = self._recover([*inputs, target])
-                yield from self._publish(
-                    partitions, target, {log.table.key: log for log in inputs}, outcome
-                )
+                *upstream, recovery = self._recover([*inputs, target])
+                inputs, target = [one.log for one in upstream], recovery.log
+                logs = {log.table.key: log for log in inputs}
+                yield from self._publish(partitions, target, logs, recovery.doubtful, outcome)
         except Exception as error:
             done = {result.key for result in outcome.results}
             left = (partition.key for partition in partitions if partition.key not in done)
@@ -115,6 +118,7 @@ class Step:
         partitions: Sequence[Partition],
         target: TableLog,
         inputs: Mapping[str, TableLog],
+        doubtful: Collection[str],
         outcome: StepResult,
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         context = self.context
@@ -160,7 +164,15 @@ class Step:
             reader=self._reader,
             provisional=_find_provisional(readiness, pinned),
         )
-        yield from self._publish_chunks(publisher, recorder, pinned, ready)
+        standing = find_standing(
+            context.job_def.asset_layer.asset_graph,
+            self.recipe,
+            self.run,
+            pinned,
+            [partition.key for partition in ready if partition.key not in doubtful],
+            provisional=publisher.provisional,
+        )
+        yield from self._publish_chunks(publisher, recorder, pinned, ready, standing)
         keep_publishes(target.reread())
         yield from recorder.unfold()
 
@@ -170,17 +182,11 @@ class Step:
         recorder: Recorder,
         pinned: PinnedInputs,
         ready: Sequence[Partition],
+        standing: Mapping[str, PartitionResult],
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
-        """Publishes chunk after chunk; one that stands as it would be computed stays as it is."""
+        """Publishes chunk after chunk; what stands as it would be computed stays as it is."""
         pace, outcome = self.run.pace, recorder.outcome
         outcome.chunks = ChunkRecords(self.run.options.write_mode) if pace.chunk else None
-        standing = find_standing(
-            self.context.job_def.asset_layer.asset_graph,
-            self.recipe,
-            self.run,
-            pinned,
-            [partition.key for partition in ready],
-        )
         chunks = cut_range(ready, pace.chunk, pinned)
         for at, chunk in enumerate(chunks):
             self._check_may_go_on(
@@ -190,22 +196,13 @@ class Step:
             )
             if outcome.chunks:
                 outcome.chunks.begin(chunk)
-            if all(partition.key in standing for partition in chunk):
-                yield from recorder.record([standing[partition.key] for partition in chunk])
-                continue
-            try:
-                yield from self._publish_chunk(publisher, recorder, pinned, chunk)
-            except Exception as caught:
-                error = _describe_in_a_line(caught)
-                if outcome.chunks:
-                    outcome.chunks.end(error)
-                if not pace.keep_going:
-                    raise
-                self.context.log.error(f"{chunk[0].key}...{chunk[-1].key}: {error}")
-                done = {result.key for result in outcome.results}
-                lost = [fail(one.key, error) for one in chunk if one.key not in done]
-                if lost:
-                    yield from recorder.record(lost)
+            stands = [partition for partition in chunk if partition.key in standing]
+            if stands:
+                yield from recorder.record([standing[partition.key] for partition in stands])
+                self._pass_over(publisher, recorder, stands)
+            left = [partition for partition in chunk if partition.key not in standing]
+            if left:
+                yield from self._publish_chunk(publisher, recorder, pinned, left)
 
     def _check_may_go_on(self, *, left: int, of: int, has_published: bool = False) -> None:
         instance, now = self.context.instance, datetime.now(tz=UTC)
@@ -227,20 +224,42 @@ class Step:
         pinned: PinnedInputs,
         chunk: Sequence[Partition],
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
-        """Publishes one chunk, in as many commits as memory's bounds ask for."""
-        for part in split_chunks(
+        """Publishes one chunk, in as many commits as memory's bounds ask for.
+
+        Where the run keeps going, what an error keeps from being published has failed with it.
+        """
+        parts = split_chunks(
             chunk,
             measure_input_bytes(pinned, chunk),
             max_partitions=self.lakehouse.chunk_partitions,
             max_bytes=self.lakehouse.chunk_bytes,
-        ):
-            results = publisher.publish_chunk(part, pinned)
+        )
+        for at, part in enumerate(parts):
+            try:
+                results = publisher.publish_chunk(part, pinned)
+            except Exception as caught:
+                error = _describe_in_a_line(caught)
+                if recorder.outcome.chunks:
+                    recorder.outcome.chunks.end(error)
+                if not self.run.pace.keep_going:
+                    raise
+                self.context.log.error(f"{part[0].key}...{chunk[-1].key}: {error}")
+                lost = chain.from_iterable(parts[at:])
+                yield from recorder.record([fail(partition.key, error) for partition in lost])
+                return
             yield from recorder.record(results)
-            if self.run.saves_watermark:
-                final = {result.key for result in results if result.version is not None}
-                final -= set(publisher.provisional)
-                spark, target = publisher.spark, recorder.target.reread()
-                pass_over(self.context, spark, target, self.run, part, final)
+            self._pass_over(publisher, recorder, part)
+
+    def _pass_over(
+        self, publisher: Publisher, recorder: Recorder, part: Sequence[Partition]
+    ) -> None:
+        """Moves the watermark over what is published of recorded partitions, and is final."""
+        if not self.run.saves_watermark:
+            return
+        published = {one.key for one in recorder.outcome.results if one.version is not None}
+        final = {one.key for one in part if one.key in published} - set(publisher.provisional)
+        target = recorder.target.reread()
+        pass_over(self.context, publisher.spark, target, self.run, part, final)
 
     def _find_partitions(self) -> tuple[Partition, ...]:
         keys = self.context.partition_keys
@@ -252,18 +271,18 @@ class Step:
             )
         return build_partitions(self.recipe.table, keys)
 
-    def _recover(self, logs: Iterable[TableLog]) -> list[TableLog]:
-        """Records what the instance was not told of tables; returns their logs as they are now."""
+    def _recover(self, logs: Iterable[TableLog]) -> list[Recovery]:
+        """Records what the instance was not told of tables; returns what that was, of each."""
         instance, now = self.context.instance, datetime.now(tz=UTC)
         silent_seconds = self.lakehouse.silent_seconds
         dead = fail_dead_runs(instance, now=now, silent_seconds=silent_seconds)
         warnings = describe_dead_runs(dead)
-        recovered: list[TableLog] = []
+        recovered: list[Recovery] = []
         for log in logs:
             recoveries = recover_table(instance, log.reread(), now=now, reader=self._reader)
             for recovery in recoveries:
                 warnings += describe_recovery(recovery)
-            recovered.append(recoveries[-1].log)
+            recovered.append(recoveries[-1])
         for warning in warnings:
             self.context.log.warning(warning)
         return recovered
@@ -284,7 +303,7 @@ class Step:
                 context.log.info(f"waiting for {listed}, for up to {patience} s")
                 waits = True
             time.sleep(_LOOK_AGAIN_SECONDS)
-            inputs = self._recover(inputs)
+            inputs = [one.log for one in self._recover(inputs)]
 
 
 def _find_provisional(readiness: Readiness, pinned: PinnedInputs) -> dict[str, str]:

@@ -13,7 +13,9 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.backfill_outcomes import find_outcome
 from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.foreground import Foreground
+from backfill_assets.orchestration.held_back import FAILED, PAUSED
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.pausing import find_pause
 from backfill_assets.orchestration.progress import ProgressReader, State
 from backfill_assets.orchestration.ranges import format_ranges
 from backfill_assets.orchestration.run_options import find_run_range
@@ -44,12 +46,12 @@ class Verdicts:
 
     Attributes:
         run_id: the first run, by which all of them are found; empty if none was made.
-        state: `published`, `held back`, `failed` or `cancelled`.
+        state: `published`, `held back`, `failed`, `cancelled` or `paused`.
         only_waits: whether all that isn't published waits for what never came.
         tables: in the order of the pipelines.
         runs: what was executed, in order: id, tables, ends of the range, status.
         errors: what runs failed with where no partition says so.
-        commands: what to do next.
+        commands: what to do next; nothing for what only waits until its window opens.
     """
 
     run_id: str
@@ -67,14 +69,29 @@ def find_verdicts(
     foreground: Foreground,
     *,
     is_cancelled: bool,
+    error: str = "",
 ) -> Verdicts:
-    """Finds what became of runs that have ended, by the instance and their certificates."""
+    """Finds what became of runs that have ended, by the instance and their certificates.
+
+    Args:
+        instance: the Dagster instance.
+        warehouse: has the certificates.
+        foreground: the runs.
+        is_cancelled: whether somebody cancelled them at the shell.
+        error: why no more runs were made; empty if nothing went wrong.
+    """
     if not foreground.runs:
         return Verdicts(run_id="", state="cancelled", only_waits=False)
     backfill = foreground.read()
     progress = ProgressReader(instance).measure(backfill, now=datetime.now(tz=UTC))
     # Where a daemon is, too, others' runs are waited for; these go on by nobody.
-    outcome = find_outcome(instance, warehouse, replace(progress, at_work=""))
+    unmade = None
+    if error:
+        unmade = (FAILED, f"no run of it was made: {error}")
+    elif progress.why_paused and not is_cancelled:
+        unmade = (PAUSED, "paused before a run of it was made")
+    found = replace(progress, at_work="")
+    outcome = find_outcome(instance, warehouse, found, unmade=unmade)
     tables = [
         TableVerdict(
             key,
@@ -89,14 +106,21 @@ def find_verdicts(
         for key, states in progress.states.items()
     ]
     everything = all(one.published == one.partitions for one in tables)
+    state = "cancelled" if is_cancelled and not everything else outcome.state
+    if state == "paused":
+        # To resume is refused meanwhile, and the rest of the plan only the same command knows.
+        is_noted = find_pause(instance, backfill.id) is not None
+        commands = [f"backfill-assets unpause {backfill.id}"] if is_noted else []
+    else:
+        commands = [*outcome.commands, *_build_run_commands(progress.states)]
     return Verdicts(
         run_id=backfill.id,
-        state="cancelled" if is_cancelled and not everything else outcome.state,
+        state=state,
         only_waits=outcome.only_waits,
         tables=tables,
         runs=[_describe_run(instance, run) for run in backfill.chain.runs],
-        errors=outcome.errors,
-        commands=[*outcome.commands, *_build_run_commands(progress.states)],
+        errors=[error, *outcome.errors] if error else outcome.errors,
+        commands=commands,
     )
 
 

@@ -18,6 +18,8 @@ class Run:
         run_id: the Dagster run.
         started_at: when the step began, UTC.
         backfill_id: the backfill that it is part of; None if none.
+        chain_id: what it has in common with its retries and the runs that continue it; "" if
+            nothing.
         config: its configuration, as JSON values.
         options: how it writes.
         acceptances: failed checks that a person lets pass.
@@ -31,6 +33,7 @@ class Run:
     run_id: str
     started_at: dt.datetime
     backfill_id: str | None = None
+    chain_id: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     options: WriteOptions = OVERWRITE
     acceptances: tuple[Acceptance, ...] = ()

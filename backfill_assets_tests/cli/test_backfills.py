@@ -134,6 +134,30 @@ def test_watching_ends_with_the_outcome(home: Home) -> None:
     assert "published: published 4 of 4 of raw/flights, 4 of 4 of staging/flights" in result.output
 
 
+def test_a_pause_is_told_until_it_is_cancelled(home: Home) -> None:
+    home.begin("first-run", RAW, days=DAYS)
+    home.publish("first-run", RAW, DAYS[0])
+    assert run("pause", "first-run", "--reason", "disk").exit_code == 0
+    home.pause("first-run", RAW)
+    watched = run("watch", "first-run", "--timeout", "0")
+    assert watched.exit_code == 3
+    assert "disk, until `backfill-assets unpause first-run`" in watched.output
+    assert " paused: raw/flights 1 of 4; paused: " in watched.output
+    assert NO_DAEMON in watched.output
+    console = Console(width=80, file=io.StringIO(), force_terminal=True, color_system=None)
+    progress = read_progress(home.instance, "first-run")
+    for shown in (build_grid([progress]), build_bars(progress)):
+        console.print(shown)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    assert sum("unpause" in line for line in lines) == 2
+    assert run("cancel", "first-run", "--yes").exit_code == 0
+    watched = run("watch", "first-run")
+    assert watched.exit_code == 130
+    assert "2013-01-05...2013-01-07: its run was cancelled while it was paused" in watched.output
+
+
 def test_watching_can_end_before_it_is_over(home: Home) -> None:
     backfill = request(home.instance, RAW, days=DAYS)
     result = run("watch", backfill, "--timeout", "0")

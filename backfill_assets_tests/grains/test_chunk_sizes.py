@@ -105,12 +105,18 @@ def test_what_is_no_size_is_refused(text: str) -> None:
         parse_chunk_size(text)
 
 
+@pytest.mark.parametrize("text", ["years=5000", "days=999999999", "minutes=999999999"])
+def test_more_time_than_there_is_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="give less than 1000 years"):
+        parse_chunk_size(text)
+
+
 @pytest.mark.parametrize(
     ("text", "grain", "why"),
     [
         ("hours=6", DAYS, "hours=6 is smaller than a partition, as these are days"),
         ("days", WEEKS, "days=1 is smaller"),
-        ("weeks=4", MONTHS, "weeks=4 is smaller"),
+        ("weeks=3", MONTHS, "weeks=3 is smaller"),
         ("minutes=30", HOURS, "minutes=30 is smaller"),
         ("step=100", Buckets(250, 1000), "step=100 is smaller than a partition"),
         ("months", Buckets(250, 1000), "doesn't count: give step=N"),
@@ -125,7 +131,17 @@ def test_a_size_that_does_not_fit_the_grain_is_refused_by_name(
 
 @pytest.mark.parametrize(
     ("text", "grain"),
-    [("days", DAYS), ("weeks", WEEKS), ("months", MONTHS), ("hours", HOURS), ("files=9", DAYS)],
+    [
+        *(
+            ("days", DAYS),
+            ("weeks", WEEKS),
+            ("months", MONTHS),
+            ("hours", HOURS),
+            ("files=9", DAYS),
+        ),
+        *(("weeks=6", MONTHS), ("days=60", MONTHS), ("files=9", DAYS)),
+        ("step=250", Buckets(250, 1000)),
+    ],
 )
-def test_a_chunk_may_be_one_partition(text: str, grain: Grain) -> None:
+def test_a_chunk_may_be_one_partition_or_more(text: str, grain: Grain) -> None:
     assert not find_why_unfit(parse_chunk_size(text), grain)

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.orchestration.alerting import AlertMemory
-from backfill_assets.orchestration.chains import find_failed_chains
+from backfill_assets.orchestration.chains import find_failed_chains, read_chain
 from backfill_assets.orchestration.dagster_internals import (
     AUTO_RETRY_RUN_ID_TAG,
     WILL_RETRY_TAG,
     AssetGraphSubset,
     PartitionBackfill,
 )
+from backfill_assets.orchestration.held_back import CANCELLED, PAUSED, find_chain_result
+from backfill_assets.orchestration.pausing import drop_paused
 from backfill_assets.proof.certificates import NOT_DUE
 from backfill_assets_tests.pipeline.alerting import WHY, Home, open_home
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
@@ -84,6 +86,26 @@ def test_what_is_good_in_the_end_is_not_told(home: Home) -> None:
     report = home.post_notices()
     assert (report.posted, report.waiting, report.problems) == (0, [], [])
     assert home.receiver.requests == 0
+
+
+def test_what_was_cancelled_while_it_was_paused_did_not_fail(home: Home) -> None:
+    days = list_days(4, 7)
+    home.begin("paused", RAW, days=days)
+    home.publish("paused", RAW, *days[:2])
+    home.certify("paused", RAW, dict.fromkeys(days[:2], "published") | {days[2]: "failed"})
+    home.pause("paused", RAW)
+    assert home.post_notices().waiting == ["paused: it is paused"]
+
+    def find_held_back() -> list[tuple[str, list[str]]]:
+        chain = read_chain(home.instance, "paused")
+        found = find_chain_result(home.instance, home.warehouse, chain)
+        return [(one.status, list(one.reasons)) for one in found.held_back]
+
+    assert find_held_back() == [(PAUSED, days[2:])]
+    drop_paused(home.instance, read_chain(home.instance, "paused").runs)
+    report = home.post_notices()
+    assert (report.posted, report.waiting, report.problems) == (0, [], [])
+    assert find_held_back() == [(CANCELLED, days[2:])]
 
 
 def test_a_chain_is_told_only_at_its_end(home: Home) -> None:

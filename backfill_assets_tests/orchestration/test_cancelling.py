@@ -1,17 +1,27 @@
 """What is at work ends when it is cancelled, whoever runs it; what is over is left as it is."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from dagster import DagsterInstance, DagsterRun, RunsFilter, build_sensor_context
 
 from backfill_assets.definitions import defs
 from backfill_assets.errors import BackfillError
-from backfill_assets.orchestration.cancelling import Cancellation, cancel, is_cancelled
-from backfill_assets.orchestration.claims import CREATOR_TAG
+from backfill_assets.orchestration.cancelling import (
+    Cancellation,
+    cancel,
+    describe_wanted,
+    is_cancelled,
+)
+from backfill_assets.orchestration.claims import CREATOR_TAG, PROCESS_TAG
 from backfill_assets.orchestration.dagster_internals import BulkActionStatus
+from backfill_assets.orchestration.pause_tags import DROPPED, PAUSED_TAG
+from backfill_assets.orchestration.processes import identify_process
 from backfill_assets.sensors import continue_after_withheld
 from backfill_assets_tests.pipeline.alerting import Home, open_home
 from backfill_assets_tests.pipeline.requesting import read_progress, request
@@ -77,6 +87,46 @@ def test_one_run_is_cancelled_alone(home: Home) -> None:
     assert not is_cancelled(home.instance, backfill)
     with pytest.raises(BackfillError, match=r"run second-run is over \(canceled\)"):
         cancel_now(home, "second-run")
+
+
+def test_the_first_run_of_a_chain_stands_for_all_of_it(home: Home) -> None:
+    home.withhold("first-run")
+    home.begin("second-run", STAGING, days=DAYS[2:], chain="first-run")
+    home.begin("retried-run", STAGING, days=DAYS[2:], root="first-run")
+    assert cancel_now(home, "first-run").ended == ["retried-run", "second-run"]
+    home.begin("third-run", STAGING, days=DAYS[2:], chain="first-run")
+    home.pause("third-run", STAGING)
+    assert cancel_now(home, "first-run").ended == []
+    run = home.instance.get_run_by_id("third-run")
+    assert run is not None
+    assert run.tags[PAUSED_TAG] == DROPPED
+    with pytest.raises(BackfillError, match=r"run first-run is over"):
+        cancel_now(home, "first-run")
+
+
+def test_what_is_asked_about_is_what_would_end(home: Home) -> None:
+    backfill = request(home.instance, RAW, days=DAYS, title="mend all")
+    home.begin("second-run", RAW, days=DAYS[2:], backfill=backfill)
+    home.begin("other-run", RAW, days=DAYS[:3])
+    home.begin("later-run", RAW, days=DAYS[3:], chain="other-run")
+    assert describe_wanted(home.instance, backfill) == "mend all"
+    assert describe_wanted(home.instance, "second-run") == f"{RAW} 2013-01-06...2013-01-07"
+    assert describe_wanted(home.instance, "other-run") == f"{RAW} 2013-01-04...2013-01-07"
+    assert describe_wanted(home.instance, "later-run") == f"{RAW} 2013-01-07...2013-01-07"
+
+
+def test_a_run_that_only_starts_is_asked_again_once_its_process_is_known(home: Home) -> None:
+    home.begin("starts", RAW, days=DAYS)
+    home.instance.add_run_tags("starts", {CREATOR_TAG: NOBODY})
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        identity = identify_process(process.pid)
+        assert identity is not None
+        said = Timer(1, home.instance.add_run_tags, ["starts", {PROCESS_TAG: identity}])
+        said.start()
+        found = cancel(home.instance, "starts", wait_seconds=20, silent_seconds=3600)
+        said.join()
+        assert process.wait(timeout=5) != 0
+    assert (found.ended, found.unfinished) == (["starts"], [])
 
 
 def test_what_nobody_here_can_end_is_told(home: Home) -> None:

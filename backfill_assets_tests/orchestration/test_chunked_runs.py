@@ -8,22 +8,21 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from dagster import DagsterInstance, RunRequest, build_sensor_context
+from dagster import AssetKey, DagsterInstance, RunRequest, build_sensor_context
 
 from backfill_assets.definitions import defs
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
+from backfill_assets.orchestration.pause_tags import PAUSED_AT_TAG, PAUSED_TAG, WENT_ON
 from backfill_assets.orchestration.pausing import find_pause, pause, unpause
 from backfill_assets.orchestration.run_options import (
     CHAIN_TAG,
     CONTINUES_TAG,
-    PAUSED_AT_TAG,
-    PAUSED_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
-    WENT_ON,
     find_run_range,
 )
+from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
 from backfill_assets.pause_sensor import go_on_after_pause
 from backfill_assets.proof.certificates import Certificate, list_documents
 from backfill_assets.proof.verification import verify_certificate
@@ -80,8 +79,8 @@ def test_a_chunk_that_stands_is_left_and_one_that_does_not_is_published(
     assert [(chunk.first, chunk.last) for chunk in found.chunks] == WEEKS
     assert [chunk.status for chunk in found.chunks] == ["already published", "published"]
     assert [chunk.operation_type for chunk in found.chunks] == ["none", "overwrite"]
-    assert [(chunk.partitions, chunk.published) for chunk in found.chunks] == [(6, 0), (6, 6)]
-    assert found.chunks[1].rows == sum(row.rows for row in found.partitions[6:])
+    assert [(chunk.partitions, chunk.published) for chunk in found.chunks] == [(6, 0), (6, 2)]
+    assert found.chunks[1].rows == sum(row.rows for row in found.partitions[10:])
     log = read_log(pipeline.warehouse, STAGING_FLIGHTS)
     assert before is not None
     assert log.version == before + 1
@@ -114,6 +113,35 @@ def test_rows_that_came_late_bring_down_just_their_chunk(pipeline: Pipeline) -> 
     assert run.success, run.message
     chunks = read_certificate(pipeline, run.id, STAGING).chunks
     assert [chunk.first for chunk in chunks if chunk.status == "published"] == ["2013-01-03"]
+
+
+def test_of_a_chunk_with_a_withheld_day_only_that_day_is_tried_again(pipeline: Pipeline) -> None:
+    pipeline.zone.add_lines("2013-01-05", *["{"] * 5)
+    told = {RAW: {"chunk": "weeks"}}
+    first = pipeline.run(RAW, first=FIRST, last=LAST, ops=told)
+    assert pipeline.find_days(RAW, "FAILED") == ["2013-01-05"]
+    statuses = [chunk.status for chunk in read_certificate(pipeline, first.id, RAW).chunks]
+    assert statuses == ["partly published", "already published"]
+    version = read_log(pipeline.warehouse, RAW_FLIGHTS).version
+    again = pipeline.run(RAW, first=FIRST, last=LAST, ops=told)
+    assert "withheld 1 of 12 partitions" in again.message
+    assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == version, "nothing was good"
+    assert pipeline.find_days(RAW, "FAILED") == ["2013-01-05"]
+
+
+def test_what_a_paused_append_has_added_it_does_not_add_again(pipeline: Pipeline) -> None:
+    told = {STAGING: {"chunk": "days", "write_mode": "append_once"}}
+    days = ("2013-01-11", "2013-01-12")
+    run = pipeline.run(STAGING, first=days[0], last=days[0], ops=told)
+    assert run.success, run.message
+    rows = read_log(pipeline.warehouse, STAGING_FLIGHTS).count_rows()
+    # The input moves on, as by the daily run: to an append that goes by it, that is another batch.
+    assert pipeline.run(RAW, first="2013-01-02", last="2013-01-02").success
+    goes_on = pipeline.run(STAGING, first=days[0], last=days[1], ops=told, tags={CHAIN_TAG: run.id})
+    assert goes_on.success, goes_on.message
+    after = read_log(pipeline.warehouse, STAGING_FLIGHTS).count_rows()
+    assert after[days[0]] == rows[days[0]]
+    assert after[days[1]] > 0
 
 
 def test_a_size_that_does_not_fit_one_of_the_tables_stops_the_run_before_it_begins(
@@ -192,6 +220,10 @@ def test_outside_its_window_a_run_ends_before_it_writes(pipeline: Pipeline) -> N
     assert f"paused, 12 of 12 partitions left: until its window opens, {closed} UTC" in run.message
     assert read_log(pipeline.warehouse, STAGING_FLIGHTS).version == before
     assert f"until its window opens, {closed} UTC" in ask_sensor(pipeline.instance)[1]
+    # Its partitions are somebody's: a launch of them would do them twice.
+    graph = defs.get_repository_def().asset_graph
+    at_work = find_partitions_at_work(pipeline.instance, graph)
+    assert at_work[AssetKey.from_user_string(STAGING)] == {*list_days(1, 12)}
     stored = pipeline.instance.get_run_by_id(run.id)
     assert stored is not None
     assert stored.tags[PAUSED_AT_TAG] == STAGING

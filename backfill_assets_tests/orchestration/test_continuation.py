@@ -6,10 +6,14 @@ import pytest
 from dagster import RunRequest, build_sensor_context
 
 from backfill_assets.definitions import defs
+from backfill_assets.orchestration.pinned_code import CODE_TAG
 from backfill_assets.orchestration.run_options import (
     FOREGROUND_TAG,
+    INCREMENTAL_TAG,
+    PRIORITY_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
+    WITHHELD_TAG,
 )
 from backfill_assets.resources import SPARK_REMOTE_TAG
 from backfill_assets.sensors import continue_after_withheld
@@ -39,13 +43,20 @@ def test_a_run_that_a_shell_started_goes_on(pipeline: Pipeline, job: str | None)
     run = pipeline.run(RAW, STAGING, first=FIRST, last=LAST, job=job)
     assert "To go on with what does not depend on them:" in run.message
     # Afterwards, as this run has its session from the test.
-    pipeline.instance.add_run_tags(run.id, {SPARK_REMOTE_TAG: "sc://other"})
+    carried = {
+        SPARK_REMOTE_TAG: "sc://other",
+        PRIORITY_TAG: "-1",
+        "backfill_assets/at_most_1": "a launch",
+        "backfill_assets/launched_by": "anna",
+    }
+    pipeline.instance.add_run_tags(run.id, {**carried, INCREMENTAL_TAG: "true"})
     _, requests, _ = ask_sensor(pipeline, cursor)
     asked = [(one.tags[RANGE_START_TAG], one.tags[RANGE_END_TAG]) for one in requests]
     assert asked == [(FIRST, FIRST), (LAST, LAST)]
     for request in requests:
         assert [key.to_user_string() for key in request.asset_selection or ()] == [STAGING]
-        assert request.tags[SPARK_REMOTE_TAG] == "sc://other"
+        assert request.tags.items() >= carried.items()
+        assert request.tags.keys().isdisjoint({INCREMENTAL_TAG, WITHHELD_TAG, CODE_TAG})
 
 
 def test_it_says_why_nothing_can_go_on(pipeline: Pipeline) -> None:

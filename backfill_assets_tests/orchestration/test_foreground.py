@@ -1,5 +1,9 @@
 """How a plan is cut into runs, and what becomes of runs of which the process is lost. No Spark."""
 
+import datetime as dt
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -11,8 +15,12 @@ from backfill_assets.errors import BackfillError
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.foreground import Foreground, RangeRun, build_range_runs
 from backfill_assets.orchestration.launching import LAUNCHED_BY_TAG, Launch, describe_planned
+from backfill_assets.orchestration.pausing import pause
 from backfill_assets.orchestration.plans import Plan, TablePlan
 from backfill_assets.orchestration.run_options import CHAIN_TAG, FOREGROUND_TAG, REASON_TAG
+from backfill_assets.orchestration.verdicts import Verdicts, find_verdicts
+from backfill_assets_tests.pipeline.alerting import Home, open_home
+from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
 
 GRAPH = defs.get_repository_def().asset_graph
 JANUARY = ("2013-01-01", "2013-01-31")
@@ -95,3 +103,124 @@ def test_a_process_that_cannot_even_begin_is_one_error(
         with pytest.raises(BackfillError, match=r"no run could be made: exit 1, last words: .*"):
             list(foreground.carry_out([request]))
     assert not foreground.runs
+
+
+DAYS = list_days(4, 7)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with open_home(tmp_path) as home:
+        yield home
+
+
+@dataclass
+class InstantWorker:
+    """Makes each run at once, as it is told: no process, the runs are the instance's."""
+
+    home: Home
+    execute: Callable[[Home, str], None]
+    runs: list[str] = field(default_factory=list)
+
+    def start(self, request: RangeRun) -> None:
+        """Makes it."""
+        run_id = f"run-{len(self.runs) + 1}"
+        self.runs.append(run_id)
+        self.home.begin(run_id, *request.assets, days=list_days(4, 7))
+        self.home.instance.add_run_tags(run_id, request.all_tags)
+        self.execute(self.home, run_id)
+
+    def is_alive(self) -> bool:
+        """It always is."""
+        return True
+
+    def interrupt(self) -> None:
+        """Nothing is at work."""
+
+    def kill(self) -> None:
+        """Nothing is at work."""
+
+    def describe_end(self) -> str:
+        """It has not ended."""
+        return "exit 0"
+
+
+def carry_out(home: Home, execute: Callable[[Home, str], None]) -> tuple[list[str], Verdicts]:
+    """Which runs of two were made, and the verdicts."""
+    worker = InstantWorker(home, execute)
+    targets = {RAW: DAYS, STAGING: DAYS}
+    foreground = Foreground(home.instance, GRAPH, home.warehouse, worker, "once", targets)
+    tags = {FOREGROUND_TAG: "once"}
+    list(foreground.carry_out(RangeRun((key,), DAYS[0], DAYS[-1], tags) for key in (RAW, STAGING)))
+    found = find_verdicts(home.instance, home.warehouse, foreground, is_cancelled=False)
+    return worker.runs, found
+
+
+def list_held_back(found: Verdicts) -> list[tuple[str, str, int, str]]:
+    return [
+        (one["table"], one["status"], one["partitions"], one["reasons"][0])
+        for table in found.tables
+        for one in table.held_back
+    ]
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+def test_a_pause_from_elsewhere_ends_it_and_the_rest_is_told_as_paused(
+    home: Home, *, is_noted: bool
+) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        home.publish(run_id, RAW, DAYS[0])
+        if is_noted:  # else its window has closed
+            pause(home.instance, run_id, reason="disk", now=dt.datetime.now(tz=dt.UTC))
+        home.pause(run_id, RAW)
+
+    runs, found = carry_out(home, execute)
+    assert (runs, found.state) == (["run-1"], "paused")
+    assert list_held_back(found) == [
+        (RAW, "paused", 3, "2013-01-05...2013-01-07: its run is paused"),
+        (STAGING, "paused", 4, "2013-01-04...2013-01-07: paused before a run of it was made"),
+    ]
+    assert found.commands == (["backfill-assets unpause run-1"] if is_noted else [])
+
+
+def test_a_cancellation_from_elsewhere_ends_it(home: Home) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        run = home.instance.get_run_by_id(run_id)
+        assert run is not None
+        home.instance.report_run_canceled(run)
+
+    runs, found = carry_out(home, execute)
+    assert (runs, found.state) == (["run-1"], "cancelled")
+    assert [status for _, status, _, _ in list_held_back(found)] == ["cancelled", "cancelled"]
+
+
+def test_an_error_in_mid_way_leaves_the_verdicts_of_what_was_done(home: Home) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        home.publish(run_id, RAW, *DAYS)
+        home.succeed(run_id)
+
+    worker = InstantWorker(home, execute)
+    targets = {RAW: DAYS, STAGING: DAYS}
+    foreground = Foreground(home.instance, GRAPH, home.warehouse, worker, "once", targets)
+    request = RangeRun((RAW,), DAYS[0], DAYS[-1], {FOREGROUND_TAG: "once"})
+    list(foreground.carry_out([request]))
+    why = "no run could be made: exit 1"
+    found = find_verdicts(home.instance, home.warehouse, foreground, is_cancelled=False, error=why)
+    assert [one.published for one in found.tables] == [4, 0]
+    assert found.errors == [why]
+    assert list_held_back(found) == [
+        (STAGING, "failed", 4, f"2013-01-04...2013-01-07: no run of it was made: {why}")
+    ]
+
+
+def test_a_process_that_ends_as_it_is_asked_is_one_error() -> None:
+    request = RangeRun((RAW,), *JANUARY)
+    with open_worker() as worker:
+        ends_soon = ["sh", "-c", "exec <&-; echo; sleep 1"]
+        pipe = subprocess.PIPE
+        worker.process = subprocess.Popen(ends_soon, stdin=pipe, stdout=pipe)
+        assert worker.process.stdout is not None
+        worker.process.stdout.read(1)  # it reads no more, and is there yet
+        with pytest.raises(BackfillError, match=r"no run could be made: exit 0, last words: "):
+            worker.start(request)
+        worker.process.stdout.close()

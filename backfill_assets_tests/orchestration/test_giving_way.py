@@ -26,9 +26,14 @@ def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
 
 
 def add(
-    instance: DagsterInstance, run_id: str, status: DagsterRunStatus, priority: str | None = None
+    instance: DagsterInstance,
+    run_id: str,
+    status: DagsterRunStatus,
+    priority: str | None = None,
+    **others: str,
 ) -> DagsterRun:
     tags = {PRIORITY_TAG: priority} if priority is not None else {}
+    tags |= {f"backfill_assets/{name}": value for name, value in others.items()}
     repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("location"), "repository")
     run = DagsterRun(
         "job",
@@ -60,3 +65,19 @@ def test_not_to_what_is_no_more_urgent(instance: DagsterInstance, priority: str 
     add(instance, "other", STARTED)
     add(instance, "waits", QUEUED, priority)
     assert not find_why_giving_way(instance, backfill)
+
+
+def test_not_to_a_run_that_waits_for_others_of_its_launch(instance: DagsterInstance) -> None:
+    backfill = add(instance, "backfill", STARTED, "-5")
+    add(instance, "of-a-launch", STARTED, at_most_1="mine")
+    add(instance, "its-next", QUEUED, "3", at_most_1="mine")
+    assert not find_why_giving_way(instance, backfill)
+    add(instance, "of-another", QUEUED, "3", at_most_1="another")
+    assert "run of-anoth comes first" in find_why_giving_way(instance, backfill)
+
+
+def test_not_where_a_shell_waits(instance: DagsterInstance) -> None:
+    shell = add(instance, "shell", STARTED, "-5", foreground="once")
+    add(instance, "other", STARTED)
+    add(instance, "daily", QUEUED)
+    assert not find_why_giving_way(instance, shell)

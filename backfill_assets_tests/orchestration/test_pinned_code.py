@@ -17,9 +17,10 @@ from dagster import DagsterRun
 
 import backfill_assets
 from backfill_assets.errors import CodeChangedError
+from backfill_assets.orchestration.dagster_internals import ROOT_RUN_ID_TAG
 from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.pinned_code import CODE_TAG, PINNED_TAG, check_pinned_code
-from backfill_assets.orchestration.run_options import ALLOW_NEW_CODE_TAG, CHAIN_TAG
+from backfill_assets.orchestration.run_options import ALLOW_NEW_CODE_TAG, CHAIN_TAG, CONTINUES_TAG
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.commands import PROJECT
@@ -66,8 +67,22 @@ def test_runs_of_a_backfill_record_what_they_go_by(pipeline: Pipeline) -> None:
     assert one[CODE_TAG] == other[CODE_TAG], "of all tables, whichever a run is about"
     assert len(one[CODE_TAG]) == 16
     assert json.loads(one[PINNED_TAG])["code"] == {**NEW, RAW: list_recipes()[RAW].code_version}
-    alone, _ = begin(pipeline, RAW)
-    assert CODE_TAG not in read_tags(pipeline, alone), "it is part of no backfill"
+
+
+def test_what_goes_on_after_a_run_of_no_backfill_is_compared_with_it(pipeline: Pipeline) -> None:
+    first, _ = begin(pipeline, RAW)
+    continues = {CHAIN_TAG: first, CONTINUES_TAG: first}
+    second, said = begin(pipeline, RAW, tags=continues)
+    assert NOTHING_LANDED in said
+    with pytest.raises(CodeChangedError, match=f"since run {first} .* code of {RAW}: another"):
+        check(pipeline, second, NEW)
+    # Whoever runs it again by mended code means that, and what goes on then goes by it.
+    pipeline.instance.delete_run(second)
+    retry, said = begin(pipeline, RAW, tags={ROOT_RUN_ID_TAG: first})
+    assert NOTHING_LANDED in said
+    assert check(pipeline, retry, NEW) == ""
+    _, said = begin(pipeline, RAW, tags={CHAIN_TAG: first, CONTINUES_TAG: retry})
+    assert f"since run {retry} " in said
 
 
 def test_other_options_in_mid_backfill_are_refused_and_allowed_with_a_reason(

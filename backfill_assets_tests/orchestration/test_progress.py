@@ -1,5 +1,6 @@
 """How far a backfill has come is told by its runs, their retries and those that continue it."""
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from backfill_assets.errors import HistoryError
 from backfill_assets.orchestration.backfill_outcomes import find_outcome
 from backfill_assets.orchestration.backfills import find_backfill, list_backfills
 from backfill_assets.orchestration.dagster_internals import BulkActionStatus
+from backfill_assets.orchestration.pausing import drop_paused, pause, unpause
 from backfill_assets.orchestration.progress import Progress, State
 from backfill_assets_tests.pipeline.alerting import WHY, Home, open_home
 from backfill_assets_tests.pipeline.requesting import read_progress, request, set_status
@@ -144,6 +146,46 @@ def test_a_cancelled_backfill_is_over_once_its_runs_are(home: Home) -> None:
     assert [one["reasons"] for one in outcome.held_back] == [
         ["2013-01-05: its run was cancelled"],
         ["2013-01-06...2013-01-07: cancelled before a run of it was requested"],
+    ]
+
+
+def test_what_is_paused_waits_and_says_until_when(home: Home) -> None:
+    home.begin("first-run", RAW, STAGING, days=DAYS)
+    home.publish("first-run", RAW, *DAYS[:2])
+    now = dt.datetime.now(tz=dt.UTC)
+    paused = pause(home.instance, "first-run", reason="disk", now=now)
+    home.pause("first-run", RAW)
+    progress = read_progress(home.instance, "first-run", later=3600)
+    assert (progress.state, progress.is_over, progress.has_daemon) == ("paused", False, False)
+    assert count(progress) == {RAW: (2, 0, 0, 2), STAGING: (0, 0, 0, 4)}
+    why = f"{paused}, until `backfill-assets unpause first-run`"
+    assert (progress.why_paused, progress.at_work) == (why, f"it is paused: {why}")
+    unpause(home.instance, "first-run")
+    progress = read_progress(home.instance, "first-run")
+    assert (
+        progress.why_paused == "until the sensor go_on_after_pause asks for the rest, as it may now"
+    )
+
+    # A run goes on with it, although the first one's tag doesn't say so yet.
+    home.begin("next-run", RAW, STAGING, days=DAYS, chain="first-run")
+    progress = read_progress(home.instance, "first-run")
+    assert (progress.state, progress.why_paused) == ("running", "")
+    assert count(progress) == {RAW: (0, 0, 4, 0), STAGING: (0, 0, 4, 0)}
+
+
+def test_what_is_cancelled_while_it_is_paused_is_over(home: Home) -> None:
+    backfill = request(home.instance, RAW, days=DAYS)
+    home.begin("first", RAW, days=DAYS, backfill=backfill)
+    home.publish("first", RAW, *DAYS[:2])
+    home.pause("first", RAW)
+    set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
+    assert read_progress(home.instance, backfill).state == "paused"
+    drop_paused(home.instance, home.instance.get_runs())
+    progress = read_progress(home.instance, backfill)
+    assert (progress.state, count(progress)) == ("cancelled", {RAW: (2, 2, 0, 0)})
+    outcome = find_outcome(home.instance, home.warehouse, progress)
+    assert [one["reasons"] for one in outcome.held_back] == [
+        ["2013-01-06...2013-01-07: its run was cancelled while it was paused"]
     ]
 
 

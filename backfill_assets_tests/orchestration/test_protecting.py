@@ -17,8 +17,10 @@ from backfill_assets.definitions import defs
 from backfill_assets.lake.protections import Protection, Protections, add_protection
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.ops.rolling import rolling_schedules
+from backfill_assets.orchestration.backfill_outcomes import find_outcome
 from backfill_assets.orchestration.continuation import Continuation, find_continuation
 from backfill_assets.orchestration.partition_definitions import find_asset_key
+from backfill_assets.orchestration.progress import State
 from backfill_assets.orchestration.protecting import list_standing
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.run_options import (
@@ -29,6 +31,8 @@ from backfill_assets.orchestration.run_options import (
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets.tables.protected import Protected
 from backfill_assets_tests.older_warehouses import extract
+from backfill_assets_tests.pipeline.alerting import Home
+from backfill_assets_tests.pipeline.requesting import read_progress
 from backfill_assets_tests.pipeline.running import (
     FEATURES,
     RAW,
@@ -38,6 +42,7 @@ from backfill_assets_tests.pipeline.running import (
     open_pipeline,
 )
 from backfill_assets_tests.pipeline.watching import describe, watch
+from backfill_assets_tests.receivers import Receiver
 
 NOW = dt.datetime.now(tz=dt.UTC)
 FIRST, CLOSED, LAST = "2013-01-01", "2013-01-02", "2013-01-04"
@@ -92,6 +97,25 @@ def test_what_is_protected_still_shows_as_published_after_a_refusal(pipeline: Pi
     assert pipeline.find_days(RAW, "FAILED") == [FIRST, "2013-01-03", LAST]
     newest, before = pipeline.read_materializations(RAW, CLOSED)
     assert newest == before
+
+
+def test_what_a_refused_run_did_not_publish_does_not_count_as_its_work(pipeline: Pipeline) -> None:
+    protect(pipeline, RAW, CLOSED, CLOSED)
+    run = pipeline.run(RAW, first=FIRST, last=CLOSED)
+    progress = read_progress(pipeline.instance, run.id)
+    assert progress.states == {RAW: dict.fromkeys([FIRST, CLOSED], State.HELD_BACK)}
+    outcome = find_outcome(pipeline.instance, pipeline.warehouse, progress)
+    assert outcome.state == "held back"
+    for one in outcome.held_back:
+        assert (one["table"], one["status"]) == (RAW, "failed")
+        assert f"protected: {RAW} {CLOSED}: books closed" in one["reasons"][0]
+    assert sum(one["partitions"] for one in outcome.held_back) == 2
+    # Another run publishes it since, by whatever right.
+    other = Home(pipeline.instance, pipeline.warehouse, Receiver())
+    other.begin("other", RAW, days=[CLOSED])
+    other.publish("other", RAW, CLOSED)
+    states = read_progress(pipeline.instance, run.id).states[RAW]
+    assert states == {FIRST: State.HELD_BACK, CLOSED: State.PUBLISHED}
 
 
 def test_a_reason_lets_a_run_go_on_and_a_blank_one_does_not(

@@ -1,5 +1,6 @@
 """What is left of a backfill is asked for again: all that can go now, and nothing else."""
 
+import datetime as dt
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from dagster import AssetKey
 
 from backfill_assets.definitions import defs
 from backfill_assets.errors import BackfillError
+from backfill_assets.lake.protections import Protection, add_protection
 from backfill_assets.orchestration.dagster_internals import BulkActionStatus, PartitionBackfill
 from backfill_assets.orchestration.launching import LAUNCHED_BY_TAG
 from backfill_assets.orchestration.resuming import (
@@ -17,7 +19,7 @@ from backfill_assets.orchestration.resuming import (
     Resumption,
     request_resumption,
 )
-from backfill_assets.orchestration.run_options import REASON_TAG
+from backfill_assets.orchestration.run_options import OVERRIDE_TAG, REASON_TAG
 from backfill_assets.pipelines import list_recipes
 from backfill_assets_tests.pipeline.alerting import Home, open_home
 from backfill_assets_tests.pipeline.landing_zone import LandingZone
@@ -129,6 +131,30 @@ def test_what_waits_for_others_is_left_alone_and_said(home: Home) -> None:
     found = find(home, backfill)
     assert found.count == 0
     assert found.describe_left_alone() == [f"{STAGING} 2013-01-04: {RAW} 2013-01-04 is missing"]
+
+
+def test_what_is_protected_is_left_alone_unless_that_is_overridden(home: Home) -> None:
+    now = dt.datetime.now(tz=dt.UTC)
+    closed = Protection(table=RAW, first=DAYS[1], last=DAYS[1], reason="closed", by="anna")
+    backfill = request(home.instance, RAW, days=DAYS)
+    set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
+    home.begin("first-run", RAW, days=DAYS)
+    home.fail("first-run")
+    add_protection(home.warehouse, closed, now=now)
+    for resumed in (backfill, "first-run"):
+        found = find(home, resumed)
+        assert found.describe_partitions() == {RAW: [DAYS[0], f"{DAYS[2]}...{DAYS[3]}"]}
+        (left,) = found.describe_left_alone()
+        assert left.startswith(f"{RAW} {DAYS[1]}: protected: closed (by anna, ")
+    record = home.instance.get_backfill(backfill)
+    assert record is not None
+    overriding = {**record.tags, OVERRIDE_TAG: "agreed"}
+    home.instance.update_backfill(record._replace(tags=overriding))
+    home.instance.add_run_tags("first-run", {OVERRIDE_TAG: "agreed"})
+    for resumed in (backfill, "first-run"):
+        found = find(home, resumed)
+        assert found.describe_partitions() == {RAW: [f"{DAYS[0]}...{DAYS[3]}"]}
+        assert found.left_alone == {}
 
 
 def test_a_run_of_no_backfill_is_resumed_as_it_was_told(home: Home) -> None:

@@ -23,6 +23,7 @@ from backfill_assets.orchestration.dagster_internals import (
     ROOT_RUN_ID_TAG,
     WILL_RETRY_TAG,
 )
+from backfill_assets.orchestration.pause_tags import PAUSED, PAUSED_AT_TAG, PAUSED_TAG
 from backfill_assets.orchestration.recovered_runs import (
     RECOVERED_TAG,
     enter_materialization,
@@ -143,6 +144,11 @@ class Home:
         run = self.instance.get_run_by_id(run_id)
         assert run is not None
         self.instance.report_run_failed(run, why or None)
+
+    def pause(self, run_id: str, table: str) -> None:
+        """The run ends between two chunks of a table."""
+        self.instance.add_run_tags(run_id, {PAUSED_TAG: PAUSED, PAUSED_AT_TAG: table})
+        self.fail(run_id, f"{table}: paused, 2 of 4 partitions left")
 
     def succeed(self, run_id: str) -> None:
         """The run succeeds."""
