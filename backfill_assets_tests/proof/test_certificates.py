@@ -68,6 +68,7 @@ FIELDS: dict[str, Any] = {
     "compared_partitions": 3,
     "delete_missing": True,
     "held_back_from": {"2013-01-02": "00000000000000fd"},
+    "chunks": [],
     "input_versions": {"landing/flights": "2 files 00ff", "raw/flights": 4},
     "new_code": "",
     "partition_end": "2013-01-02",
