@@ -6,7 +6,12 @@ from typing import Any
 
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.proof.certificates import Certificate, CertifiedCommit, CertifiedPartition
+from backfill_assets.proof.certificates import (
+    Certificate,
+    CertifiedChunk,
+    CertifiedCommit,
+    CertifiedPartition,
+)
 from backfill_assets.proof.verification import verify_certificate
 from backfill_assets_tests.contents.written_rows import FLIGHTS, WEEK
 
@@ -51,6 +56,20 @@ CERTIFICATE = Certificate(
     untouched_files=10,
     compared_partitions=3,
     held_back_from={"2013-01-02": "00000000000000fd"},
+    chunks=[
+        CertifiedChunk(
+            first="2013-01-01",
+            last="2013-01-02",
+            operation_type="merge",
+            status="partly published",
+            started_at="2013-02-01T00:00:00.000+00:00",
+            completed_at="2013-02-01T00:00:02.000+00:00",
+            partitions=2,
+            published=1,
+            withheld=1,
+            rows=5,
+        )
+    ],
 )
 FIELDS: dict[str, Any] = {
     "asset_key": "staging/flights",
@@ -68,7 +87,21 @@ FIELDS: dict[str, Any] = {
     "compared_partitions": 3,
     "delete_missing": True,
     "held_back_from": {"2013-01-02": "00000000000000fd"},
-    "chunks": [],
+    "chunks": [
+        {
+            "completed_at": "2013-02-01T00:00:02.000+00:00",
+            "error": "",
+            "first": "2013-01-01",
+            "last": "2013-01-02",
+            "operation_type": "merge",
+            "partitions": 2,
+            "published": 1,
+            "rows": 5,
+            "started_at": "2013-02-01T00:00:00.000+00:00",
+            "status": "partly published",
+            "withheld": 1,
+        }
+    ],
     "input_versions": {"landing/flights": "2 files 00ff", "raw/flights": 4},
     "new_code": "",
     "partition_end": "2013-01-02",
@@ -132,7 +165,8 @@ def test_certificate_of_an_earlier_release_is_the_same() -> None:
 
 
 def test_certificate_from_before_the_later_fields_is_still_readable() -> None:
-    later = ("batch", "compared_partitions", "delete_missing", "held_back_from", "row_filter")
+    later = ("batch", "chunks", "compared_partitions", "delete_missing", "held_back_from")
+    later += ("row_filter",)
     fields = {name: value for name, value in FIELDS.items() if name not in later}
     fields["commits"] = [_leave_out(commit, "input_versions") for commit in FIELDS["commits"]]
     fields["partitions"] = [
