@@ -118,7 +118,7 @@ def test_what_is_asked_about_is_what_would_end(home: Home) -> None:
 def test_a_run_that_only_starts_is_asked_again_once_its_process_is_known(home: Home) -> None:
     home.begin("starts", RAW, days=DAYS)
     home.instance.add_run_tags("starts", {CREATOR_TAG: NOBODY})
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"]) as process:
         identity = identify_process(process.pid)
         assert identity is not None
         said = Timer(1, home.instance.add_run_tags, ["starts", {PROCESS_TAG: identity}])

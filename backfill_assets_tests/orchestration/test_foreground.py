@@ -3,12 +3,14 @@
 import datetime as dt
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from dagster import DagsterInstance
 
+from backfill_assets.cli import run_command, worker_process
 from backfill_assets.cli.worker_process import open_worker
 from backfill_assets.definitions import defs
 from backfill_assets.errors import BackfillError
@@ -121,12 +123,16 @@ class InstantWorker:
     home: Home
     execute: Callable[[Home, str], None]
     runs: list[str] = field(default_factory=list)
+    ends_at: str = ""
 
     def start(self, request: RangeRun) -> None:
         """Makes it."""
         run_id = f"run-{len(self.runs) + 1}"
         self.runs.append(run_id)
-        self.home.begin(run_id, *request.assets, days=list_days(4, 7))
+        days = [day for day in DAYS if request.first <= day <= request.last]
+        if run_id == self.ends_at:
+            raise BackfillError("no run could be made: exit 1")
+        self.home.begin(run_id, *request.assets, days=days)
         self.home.instance.add_run_tags(run_id, request.all_tags)
         self.execute(self.home, run_id)
 
@@ -194,23 +200,26 @@ def test_a_cancellation_from_elsewhere_ends_it(home: Home) -> None:
     assert [status for _, status, _, _ in list_held_back(found)] == ["cancelled", "cancelled"]
 
 
-def test_an_error_in_mid_way_leaves_the_verdicts_of_what_was_done(home: Home) -> None:
+def test_an_error_in_mid_way_leaves_the_verdicts_of_what_was_done(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def execute(home: Home, run_id: str) -> None:
         home.publish(run_id, RAW, *DAYS)
         home.succeed(run_id)
 
-    worker = InstantWorker(home, execute)
-    targets = {RAW: DAYS, STAGING: DAYS}
-    foreground = Foreground(home.instance, GRAPH, home.warehouse, worker, "once", targets)
-    request = RangeRun((RAW,), DAYS[0], DAYS[-1], {FOREGROUND_TAG: "once"})
-    list(foreground.carry_out([request]))
-    why = "no run could be made: exit 1"
-    found = find_verdicts(home.instance, home.warehouse, foreground, is_cancelled=False, error=why)
-    assert [one.published for one in found.tables] == [4, 0]
-    assert found.errors == [why]
-    assert list_held_back(found) == [
-        (STAGING, "failed", 4, f"2013-01-04...2013-01-07: no run of it was made: {why}")
+    worker = InstantWorker(home, execute, ends_at="run-2")
+    monkeypatch.setattr(worker_process, "open_worker", lambda: nullcontext(worker))
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", home.warehouse.root)
+    plan = Plan([plan_table(RAW, (DAYS[0], DAYS[-1])), plan_table(STAGING, (DAYS[0], DAYS[1]))], {})
+    found, is_broken = run_command._carry_out(home.instance, plan, Launch(), as_json=True)
+    assert is_broken
+    assert found.errors == ["no run could be made: exit 1"]
+    assert [(one.table, one.published, one.partitions) for one in found.tables] == [
+        (RAW, 4, 4),
+        (STAGING, 0, 2),
     ]
+    why = "no run of it was made: no run could be made: exit 1"
+    assert list_held_back(found) == [(STAGING, "failed", 2, f"2013-01-04...2013-01-05: {why}")]
 
 
 def test_a_process_that_ends_as_it_is_asked_is_one_error() -> None:
