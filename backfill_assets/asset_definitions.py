@@ -41,12 +41,9 @@ from backfill_assets.orchestration.pinned_code import check_pinned_code
 from backfill_assets.orchestration.protecting import check_protection
 from backfill_assets.orchestration.readiness import REQUIRED, ROWS_FOR
 from backfill_assets.orchestration.recording import StepResult
-from backfill_assets.orchestration.run_options import (
-    WITHHELD_TAG,
-    PublishConfig,
-    build_run,
-    check_whole_run,
-)
+from backfill_assets.orchestration.run_building import build_run, check_whole_run
+from backfill_assets.orchestration.run_options import PublishConfig
+from backfill_assets.orchestration.run_tags import WITHHELD_TAG
 from backfill_assets.orchestration.step_messages import describe_withheld
 from backfill_assets.orchestration.steps import Step
 from backfill_assets.orchestration.ui_pages import (

@@ -24,13 +24,8 @@ from backfill_assets.orchestration.continuation import (
 )
 from backfill_assets.orchestration.dagster_internals import AssetGraph
 from backfill_assets.orchestration.pausing import drop_paused, find_why_paused, list_paused_runs
-from backfill_assets.orchestration.run_options import (
-    GOES_ON_WITH_TAG,
-    build_asset_config,
-    find_chain,
-    find_run_range,
-    find_told_window,
-)
+from backfill_assets.orchestration.run_options import build_asset_config, find_told_window
+from backfill_assets.orchestration.run_tags import GOES_ON_WITH_TAG, find_chain, find_run_range
 from backfill_assets.publishing.pacing import parse_window
 from backfill_assets.range_jobs import find_grain_job, grain_jobs
 from backfill_assets.settings import read_settings

@@ -26,14 +26,14 @@ from backfill_assets.orchestration.due_partitions import Memory
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.recovery import is_unseen
 from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
-from backfill_assets.orchestration.run_options import (
+from backfill_assets.orchestration.run_options import build_asset_config
+from backfill_assets.orchestration.run_tags import (
     FOREGROUND_TAG,
     INCREMENTAL_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
     REASON_TAG,
     WITHHELD_TAG,
-    build_asset_config,
     find_chain,
     find_run_range,
 )

@@ -20,7 +20,7 @@ from dagster._core.scheduler.instigation import (
 from backfill_assets.alerts import report_withheld
 from backfill_assets.definitions import defs
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.run_options import WITHHELD_TAG
+from backfill_assets.orchestration.run_tags import WITHHELD_TAG
 from backfill_assets.sensors import process_due_partitions
 from backfill_assets_tests.pipeline.alerting import Home
 from backfill_assets_tests.receivers import Receiver, run_receiver

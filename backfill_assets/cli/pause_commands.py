@@ -25,8 +25,8 @@ def pause(
     Its runs end then, and those that are still queued do before they begin. What they published
     stays; `unpause` lets the rest go on.
     """
-    from backfill_assets.orchestration.pausing import is_paused
     from backfill_assets.orchestration.pausing import pause as note_pause
+    from backfill_assets.orchestration.run_tags import is_paused
 
     with _open_instance() as instance:
         named = _find_backfill(instance, backfill)

@@ -20,11 +20,7 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.protecting import split_protected
 from backfill_assets.orchestration.ranges import find_ranges
-from backfill_assets.orchestration.run_options import (
-    PRIORITY_TAG,
-    RANGE_END_TAG,
-    RANGE_START_TAG,
-)
+from backfill_assets.orchestration.run_tags import PRIORITY_TAG, RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
 from backfill_assets.range_jobs import PIPELINE_JOBS
 from backfill_assets.settings import read_settings

@@ -17,7 +17,7 @@ from backfill_assets.orchestration.held_back import Causes
 from backfill_assets.orchestration.materializations import find_planning_runs
 from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.partition_statuses import PartitionStatus, TableStatuses
-from backfill_assets.orchestration.run_options import CHAIN_TAG
+from backfill_assets.orchestration.run_tags import CHAIN_TAG
 from backfill_assets.orchestration.runs_at_work import UNFINISHED
 from backfill_assets.proof.certificates import (
     Certificate,

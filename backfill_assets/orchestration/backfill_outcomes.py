@@ -20,7 +20,7 @@ from backfill_assets.orchestration.held_back import (
 )
 from backfill_assets.orchestration.notices import build_look_commands, describe_held_back
 from backfill_assets.orchestration.progress import Progress, State
-from backfill_assets.orchestration.run_options import REFUSED_TAG
+from backfill_assets.orchestration.run_tags import REFUSED_TAG
 
 _SHOWN_OF_ID = 8
 

@@ -19,11 +19,16 @@ from backfill_assets.orchestration.dagster_internals import (
     PartitionBackfill,
     find_run_assets,
 )
-from backfill_assets.orchestration.launching import LAUNCHED_BY_TAG
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
-from backfill_assets.orchestration.pausing import is_paused, was_dropped
 from backfill_assets.orchestration.ranges import find_ranges
-from backfill_assets.orchestration.run_options import REASON_TAG, find_chain, find_run_range
+from backfill_assets.orchestration.run_tags import (
+    LAUNCHED_BY_TAG,
+    REASON_TAG,
+    find_chain,
+    find_run_range,
+    is_paused,
+    was_dropped,
+)
 from backfill_assets.orchestration.runs_at_work import UNFINISHED
 from backfill_assets.orchestration.selections import find_keys_in_range
 

@@ -26,7 +26,7 @@ from backfill_assets.orchestration.daemons import has_daemon
 from backfill_assets.orchestration.dagster_internals import BulkActionStatus
 from backfill_assets.orchestration.pausing import drop_paused
 from backfill_assets.orchestration.processes import interrupt
-from backfill_assets.orchestration.run_options import CONTINUES_TAG, find_chain
+from backfill_assets.orchestration.run_tags import CONTINUES_TAG, find_chain
 from backfill_assets.orchestration.runs_at_work import UNFINISHED
 
 _LOOK_AGAIN_SECONDS = 0.5

@@ -17,9 +17,14 @@ from backfill_assets.orchestration.dagster_internals import (
     WILL_RETRY_TAG,
     RunRecord,
 )
-from backfill_assets.orchestration.pause_tags import DROPPED, PAUSED, PAUSED_TAG
 from backfill_assets.orchestration.recovered_runs import RECOVERED_TAG
-from backfill_assets.orchestration.run_options import CHAIN_TAG, find_chain
+from backfill_assets.orchestration.run_tags import (
+    CHAIN_TAG,
+    DROPPED,
+    PAUSED,
+    PAUSED_TAG,
+    find_chain,
+)
 from backfill_assets.orchestration.runs_at_work import UNFINISHED
 
 _RETRY_SECONDS = 600.0

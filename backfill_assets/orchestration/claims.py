@@ -14,8 +14,8 @@ from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
 from backfill_assets.orchestration.batching_instance import BatchingInstance
 from backfill_assets.orchestration.dagster_internals import RunRecord
-from backfill_assets.orchestration.pause_tags import PAUSED_AT_TAG, PAUSED_TAG
 from backfill_assets.orchestration.processes import identify_own_process, is_alive
+from backfill_assets.orchestration.run_tags import PAUSED_AT_TAG, PAUSED_TAG
 
 PROCESS_TAG = "backfill_assets/process"
 """Tag of a run: the process that works on it."""

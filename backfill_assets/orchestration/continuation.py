@@ -7,16 +7,17 @@ from dagster import AssetKey, AssetSelection, DagsterInstance, DagsterRun, Parti
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.claims import CREATOR_TAG, PROCESS_TAG
 from backfill_assets.orchestration.dagster_internals import AssetGraph, find_run_assets
-from backfill_assets.orchestration.pause_tags import PAUSED_AT_TAG, PAUSED_TAG
 from backfill_assets.orchestration.pinned_code import CODE_TAG, PINNED_TAG
 from backfill_assets.orchestration.protecting import leave_out_protected
 from backfill_assets.orchestration.ranges import describe_ranges, find_ranges, shorten
 from backfill_assets.orchestration.readiness import find_readiness, get_partitions_def
-from backfill_assets.orchestration.run_options import (
+from backfill_assets.orchestration.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
     FOREGROUND_TAG,
     GOES_ON_WITH_TAG,
+    PAUSED_AT_TAG,
+    PAUSED_TAG,
     PRIORITY_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,

@@ -21,17 +21,17 @@ from backfill_assets.orchestration.chains import read_chain
 from backfill_assets.orchestration.continuation import find_continuation
 from backfill_assets.orchestration.dagster_internals import AssetGraph
 from backfill_assets.orchestration.launching import Launch
-from backfill_assets.orchestration.pausing import is_paused
 from backfill_assets.orchestration.plans import Plan, TablePlan
 from backfill_assets.orchestration.readiness import find_upstream_tables
-from backfill_assets.orchestration.run_options import (
+from backfill_assets.orchestration.run_options import build_asset_config
+from backfill_assets.orchestration.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
     FOREGROUND_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
     WITHHELD_TAG,
-    build_asset_config,
+    is_paused,
 )
 
 _LOOK_AGAIN_SECONDS = 0.5

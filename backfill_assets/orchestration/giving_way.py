@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
-from backfill_assets.orchestration.run_options import AT_MOST_TAG, FOREGROUND_TAG, PRIORITY_TAG
+from backfill_assets.orchestration.run_tags import AT_MOST_TAG, FOREGROUND_TAG, PRIORITY_TAG
 
 _WITH_A_PLACE = [
     DagsterRunStatus.NOT_STARTED,

@@ -15,9 +15,14 @@ from backfill_assets.orchestration.dagster_internals import (
 )
 from backfill_assets.orchestration.materializations import find_planning_runs
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
-from backfill_assets.orchestration.pause_tags import PAUSED_AT_TAG, PAUSED_TAG
-from backfill_assets.orchestration.pausing import is_paused, was_dropped
-from backfill_assets.orchestration.run_options import CHAIN_TAG, WITHHELD_TAG
+from backfill_assets.orchestration.run_tags import (
+    CHAIN_TAG,
+    PAUSED_AT_TAG,
+    PAUSED_TAG,
+    WITHHELD_TAG,
+    is_paused,
+    was_dropped,
+)
 from backfill_assets.proof.certificates import (
     NOT_DUE,
     Certificate,

@@ -15,19 +15,17 @@ from backfill_assets.orchestration.downstream import request_backfill
 from backfill_assets.orchestration.parallel_limits import build_limit_tag
 from backfill_assets.orchestration.plans import Plan, TablePlan, list_planned_partitions
 from backfill_assets.orchestration.ranges import shorten
-from backfill_assets.orchestration.run_options import (
+from backfill_assets.orchestration.run_building import check_tags
+from backfill_assets.orchestration.run_tags import (
     ALLOW_NEW_CODE_TAG,
+    LAUNCHED_BY_TAG,
     OVERRIDE_TAG,
     PRIORITY_TAG,
     REASON_TAG,
     TAG_PREFIX,
-    check_tags,
 )
 
 _LISTED = 7
-
-LAUNCHED_BY_TAG = "backfill_assets/launched_by"
-"""Tag of a backfill and its runs: the user of the machine who launched it."""
 
 
 @dataclass(frozen=True)

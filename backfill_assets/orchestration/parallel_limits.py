@@ -7,7 +7,7 @@ can be asked for, and a launch tags its runs with one of these and a value of it
 from dagster import DagsterInstance
 
 from backfill_assets.errors import SettingsError
-from backfill_assets.orchestration.run_options import AT_MOST_TAG
+from backfill_assets.orchestration.run_tags import AT_MOST_TAG
 
 
 def build_limit_tag(

@@ -14,14 +14,17 @@ from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, Run
 
 from backfill_assets.errors import BackfillError
 from backfill_assets.orchestration.giving_way import find_why_giving_way
-from backfill_assets.orchestration.pause_tags import (
+from backfill_assets.orchestration.run_options import find_told_window
+from backfill_assets.orchestration.run_tags import (
     DROPPED,
+    GOES_ON_WITH_TAG,
     PAUSED,
     PAUSED_AT_TAG,
     PAUSED_TAG,
     WENT_ON,
+    find_chain,
+    is_paused,
 )
-from backfill_assets.orchestration.run_options import GOES_ON_WITH_TAG, find_chain, find_told_window
 from backfill_assets.publishing.pacing import DailyWindow, Pace, parse_window
 
 _LISTED_RUNS = 200
@@ -145,11 +148,6 @@ def list_paused_runs(instance: DagsterInstance) -> list[DagsterRun]:
     return found
 
 
-def is_paused(run: DagsterRun) -> bool:
-    """Tells whether a run ended between two chunks, and is to go on."""
-    return run.status is DagsterRunStatus.FAILURE and run.tags.get(PAUSED_TAG) == PAUSED
-
-
 def describe_pause(instance: DagsterInstance, run: DagsterRun, *, now: dt.datetime) -> str:
     """Says of a paused run until when, and what ends that; or that it may go on now.
 
@@ -164,11 +162,6 @@ def describe_pause(instance: DagsterInstance, run: DagsterRun, *, now: dt.dateti
         if why := find_why_paused(instance, find_chain(run), window, now=now):
             return why
     return "until the sensor go_on_after_pause asks for the rest, as it may now"
-
-
-def was_dropped(run: DagsterRun) -> bool:
-    """Tells whether a run was cancelled while it was paused; Dagster calls it failed."""
-    return run.tags.get(PAUSED_TAG) == DROPPED
 
 
 def drop_paused(instance: DagsterInstance, runs: Iterable[DagsterRun]) -> bool:

@@ -16,13 +16,12 @@ from dagster import DagsterInstance, DagsterRun, RunsFilter
 from backfill_assets.errors import CodeChangedError
 from backfill_assets.orchestration.dagster_internals import BACKFILL_TAG, RunRecord, find_run_assets
 from backfill_assets.orchestration.ranges import shorten
-from backfill_assets.orchestration.run_options import (
+from backfill_assets.orchestration.run_options import read_options, read_reason_tag
+from backfill_assets.orchestration.run_tags import (
     ALLOW_NEW_CODE_TAG,
     CHAIN_TAG,
     CONTINUES_TAG,
     TAG_PREFIX,
-    read_options,
-    read_reason_tag,
 )
 
 CODE_TAG = f"{TAG_PREFIX}code"

@@ -16,9 +16,9 @@ from backfill_assets.orchestration.backfills import Backfill, find_requested, re
 from backfill_assets.orchestration.chains import find_why_unfinished
 from backfill_assets.orchestration.daemons import has_daemon
 from backfill_assets.orchestration.materializations import find_planning_runs
-from backfill_assets.orchestration.pausing import describe_pause, is_paused
+from backfill_assets.orchestration.pausing import describe_pause
 from backfill_assets.orchestration.publications import find_published_by, find_published_since
-from backfill_assets.orchestration.run_options import REFUSED_TAG
+from backfill_assets.orchestration.run_tags import REFUSED_TAG, is_paused
 from backfill_assets.orchestration.runs_at_work import UNFINISHED
 
 _QUEUED = (DagsterRunStatus.QUEUED, DagsterRunStatus.NOT_STARTED)

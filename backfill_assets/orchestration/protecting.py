@@ -18,7 +18,8 @@ from backfill_assets.orchestration.dagster_internals import find_run_assets
 from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
 from backfill_assets.orchestration.ranges import describe_ranges, find_ranges, shorten
 from backfill_assets.orchestration.recovered_runs import enter_again
-from backfill_assets.orchestration.run_options import OVERRIDE_TAG, REFUSED_TAG, read_override
+from backfill_assets.orchestration.run_options import read_override
+from backfill_assets.orchestration.run_tags import OVERRIDE_TAG, REFUSED_TAG
 from backfill_assets.tables.declarations import Table
 
 _LISTED = 7

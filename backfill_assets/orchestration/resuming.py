@@ -20,16 +20,12 @@ from backfill_assets.orchestration.dagster_internals import (
     AssetGraph,
 )
 from backfill_assets.orchestration.downstream import fit_title, request_backfill
-from backfill_assets.orchestration.launching import LAUNCHED_BY_TAG
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.progress import Progress, State
 from backfill_assets.orchestration.ranges import describe_ranges, format_ranges
 from backfill_assets.orchestration.readiness import Readiness, find_readiness
-from backfill_assets.orchestration.run_options import (
-    REASON_TAG,
-    build_asset_config,
-    read_override,
-)
+from backfill_assets.orchestration.run_options import build_asset_config, read_override
+from backfill_assets.orchestration.run_tags import LAUNCHED_BY_TAG, REASON_TAG
 from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
 from backfill_assets.publishing.inputs import PinnedInputs, list_landing
 from backfill_assets.publishing.recipes import Recipe

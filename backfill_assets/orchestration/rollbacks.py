@@ -36,7 +36,8 @@ from backfill_assets.orchestration.ranges import find_ranges
 from backfill_assets.orchestration.readiness import get_partitions_def
 from backfill_assets.orchestration.recovering import recover_table
 from backfill_assets.orchestration.row_movements import find_moved, find_rows_for
-from backfill_assets.orchestration.run_options import OVERRIDE_TAG, read_override_of
+from backfill_assets.orchestration.run_options import read_override_of
+from backfill_assets.orchestration.run_tags import OVERRIDE_TAG
 from backfill_assets.orchestration.selections import find_keys_in_range
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.proof.certified_publishes import keep_publishes

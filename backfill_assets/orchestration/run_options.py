@@ -5,73 +5,24 @@ configuration of its own in every way of starting it. The configuration wins.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-from dagster import AssetKey, Config, DagsterInstance, DagsterRun
+from dagster import AssetKey, Config, DagsterRun
 from pydantic import Field
 
 from backfill_assets.catalog import find_table
 from backfill_assets.errors import SettingsError
-from backfill_assets.orchestration.dagster_internals import (
-    BACKFILL_TAG,
-    ROOT_RUN_ID_TAG,
-    find_run_assets,
+from backfill_assets.orchestration.run_tags import (
+    OVERRIDE_TAG,
+    TAG_PREFIX,
 )
-from backfill_assets.publishing.pacing import choose_pace
-from backfill_assets.publishing.runs import Run
-from backfill_assets.publishing.write_modes.choosing import choose_options
 from backfill_assets.rules.verdicts import Acceptance, Check
-from backfill_assets.tables.declarations import Table
 
-TAG_PREFIX = "backfill_assets/"
+OF_ROWS = ("write_mode", "delete_missing", "filter", "batch")
+"""Options that decide which rows an asset holds afterwards."""
 
-PRIORITY_TAG = "dagster/priority"
-RANGE_START_TAG = "dagster/asset_partition_range_start"
-RANGE_END_TAG = "dagster/asset_partition_range_end"
-_PARTITION_TAG = "dagster/partition"
-
-INCREMENTAL_TAG = "backfill_assets/incremental"
-"""Tag of a run that takes a table on from its watermark."""
-
-REASON_TAG = "backfill_assets/reason"
-"""Tag of a run that the sensor requested: why, in words."""
-
-CHAIN_TAG = "backfill_assets/backfill"
-"""Tag of a run that continues another: the backfill of the first of them, or that run's id.
-
-Dagster's own tag would make it count the run as one of the backfill's.
-"""
-
-AT_MOST_TAG = "backfill_assets/at_most_"
-"""Beginning of the tag of runs of which only so many may be at work: the number is its end."""
-
-CONTINUES_TAG = "backfill_assets/continues"
-"""Tag of a run: the one that it goes on with."""
-
-GOES_ON_WITH_TAG = "backfill_assets/goes_on_with"
-"""Tag of a run: the one that ended paused, whose rest it does."""
-
-FOREGROUND_TAG = "backfill_assets/foreground"
-"""Tag of a run that a shell waits for, and goes on after; no daemon is to."""
-
-OVERRIDE_TAG = "backfill_assets/override_protection"
-"""Tag of a run: why it is to publish protected partitions of all its assets."""
-
-ALLOW_NEW_CODE_TAG = "backfill_assets/allow_new_code"
-"""Tag of a run: why it may go by other code than the runs of its backfill before it."""
-
-WITHHELD_TAG = "backfill_assets/withheld"
-"""Tag of a run: the asset of which it withheld partitions."""
-
-REFUSED_TAG = "backfill_assets/refused"
-"""Tag of a run that published nothing more, as partitions of it are protected."""
-
-_OF_ROWS = ("write_mode", "delete_missing", "filter", "batch")
-_OVERRIDE = OVERRIDE_TAG.removeprefix(TAG_PREFIX)
-
-
-_PACE = ("chunk", "restart", "keep_going", "window")
+PACE = ("chunk", "restart", "keep_going", "window")
+"""Options that decide how a run goes through its range."""
 
 
 class AcceptanceConfig(Config):
@@ -146,70 +97,13 @@ class PublishConfig(Config):
         )
 
 
-def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: datetime) -> Run:
-    """Builds the one description of a run's work on a table.
-
-    Args:
-        table: the table.
-        config: the run's, for the table's asset.
-        run: the Dagster run; its tags count where the configuration says nothing.
-        now: when the step begins, UTC.
-
-    Raises:
-        SettingsError: if the table can't honour it.
-        FilterError: if the filter is unreadable.
-    """
-    wishes = _read_wishes(config, run.tags)
-    saves_watermark = wishes.pop("save_watermark", INCREMENTAL_TAG in run.tags)
-    pace = {name: wishes.pop(name) for name in _PACE if name in wishes}
-    wishes.pop(_OVERRIDE, None)
-    return Run(
-        run_id=run.run_id,
-        started_at=now,
-        backfill_id=run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG),
-        chain_id=find_chain(run),
-        config=run.run_config,
-        options=choose_options(table, row_filter=wishes.pop("filter", None), **wishes),
-        acceptances=config.read_acceptances(),
-        saves_watermark=saves_watermark,
-        pace=choose_pace(table, **pace),
-    )
-
-
-def find_run_range(run: DagsterRun) -> tuple[str, str] | None:
-    """Finds the first and the last partition key of a run, by its tags; None if they don't say."""
-    first = run.tags.get(RANGE_START_TAG) or run.tags.get(_PARTITION_TAG)
-    last = run.tags.get(RANGE_END_TAG) or run.tags.get(_PARTITION_TAG)
-    return (first, last) if first is not None and last is not None else None
-
-
-def find_chain(run: DagsterRun) -> str:
-    """Finds what a run, its retries and those that continue it have in common.
-
-    It is a backfill, or the first run.
-    """
-    tags = run.tags
-    named = (tags.get(tag) for tag in (BACKFILL_TAG, CHAIN_TAG, ROOT_RUN_ID_TAG))
-    return next(filter(None, named), run.run_id)
-
-
-def check_whole_run(instance: DagsterInstance, run: DagsterRun, *, now: datetime) -> None:
-    """Checks the options of all assets of a run, before the first of them does anything.
-
-    Raises:
-        BackfillError: as soon as one of the tables can't honour its options.
-    """
-    for key in sorted(find_run_assets(instance, run)):
-        build_run(find_table(key.to_user_string()), _read_asset_config(run, key), run, now=now)
-
-
 def read_override(run: DagsterRun, key: AssetKey) -> str:
     """Reads why a run is to publish protected partitions of an asset; empty if nobody said.
 
     Raises:
         SettingsError: if the reason is blank.
     """
-    return read_override_of(run, _read_asset_config(run, key).override_protection)
+    return read_override_of(run, read_asset_config(run, key).override_protection)
 
 
 def read_override_of(run: DagsterRun, configured: str | None) -> str:
@@ -225,9 +119,9 @@ def read_override_of(run: DagsterRun, configured: str | None) -> str:
 
 def read_options(run: DagsterRun, key: AssetKey) -> dict[str, Any]:
     """Reads what a run was told that decides which rows an asset holds afterwards, by name."""
-    wishes = _read_wishes(_read_asset_config(run, key), run.tags)
+    wishes = read_wishes(read_asset_config(run, key), run.tags)
     wishes.setdefault("write_mode", find_table(key.to_user_string()).write_mode)
-    return {name: wishes[name] for name in _OF_ROWS if name in wishes}
+    return {name: wishes[name] for name in OF_ROWS if name in wishes}
 
 
 def read_reason_tag(run: DagsterRun, tag: str) -> str:
@@ -259,8 +153,8 @@ def build_asset_config(
         with_acceptances: whether what a person accepted is accepted again, as where the run itself
             goes on; otherwise it stays out, as it was given for what that run found.
     """
-    configs = {key: _read_asset_config(run, key) for key in keys}
-    wishes = {key: _read_wishes(config, run.tags) for key, config in configs.items()}
+    configs = {key: read_asset_config(run, key) for key in keys}
+    wishes = {key: read_wishes(config, run.tags) for key, config in configs.items()}
     for key, config in configs.items():
         if with_acceptances and config.accept:
             wishes[key]["accept"] = [accepted.model_dump() for accepted in config.accept]
@@ -275,28 +169,13 @@ def build_options_config(tables: Sequence[str], options: Mapping[str, Any]) -> d
     return {"ops": {_name_op(key): {"config": told} for key in keys}} if told else {}
 
 
-def check_tags(table: Table, tags: Mapping[str, str]) -> None:
-    """Checks that a table can honour what runs are told by tags, before any run is made.
-
-    Raises:
-        SettingsError: if it can't.
-        FilterError: if the filter is unreadable.
-    """
-    wishes = _read_wishes(PublishConfig(), tags)
-    choose_pace(table, **{name: wishes.pop(name) for name in _PACE if name in wishes})
-    choose_options(
-        table,
-        row_filter=wishes.get("filter"),
-        **{name: wishes[name] for name in _OF_ROWS if name in wishes and name != "filter"},
-    )
-
-
 def find_told_window(run: DagsterRun, key: AssetKey) -> str | None:
     """Finds the window in which a run may begin chunks of an asset; None for always."""
-    return _read_wishes(_read_asset_config(run, key), run.tags).get("window")
+    return read_wishes(read_asset_config(run, key), run.tags).get("window")
 
 
-def _read_asset_config(run: DagsterRun, key: AssetKey) -> PublishConfig:
+def read_asset_config(run: DagsterRun, key: AssetKey) -> PublishConfig:
+    """Reads what a run was configured to do with an asset."""
     run_config: Mapping[str, Any] = run.run_config
     return PublishConfig(**run_config.get("ops", {}).get(_name_op(key), {}).get("config", {}))
 
@@ -306,7 +185,7 @@ def _name_op(key: AssetKey) -> str:
     return "__".join(key.path)
 
 
-def _read_wishes(config: PublishConfig, tags: Mapping[str, str]) -> dict[str, Any]:
+def read_wishes(config: PublishConfig, tags: Mapping[str, str]) -> dict[str, Any]:
     """Reads what a run asks for, by the names of the configuration; nothing else."""
     wishes: dict[str, Any] = {}
     for name, field in PublishConfig.model_fields.items():

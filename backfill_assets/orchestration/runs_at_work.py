@@ -6,9 +6,13 @@ from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, Run
 
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.orchestration.dagster_internals import AssetGraph, find_run_assets
-from backfill_assets.orchestration.pause_tags import PAUSED, PAUSED_TAG
 from backfill_assets.orchestration.readiness import get_partitions_def
-from backfill_assets.orchestration.run_options import FOREGROUND_TAG, find_run_range
+from backfill_assets.orchestration.run_tags import (
+    FOREGROUND_TAG,
+    PAUSED,
+    PAUSED_TAG,
+    find_run_range,
+)
 from backfill_assets.orchestration.selections import find_keys_in_range
 
 UNFINISHED = [

@@ -18,7 +18,7 @@ from backfill_assets.orchestration.partition_definitions import find_partitions_
 from backfill_assets.orchestration.pausing import find_pause
 from backfill_assets.orchestration.progress import ProgressReader, State
 from backfill_assets.orchestration.ranges import format_ranges
-from backfill_assets.orchestration.run_options import find_run_range
+from backfill_assets.orchestration.run_tags import find_run_range
 
 
 @dataclass(frozen=True)

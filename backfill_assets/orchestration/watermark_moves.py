@@ -11,7 +11,7 @@ from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.watermark_writer import move_watermark
 from backfill_assets.orchestration.dagster_internals import AssetPartitionStatus
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
-from backfill_assets.orchestration.run_options import INCREMENTAL_TAG
+from backfill_assets.orchestration.run_tags import INCREMENTAL_TAG
 from backfill_assets.publishing.runs import Run
 
 

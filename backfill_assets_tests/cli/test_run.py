@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 from dagster import DagsterInstance, DagsterRunStatus
 
-from backfill_assets.orchestration.launching import LAUNCHED_BY_TAG
-from backfill_assets.orchestration.run_options import CHAIN_TAG, CONTINUES_TAG, REASON_TAG
+from backfill_assets.orchestration.run_tags import (
+    CHAIN_TAG,
+    CONTINUES_TAG,
+    LAUNCHED_BY_TAG,
+    REASON_TAG,
+)
 from backfill_assets_tests.commands import Project
 from backfill_assets_tests.landing_zones import copy_days
 

@@ -5,11 +5,8 @@ import os
 from pathlib import Path
 
 from backfill_assets.orchestration.pinned_code import CODE_TAG, PINNED_TAG
-from backfill_assets.orchestration.run_options import (
-    ALLOW_NEW_CODE_TAG,
-    OVERRIDE_TAG,
-    PublishConfig,
-)
+from backfill_assets.orchestration.run_options import PublishConfig
+from backfill_assets.orchestration.run_tags import ALLOW_NEW_CODE_TAG, OVERRIDE_TAG
 from backfill_assets_tests.commands import PROJECT
 from backfill_assets_tests.pages import read_page, run_page
 

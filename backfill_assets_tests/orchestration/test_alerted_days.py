@@ -2,7 +2,7 @@
 
 import datetime as dt
 
-from backfill_assets.orchestration.run_options import CHAIN_TAG
+from backfill_assets.orchestration.run_tags import CHAIN_TAG
 from backfill_assets_tests.pipeline.alerting import Home
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline
 from backfill_assets_tests.receivers import run_receiver

@@ -20,8 +20,8 @@ from backfill_assets.orchestration.cancelling import (
 )
 from backfill_assets.orchestration.claims import CREATOR_TAG, PROCESS_TAG
 from backfill_assets.orchestration.dagster_internals import BulkActionStatus
-from backfill_assets.orchestration.pause_tags import DROPPED, PAUSED_TAG
 from backfill_assets.orchestration.processes import identify_process
+from backfill_assets.orchestration.run_tags import DROPPED, PAUSED_TAG
 from backfill_assets.sensors import continue_after_withheld
 from backfill_assets_tests.pipeline.alerting import Home, open_home
 from backfill_assets_tests.pipeline.requesting import read_progress, request

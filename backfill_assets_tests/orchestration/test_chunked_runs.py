@@ -13,13 +13,15 @@ from dagster import AssetKey, DagsterInstance, RunRequest, build_sensor_context
 from backfill_assets.definitions import defs
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
-from backfill_assets.orchestration.pause_tags import PAUSED_AT_TAG, PAUSED_TAG, WENT_ON
 from backfill_assets.orchestration.pausing import find_pause, pause, unpause
-from backfill_assets.orchestration.run_options import (
+from backfill_assets.orchestration.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
+    PAUSED_AT_TAG,
+    PAUSED_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
+    WENT_ON,
     find_run_range,
 )
 from backfill_assets.orchestration.runs_at_work import find_partitions_at_work

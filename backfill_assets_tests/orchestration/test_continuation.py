@@ -7,7 +7,7 @@ from dagster import RunRequest, build_sensor_context
 
 from backfill_assets.definitions import defs
 from backfill_assets.orchestration.pinned_code import CODE_TAG
-from backfill_assets.orchestration.run_options import (
+from backfill_assets.orchestration.run_tags import (
     FOREGROUND_TAG,
     INCREMENTAL_TAG,
     PRIORITY_TAG,

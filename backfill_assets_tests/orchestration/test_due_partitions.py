@@ -20,7 +20,7 @@ from backfill_assets.orchestration.events import FINAL_CHANGED
 from backfill_assets.orchestration.launching import Launch, request_planned
 from backfill_assets.orchestration.planning import open_planner
 from backfill_assets.orchestration.plans import Only, Plan
-from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.orchestration.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.settings import read_settings
 from backfill_assets.tables.flights import RAW_FLIGHTS

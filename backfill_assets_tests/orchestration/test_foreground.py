@@ -16,10 +16,15 @@ from backfill_assets.definitions import defs
 from backfill_assets.errors import BackfillError
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.foreground import Foreground, RangeRun, build_range_runs
-from backfill_assets.orchestration.launching import LAUNCHED_BY_TAG, Launch, describe_planned
+from backfill_assets.orchestration.launching import Launch, describe_planned
 from backfill_assets.orchestration.pausing import pause
 from backfill_assets.orchestration.plans import Plan, TablePlan
-from backfill_assets.orchestration.run_options import CHAIN_TAG, FOREGROUND_TAG, REASON_TAG
+from backfill_assets.orchestration.run_tags import (
+    CHAIN_TAG,
+    FOREGROUND_TAG,
+    LAUNCHED_BY_TAG,
+    REASON_TAG,
+)
 from backfill_assets.orchestration.verdicts import Verdicts, find_verdicts
 from backfill_assets_tests.pipeline.alerting import Home, open_home
 from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days

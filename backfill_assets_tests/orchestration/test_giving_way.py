@@ -12,7 +12,7 @@ from dagster._core.remote_origin import (
 )
 
 from backfill_assets.orchestration.giving_way import find_why_giving_way
-from backfill_assets.orchestration.run_options import PRIORITY_TAG
+from backfill_assets.orchestration.run_tags import PRIORITY_TAG
 
 QUEUED, STARTED = DagsterRunStatus.QUEUED, DagsterRunStatus.STARTED
 

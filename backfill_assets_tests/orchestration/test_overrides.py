@@ -11,7 +11,7 @@ from backfill_assets.lake.protections import Protection, add_protection
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.pinned_code import PINNED_TAG
 from backfill_assets.orchestration.protecting import check_protection
-from backfill_assets.orchestration.run_options import ALLOW_NEW_CODE_TAG, OVERRIDE_TAG
+from backfill_assets.orchestration.run_tags import ALLOW_NEW_CODE_TAG, OVERRIDE_TAG
 from backfill_assets.proof.certificates import find_certificates, locate_certificate
 from backfill_assets.proof.lines import VerifiedLine
 from backfill_assets.proof.verified_runs import verify_run

@@ -13,20 +13,18 @@ from dagster import DagsterRun, RunRequest, build_sensor_context
 from backfill_assets.definitions import defs
 from backfill_assets.lake.protections import Protection, add_protection
 from backfill_assets.orchestration.dagster_internals import BulkActionStatus
-from backfill_assets.orchestration.pause_tags import (
+from backfill_assets.orchestration.run_tags import (
+    CONTINUES_TAG,
     DROPPED,
+    GOES_ON_WITH_TAG,
     PAUSED,
     PAUSED_AT_TAG,
     PAUSED_TAG,
-    WENT_ON,
-)
-from backfill_assets.orchestration.run_options import (
-    CONTINUES_TAG,
-    GOES_ON_WITH_TAG,
     PRIORITY_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
     REFUSED_TAG,
+    WENT_ON,
     WITHHELD_TAG,
 )
 from backfill_assets.pause_sensor import go_on_after_pause

@@ -20,7 +20,7 @@ from backfill_assets.errors import CodeChangedError
 from backfill_assets.orchestration.dagster_internals import ROOT_RUN_ID_TAG
 from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.pinned_code import CODE_TAG, PINNED_TAG, check_pinned_code
-from backfill_assets.orchestration.run_options import ALLOW_NEW_CODE_TAG, CHAIN_TAG, CONTINUES_TAG
+from backfill_assets.orchestration.run_tags import ALLOW_NEW_CODE_TAG, CHAIN_TAG, CONTINUES_TAG
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.commands import PROJECT

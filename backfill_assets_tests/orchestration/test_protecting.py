@@ -23,11 +23,7 @@ from backfill_assets.orchestration.partition_definitions import find_asset_key
 from backfill_assets.orchestration.progress import State
 from backfill_assets.orchestration.protecting import list_standing
 from backfill_assets.orchestration.recovering import recover_table
-from backfill_assets.orchestration.run_options import (
-    OVERRIDE_TAG,
-    RANGE_END_TAG,
-    RANGE_START_TAG,
-)
+from backfill_assets.orchestration.run_tags import OVERRIDE_TAG, RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets.tables.protected import Protected
 from backfill_assets_tests.older_warehouses import extract

@@ -12,14 +12,13 @@ from backfill_assets.definitions import defs
 from backfill_assets.errors import BackfillError
 from backfill_assets.lake.protections import Protection, add_protection
 from backfill_assets.orchestration.dagster_internals import BulkActionStatus, PartitionBackfill
-from backfill_assets.orchestration.launching import LAUNCHED_BY_TAG
 from backfill_assets.orchestration.resuming import (
     RESUMES_TAG,
     Resumer,
     Resumption,
     request_resumption,
 )
-from backfill_assets.orchestration.run_options import OVERRIDE_TAG, REASON_TAG
+from backfill_assets.orchestration.run_tags import LAUNCHED_BY_TAG, OVERRIDE_TAG, REASON_TAG
 from backfill_assets.pipelines import list_recipes
 from backfill_assets_tests.pipeline.alerting import Home, open_home
 from backfill_assets_tests.pipeline.landing_zone import LandingZone

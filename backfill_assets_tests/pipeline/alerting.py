@@ -23,14 +23,16 @@ from backfill_assets.orchestration.dagster_internals import (
     ROOT_RUN_ID_TAG,
     WILL_RETRY_TAG,
 )
-from backfill_assets.orchestration.pause_tags import PAUSED, PAUSED_AT_TAG, PAUSED_TAG
 from backfill_assets.orchestration.recovered_runs import (
     RECOVERED_TAG,
     enter_materialization,
     enter_plan,
 )
-from backfill_assets.orchestration.run_options import (
+from backfill_assets.orchestration.run_tags import (
     CHAIN_TAG,
+    PAUSED,
+    PAUSED_AT_TAG,
+    PAUSED_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
     WITHHELD_TAG,

@@ -9,7 +9,7 @@ from backfill_assets.definitions import defs
 from backfill_assets.orchestration.dagster_internals import BulkActionStatus
 from backfill_assets.orchestration.downstream import request_backfill
 from backfill_assets.orchestration.progress import Progress, ProgressReader
-from backfill_assets.orchestration.run_options import REASON_TAG
+from backfill_assets.orchestration.run_tags import REASON_TAG
 
 
 def request(

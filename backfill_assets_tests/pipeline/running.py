@@ -36,7 +36,7 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.dagster_internals import AssetGraph, ReconstructableRepository
 from backfill_assets.orchestration.partition_definitions import find_partitions_def
-from backfill_assets.orchestration.run_options import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.orchestration.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.resources import build_resources
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.settings import Settings
