@@ -15,10 +15,13 @@ from backfill_assets.catalog import list_tables
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.ops.backfill_health import BACKFILL_HEALTH
 from backfill_assets.ops.late_arrivals import LATE_ARRIVALS
-from backfill_assets.orchestration.alerting import Alerter, AlertMemory, AlertReport
-from backfill_assets.orchestration.dagster_internals import InstigatorStatus, find_run_assets
-from backfill_assets.orchestration.partition_definitions import find_asset_key
-from backfill_assets.orchestration.webhooks import Webhook
+from backfill_assets.orchestration.alerts.alerting import Alerter, AlertMemory, AlertReport
+from backfill_assets.orchestration.alerts.webhooks import Webhook
+from backfill_assets.orchestration.instance.dagster_internals import (
+    InstigatorStatus,
+    find_run_assets,
+)
+from backfill_assets.orchestration.instance.partition_definitions import find_asset_key
 from backfill_assets.sensors import process_due_partitions
 from backfill_assets.settings import Settings, read_settings
 

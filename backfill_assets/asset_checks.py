@@ -14,11 +14,14 @@ from dagster import (
 
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
-from backfill_assets.orchestration.batching_instance import store_together
-from backfill_assets.orchestration.dagster_internals import find_run_assets
-from backfill_assets.orchestration.events import describe_target
-from backfill_assets.orchestration.materializations import find_latest_materializations
-from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
+from backfill_assets.orchestration.instance.batching_instance import store_together
+from backfill_assets.orchestration.instance.dagster_internals import find_run_assets
+from backfill_assets.orchestration.instance.materializations import find_latest_materializations
+from backfill_assets.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
+from backfill_assets.orchestration.records.events import describe_target
 from backfill_assets.resources import LakehouseResource, SparkResource, build_reader
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table

@@ -24,32 +24,32 @@ from dagster import (
     asset,
 )
 
-from backfill_assets.orchestration.dagster_internals import EVENTS_ARE_LOGGED
-from backfill_assets.orchestration.events import (
-    build_readable_summary,
-    build_summaries,
-    list_publish_checks,
-)
-from backfill_assets.orchestration.failures import build_failure, fail_with_message
-from backfill_assets.orchestration.held_up import find_what_can_go_on, hold_up
-from backfill_assets.orchestration.partition_definitions import (
+from backfill_assets.orchestration.due.readiness import REQUIRED, ROWS_FOR
+from backfill_assets.orchestration.instance.dagster_internals import EVENTS_ARE_LOGGED
+from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_landing_key,
     find_partitions_def,
 )
-from backfill_assets.orchestration.pinned_code import check_pinned_code
-from backfill_assets.orchestration.protecting import check_protection
-from backfill_assets.orchestration.readiness import REQUIRED, ROWS_FOR
-from backfill_assets.orchestration.recording import StepResult
-from backfill_assets.orchestration.run_building import build_run, check_whole_run
-from backfill_assets.orchestration.run_options import PublishConfig
-from backfill_assets.orchestration.run_tags import WITHHELD_TAG
-from backfill_assets.orchestration.step_messages import describe_withheld
-from backfill_assets.orchestration.steps import Step
-from backfill_assets.orchestration.ui_pages import (
+from backfill_assets.orchestration.records.events import (
+    build_readable_summary,
+    build_summaries,
+    list_publish_checks,
+)
+from backfill_assets.orchestration.records.failures import build_failure, fail_with_message
+from backfill_assets.orchestration.records.recording import StepResult
+from backfill_assets.orchestration.records.step_messages import describe_withheld
+from backfill_assets.orchestration.records.ui_pages import (
     build_certificate_metadata,
     build_failure_metadata,
 )
+from backfill_assets.orchestration.recovery.held_up import find_what_can_go_on, hold_up
+from backfill_assets.orchestration.runs.pinned_code import check_pinned_code
+from backfill_assets.orchestration.runs.protecting import check_protection
+from backfill_assets.orchestration.runs.run_building import build_run, check_whole_run
+from backfill_assets.orchestration.runs.run_options import PublishConfig
+from backfill_assets.orchestration.runs.run_tags import WITHHELD_TAG
+from backfill_assets.orchestration.steps import Step
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.resources import LakehouseResource, SparkResource

@@ -19,12 +19,12 @@ from backfill_assets.lake.maintenance import maintain_table
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.watermark_writer import vacuum_watermarks
-from backfill_assets.orchestration.failures import build_failure, fail_with_message
-from backfill_assets.orchestration.partition_definitions import find_partitions_def
-from backfill_assets.orchestration.ranges import shorten
-from backfill_assets.orchestration.reconciled_runs import note_reconciliation
+from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.instance.ranges import shorten
+from backfill_assets.orchestration.instance.reconciled_runs import note_reconciliation
+from backfill_assets.orchestration.records.failures import build_failure, fail_with_message
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
-from backfill_assets.orchestration.selections import find_keys_in_range, select_tables
+from backfill_assets.orchestration.selecting.selections import find_keys_in_range, select_tables
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.proof.golden_comparison import compare_with_golden
 from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler

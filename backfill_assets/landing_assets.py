@@ -4,7 +4,7 @@ import re
 
 from dagster import AssetSpec
 
-from backfill_assets.orchestration.partition_definitions import (
+from backfill_assets.orchestration.instance.partition_definitions import (
     LANDING,
     find_landing_key,
     find_partitions_def,

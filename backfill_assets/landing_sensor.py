@@ -5,17 +5,17 @@ from datetime import UTC, datetime
 from dagster import DefaultSensorStatus, SensorEvaluationContext, SensorResult, SkipReason, sensor
 
 from backfill_assets.errors import LandingError, LandingNotFoundError
-from backfill_assets.orchestration.landing_observations import (
+from backfill_assets.orchestration.due.landing_observations import (
     Budget,
     observe_landing_zone,
     read_cursor,
     write_cursor,
 )
-from backfill_assets.orchestration.partition_definitions import (
+from backfill_assets.orchestration.instance.partition_definitions import (
     find_landing_key,
     find_partitions_def,
 )
-from backfill_assets.orchestration.ranges import describe_ranges
+from backfill_assets.orchestration.instance.ranges import describe_ranges
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.settings import read_settings
 

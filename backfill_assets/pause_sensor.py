@@ -15,17 +15,21 @@ from dagster import (
 )
 
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.cancelling import is_cancelled
-from backfill_assets.orchestration.continuation import (
+from backfill_assets.orchestration.backfills.cancelling import is_cancelled
+from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
+from backfill_assets.orchestration.runs.continuation import (
     Continuation,
     build_continuing_tags,
     find_rest,
     list_paused_at,
 )
-from backfill_assets.orchestration.dagster_internals import AssetGraph
-from backfill_assets.orchestration.pausing import drop_paused, find_why_paused, list_paused_runs
-from backfill_assets.orchestration.run_options import build_asset_config, find_told_window
-from backfill_assets.orchestration.run_tags import GOES_ON_WITH_TAG, find_chain, find_run_range
+from backfill_assets.orchestration.runs.pausing import (
+    drop_paused,
+    find_why_paused,
+    list_paused_runs,
+)
+from backfill_assets.orchestration.runs.run_options import build_asset_config, find_told_window
+from backfill_assets.orchestration.runs.run_tags import GOES_ON_WITH_TAG, find_chain, find_run_range
 from backfill_assets.publishing.pacing import parse_window
 from backfill_assets.range_jobs import find_grain_job, grain_jobs
 from backfill_assets.settings import read_settings

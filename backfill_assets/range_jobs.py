@@ -10,7 +10,7 @@ from dagster import AssetKey, AssetSelection, define_asset_job
 
 from backfill_assets.catalog import find_table, list_pipelines, list_tables
 from backfill_assets.grains.grain import Grain
-from backfill_assets.orchestration.partition_definitions import find_asset_key
+from backfill_assets.orchestration.instance.partition_definitions import find_asset_key
 from backfill_assets.tables.declarations import Table
 
 

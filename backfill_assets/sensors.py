@@ -19,15 +19,19 @@ from dagster import (
 from backfill_assets.catalog import list_tables
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.cancelling import is_cancelled
-from backfill_assets.orchestration.claims import fail_dead_runs
-from backfill_assets.orchestration.continuation import build_continuing_tags, find_continuation
-from backfill_assets.orchestration.due_partitions import Memory
-from backfill_assets.orchestration.recovering import recover_table
-from backfill_assets.orchestration.recovery import is_unseen
-from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
-from backfill_assets.orchestration.run_options import build_asset_config
-from backfill_assets.orchestration.run_tags import (
+from backfill_assets.orchestration.backfills.cancelling import is_cancelled
+from backfill_assets.orchestration.due.due_partitions import Memory
+from backfill_assets.orchestration.planning.work import Work, look_for_work
+from backfill_assets.orchestration.recovery.recovering import recover_table
+from backfill_assets.orchestration.recovery.recovery import is_unseen
+from backfill_assets.orchestration.recovery.recovery_messages import (
+    describe_dead_runs,
+    describe_recovery,
+)
+from backfill_assets.orchestration.runs.claims import fail_dead_runs
+from backfill_assets.orchestration.runs.continuation import build_continuing_tags, find_continuation
+from backfill_assets.orchestration.runs.run_options import build_asset_config
+from backfill_assets.orchestration.runs.run_tags import (
     FOREGROUND_TAG,
     INCREMENTAL_TAG,
     RANGE_END_TAG,
@@ -37,7 +41,6 @@ from backfill_assets.orchestration.run_tags import (
     find_chain,
     find_run_range,
 )
-from backfill_assets.orchestration.work import Work, look_for_work
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.range_jobs import find_grain_job, grain_jobs
 from backfill_assets.settings import read_settings

@@ -13,7 +13,7 @@ from backfill_assets.contents.partition_index import find_column
 from backfill_assets.errors import DeclarationError
 from backfill_assets.grains.buckets import Buckets
 from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.orchestration.readiness import Required
+from backfill_assets.orchestration.due.readiness import Required
 from backfill_assets.publishing.recipes import Compute, CountSource
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import JsonLanding, Landing, ParquetLanding

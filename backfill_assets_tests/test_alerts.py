@@ -20,7 +20,7 @@ from dagster._core.scheduler.instigation import (
 from backfill_assets.alerts import report_withheld
 from backfill_assets.definitions import defs
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.run_tags import WITHHELD_TAG
+from backfill_assets.orchestration.runs.run_tags import WITHHELD_TAG
 from backfill_assets.sensors import process_due_partitions
 from backfill_assets_tests.pipeline.alerting import Home
 from backfill_assets_tests.receivers import Receiver, run_receiver
@@ -39,7 +39,7 @@ def home(
     """A Dagster home in an environment that names the receiver; chains end at once in it."""
     monkeypatch.setenv("BACKFILL_ALERT_URL", receiver.url)
     monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
-    monkeypatch.setattr("backfill_assets.orchestration.alerting.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("backfill_assets.orchestration.alerts.alerting.SETTLE_SECONDS", 0)
     (tmp_path / "home").mkdir()
     with DagsterInstance.local_temp(str(tmp_path / "home")) as instance:
         yield instance

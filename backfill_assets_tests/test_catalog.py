@@ -7,7 +7,7 @@ import pytest
 from backfill_assets.catalog import find_table, list_pipelines, list_tables
 from backfill_assets.errors import TableError
 from backfill_assets.grains.buckets import Buckets
-from backfill_assets.orchestration.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_assets.settings import read_settings
 from backfill_assets.tables import orders
 from backfill_assets.tables.flights import RAW_FLIGHTS

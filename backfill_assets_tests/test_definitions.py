@@ -175,7 +175,7 @@ def test_only_the_catalog_and_the_definitions_read_the_environment():
     modules = (
         "backfill_assets.tables.orders, backfill_assets.lake.input_window, "
         "backfill_assets.publishing.publisher, backfill_assets.catalog, "
-        "backfill_assets.orchestration.partition_definitions"
+        "backfill_assets.orchestration.instance.partition_definitions"
     )
     unusable = {**os.environ, "BACKFILL_BEGIN": "never", "BACKFILL_ORDER_KEY_STEP": "0"}
     run = subprocess.run([sys.executable, "-c", f"import {modules}"], check=False, env=unusable)

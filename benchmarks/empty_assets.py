@@ -18,8 +18,8 @@ from dagster import (
     in_process_executor,
 )
 
-from backfill_assets.orchestration.batching_instance import store_together
-from backfill_assets.orchestration.dagster_internals import EVENTS_ARE_LOGGED
+from backfill_assets.orchestration.instance.batching_instance import store_together
+from backfill_assets.orchestration.instance.dagster_internals import EVENTS_ARE_LOGGED
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.settings import Settings
 

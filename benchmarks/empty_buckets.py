@@ -23,7 +23,7 @@ from dagster import (
 )
 
 from backfill_assets.grains.buckets import Buckets
-from backfill_assets.orchestration.events import list_publish_checks
+from backfill_assets.orchestration.records.events import list_publish_checks
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.orchestration.partition_definitions import (
+from backfill_assets.orchestration.instance.partition_definitions import (
     find_first_day,
     map_offsets,
 )

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 
 from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.orchestration.partition_definitions import map_offsets
+from backfill_assets.orchestration.instance.partition_definitions import map_offsets
 from backfill_assets.table_assets import Required, Upstream, table_asset
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets.tables.landings import JsonLanding

@@ -13,7 +13,7 @@ from backfill_assets.settings import read_settings
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from backfill_assets.orchestration.progress import Progress
+    from backfill_assets.orchestration.backfills.progress import Progress
 
 BackfillId = Annotated[
     str,
@@ -36,8 +36,8 @@ def backfills(
     paused it says until when.
     """
     from backfill_assets.cli.progress_lines import describe_backfill, print_backfills
-    from backfill_assets.orchestration.backfills import list_backfills
-    from backfill_assets.orchestration.progress import ProgressReader
+    from backfill_assets.orchestration.backfills.backfills import list_backfills
+    from backfill_assets.orchestration.backfills.progress import ProgressReader
 
     with _open_instance() as instance:
         reader = ProgressReader(instance, planners={})
@@ -74,9 +74,9 @@ def watch(
         show_progress,
     )
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.backfill_outcomes import find_outcome
-    from backfill_assets.orchestration.backfills import find_backfill
-    from backfill_assets.orchestration.progress import ProgressReader
+    from backfill_assets.orchestration.backfills.backfill_outcomes import find_outcome
+    from backfill_assets.orchestration.backfills.backfills import find_backfill
+    from backfill_assets.orchestration.backfills.progress import ProgressReader
 
     with _open_instance() as instance:
         found = find_backfill(instance, backfill)
@@ -123,8 +123,8 @@ def cancel(
     stays as it is; a commit is made whole or not at all. Exit 1: it is over, or not all of its runs
     have ended in time.
     """
-    from backfill_assets.orchestration.cancelling import cancel as cancel_now
-    from backfill_assets.orchestration.cancelling import describe_wanted
+    from backfill_assets.orchestration.backfills.cancelling import cancel as cancel_now
+    from backfill_assets.orchestration.backfills.cancelling import describe_wanted
 
     with _open_instance() as instance:
         if not yes:
@@ -167,10 +167,10 @@ def resume(
     """
     from backfill_assets.definitions import defs
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.backfills import find_backfill
-    from backfill_assets.orchestration.daemons import DAEMON_COMMANDS, NO_DAEMON
-    from backfill_assets.orchestration.progress import ProgressReader
-    from backfill_assets.orchestration.resuming import Resumer, request_resumption
+    from backfill_assets.orchestration.backfills.backfills import find_backfill
+    from backfill_assets.orchestration.backfills.progress import ProgressReader
+    from backfill_assets.orchestration.backfills.resuming import Resumer, request_resumption
+    from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
     from backfill_assets.pipelines import list_recipes
 
     settings, graph = read_settings(), defs.get_repository_def().asset_graph
@@ -216,8 +216,8 @@ def _warn_of_what_is_in_the_way(
     instance: "DagsterInstance", progress: "Progress", warn: Callable[[str], None]
 ) -> None:
     """Says what keeps a backfill from coming on, however long one watches."""
-    from backfill_assets.orchestration.claims import find_dead_runs
-    from backfill_assets.orchestration.daemons import DAEMON_COMMANDS, NO_DAEMON
+    from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
+    from backfill_assets.orchestration.runs.claims import find_dead_runs
 
     if progress.is_over or progress.has_daemon:
         return  # A daemon marks dead runs failed, too.

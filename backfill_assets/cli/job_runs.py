@@ -5,7 +5,7 @@ from typing import Any
 from dagster import DagsterEventType, DagsterInstance, execute_job
 
 from backfill_assets.errors import BackfillError
-from backfill_assets.orchestration.dagster_internals import ReconstructableRepository
+from backfill_assets.orchestration.instance.dagster_internals import ReconstructableRepository
 
 # What the job has to say is its output; Dagster's own log is in the UI.
 _QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}

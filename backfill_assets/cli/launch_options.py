@@ -15,7 +15,7 @@ from backfill_assets.settings import read_settings
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from backfill_assets.orchestration.plans import Only, Plan
+    from backfill_assets.orchestration.planning.plans import Only, Plan
     from backfill_assets.tables.declarations import Table
 
 FirstOrAll = Annotated[
@@ -108,8 +108,8 @@ class Asked:
         Raises:
             BackfillError: if there is no such range.
         """
-        from backfill_assets.orchestration.bounds import find_touched_partitions
-        from backfill_assets.orchestration.selections import find_table_ranges
+        from backfill_assets.orchestration.selecting.bounds import find_touched_partitions
+        from backfill_assets.orchestration.selecting.selections import find_table_ranges
 
         if self.start is None or self.end is None:
             return find_table_ranges(tables, first=self.first, last=self.last)
@@ -141,7 +141,7 @@ class Asked:
         Raises:
             SettingsError: if that is unknown, or all partitions of all time would be run.
         """
-        from backfill_assets.orchestration.plans import Only
+        from backfill_assets.orchestration.planning.plans import Only
 
         text = self.only or self.template.only or Only.ALL
         names = {name.strip() for name in text.split(",")}
@@ -187,8 +187,8 @@ def make_plan(instance: "DagsterInstance", asked: Asked, *, chunk: str | None) -
     asked.check()
     wanted = asked.read_only()
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.planning import open_planner
-    from backfill_assets.orchestration.selections import select_tables
+    from backfill_assets.orchestration.planning.planning import open_planner
+    from backfill_assets.orchestration.selecting.selections import select_tables
     from backfill_assets.pipelines import list_recipes
     from backfill_assets.publishing.pacing import choose_pace
 

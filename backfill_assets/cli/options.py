@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
 
     from backfill_assets.contents.partition_reader import PartitionReader
-    from backfill_assets.orchestration.dagster_internals import AssetGraph
+    from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
 
 First = Annotated[str, typer.Option("--from", help="First partition key.")]
 Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]

@@ -32,8 +32,8 @@ def withheld(
     from backfill_assets.lake.kept_aside import read_kept_aside
     from backfill_assets.lake.partitions import build_partitions
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.partition_definitions import find_partitions_def
-    from backfill_assets.orchestration.selections import find_keys_in_range
+    from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
+    from backfill_assets.orchestration.selecting.selections import find_keys_in_range
 
     declared = find_table(table)
     warehouse = Warehouse(read_settings().warehouse)
@@ -66,7 +66,7 @@ def recover(
     default_dagster_home()
     from dagster import DagsterInstance
 
-    from backfill_assets.orchestration.recovering import recover_tables
+    from backfill_assets.orchestration.recovery.recovering import recover_tables
 
     with DagsterInstance.get() as instance:
         report = recover_tables(

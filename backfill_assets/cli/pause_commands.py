@@ -11,7 +11,7 @@ from backfill_assets.errors import HistoryError
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from backfill_assets.orchestration.backfills import Backfill
+    from backfill_assets.orchestration.backfills.backfills import Backfill
 
 Named = Annotated[str, typer.Argument(help="A backfill or a run, or the beginning of its id.")]
 
@@ -25,8 +25,8 @@ def pause(
     Its runs end then, and those that are still queued do before they begin. What they published
     stays; `unpause` lets the rest go on.
     """
-    from backfill_assets.orchestration.pausing import pause as note_pause
-    from backfill_assets.orchestration.run_tags import is_paused
+    from backfill_assets.orchestration.runs.pausing import pause as note_pause
+    from backfill_assets.orchestration.runs.run_tags import is_paused
 
     with _open_instance() as instance:
         named = _find_backfill(instance, backfill)
@@ -38,8 +38,12 @@ def pause(
 
 def unpause(backfill: Named) -> None:
     """Let what is left of a paused backfill go on; the daemon's sensor asks for it."""
-    from backfill_assets.orchestration.daemons import DAEMON_COMMANDS, NO_DAEMON, has_daemon
-    from backfill_assets.orchestration.pausing import unpause as take_back
+    from backfill_assets.orchestration.instance.daemons import (
+        DAEMON_COMMANDS,
+        NO_DAEMON,
+        has_daemon,
+    )
+    from backfill_assets.orchestration.runs.pausing import unpause as take_back
 
     with _open_instance() as instance:
         named = _find_backfill(instance, backfill)
@@ -60,6 +64,6 @@ def _open_instance() -> "DagsterInstance":
 
 
 def _find_backfill(instance: "DagsterInstance", wanted: str) -> "Backfill":
-    from backfill_assets.orchestration.backfills import find_backfill
+    from backfill_assets.orchestration.backfills.backfills import find_backfill
 
     return find_backfill(instance, wanted)

@@ -34,7 +34,7 @@ from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
     from backfill_assets.health.estimates import Estimate
-    from backfill_assets.orchestration.plans import Plan, TablePlan
+    from backfill_assets.orchestration.planning.plans import Plan, TablePlan
 
 _LISTED = 20
 _FEWEST_STEPS = 3
@@ -120,8 +120,12 @@ def launch(
     others read first, one run for each contiguous range of a table. Refused while other runs are at
     work on any of the partitions, and if any is protected (docs/protection.md).
     """
-    from backfill_assets.orchestration.daemons import DAEMON_COMMANDS, NO_DAEMON
-    from backfill_assets.orchestration.launching import Launch, check_launch, request_planned
+    from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
+    from backfill_assets.orchestration.planning.launching import (
+        Launch,
+        check_launch,
+        request_planned,
+    )
 
     chosen = read_template(template, read_settings().templates)
     asked = Asked(
@@ -196,7 +200,7 @@ def _print_tables(found: "Plan") -> None:
 
 
 def _print_remarks(table: "TablePlan") -> None:
-    from backfill_assets.orchestration.ranges import shorten
+    from backfill_assets.orchestration.instance.ranges import shorten
 
     for words, texts in (
         ("stale", table.stale),
@@ -220,8 +224,8 @@ def _describe_estimate(found: "Estimate") -> str:
 
 
 def _print_commands(found: "Plan", *, chunk: str | None) -> None:
-    from backfill_assets.orchestration.ranges import build_command, join_tables, shorten
-    from backfill_assets.orchestration.run_options import build_options_config
+    from backfill_assets.orchestration.instance.ranges import build_command, join_tables, shorten
+    from backfill_assets.orchestration.runs.run_options import build_options_config
 
     commands = [
         build_command(keys, start, end, build_options_config(keys, {"chunk": chunk}))

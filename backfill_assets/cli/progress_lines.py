@@ -19,9 +19,9 @@ from rich.text import Text
 from backfill_assets.cli.options import print_grid
 
 if TYPE_CHECKING:
-    from backfill_assets.orchestration.backfill_outcomes import BackfillOutcome
-    from backfill_assets.orchestration.backfills import Backfill
-    from backfill_assets.orchestration.progress import Progress, TableProgress
+    from backfill_assets.orchestration.backfills.backfill_outcomes import BackfillOutcome
+    from backfill_assets.orchestration.backfills.backfills import Backfill
+    from backfill_assets.orchestration.backfills.progress import Progress, TableProgress
 
 _BAR_WIDTH = 20
 _LISTED = 20

@@ -54,7 +54,7 @@ def reconcile(
     if keys is not None:
         raise SettingsError("--keys says how to compare with --golden: give that too")
     from backfill_assets.jobs import reconcile_tables
-    from backfill_assets.orchestration.selections import select_tables
+    from backfill_assets.orchestration.selecting.selections import select_tables
     from backfill_assets.resources import build_resources
 
     resources = build_resources(read_settings())
@@ -165,7 +165,7 @@ def certificate(
 def _compare_with_golden(
     select: str | None, first: str, last: str, path: Path, keys: str | None, *, as_json: bool
 ) -> None:
-    from backfill_assets.orchestration.selections import select_tables
+    from backfill_assets.orchestration.selecting.selections import select_tables
     from backfill_assets.proof.golden_comparison import compare_with_golden
 
     tables = select_tables(_open_warehouse(), select, first=first, last=last, load_graph=load_graph)
@@ -212,8 +212,8 @@ def _check_keys(table: "Table", first: str | None, last: str | None) -> None:
 
 def _find_partitions(table: "Table", first: str, last: str) -> "tuple[Partition, ...]":
     from backfill_assets.lake.partitions import build_partitions
-    from backfill_assets.orchestration.partition_definitions import find_partitions_def
-    from backfill_assets.orchestration.selections import find_keys_in_range
+    from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
+    from backfill_assets.orchestration.selecting.selections import find_keys_in_range
 
     keys = find_keys_in_range(find_partitions_def(table), first=first, last=last)
     return build_partitions(table, keys)

@@ -13,7 +13,7 @@ from backfill_assets.settings import read_settings
 if TYPE_CHECKING:
     from backfill_assets.lake.protections import Protection
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.protecting import StandingProtection
+    from backfill_assets.orchestration.runs.protecting import StandingProtection
     from backfill_assets.tables.declarations import Table
 
 _LISTED = 20
@@ -73,7 +73,7 @@ def protections(as_json: AsJson = False) -> None:  # noqa: FBT002 (an option)
     """Show which partitions of which tables are protected, why, by whom and since when."""
     from backfill_assets.catalog import list_tables
     from backfill_assets.lake.protections import read_protections
-    from backfill_assets.orchestration.protecting import list_standing
+    from backfill_assets.orchestration.runs.protecting import list_standing
 
     decided = read_protections(_open_warehouse())
     found = [one for table in list_tables() for one in list_standing(table, decided)]
@@ -94,8 +94,8 @@ def _open_warehouse() -> "Warehouse":
 def _find_table(key: str, first: str | None, last: str | None) -> "Table":
     """Finds the table, and refuses keys that it hasn't got."""
     from backfill_assets.catalog import find_table
-    from backfill_assets.orchestration.partition_definitions import find_partitions_def
-    from backfill_assets.orchestration.selections import find_keys_in_range
+    from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
+    from backfill_assets.orchestration.selecting.selections import find_keys_in_range
 
     table = find_table(key)
     given = [one for one in (first, last) if one is not None]
@@ -141,7 +141,7 @@ def _print_standing(found: "list[StandingProtection]") -> None:
 
 
 def _list_ranges(one: "StandingProtection") -> list[str]:
-    from backfill_assets.orchestration.ranges import shorten
+    from backfill_assets.orchestration.instance.ranges import shorten
 
     ranges = [first if first == last else f"{first}...{last}" for first, last in one.ranges]
     return [*shorten(ranges, _LISTED), *(["and later ones"] if one.and_later else [])]

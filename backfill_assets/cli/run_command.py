@@ -41,10 +41,10 @@ from backfill_assets.settings import read_settings
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from backfill_assets.orchestration.foreground import Foreground, RangeRun
-    from backfill_assets.orchestration.launching import Launch
-    from backfill_assets.orchestration.plans import Plan
-    from backfill_assets.orchestration.verdicts import Verdicts
+    from backfill_assets.orchestration.backfills.foreground import Foreground, RangeRun
+    from backfill_assets.orchestration.backfills.verdicts import Verdicts
+    from backfill_assets.orchestration.planning.launching import Launch
+    from backfill_assets.orchestration.planning.plans import Plan
 
 _CANCELLED_EXIT = 130
 _WAITING_EXIT = 3
@@ -85,7 +85,7 @@ def run(
     """
     from backfill_assets.cli.plan_command import print_plan
     from backfill_assets.cli.verdict_grid import print_verdicts
-    from backfill_assets.orchestration.launching import Launch, check_launch
+    from backfill_assets.orchestration.planning.launching import Launch, check_launch
 
     chosen = read_template(template, read_settings().templates)
     asked = Asked(
@@ -147,10 +147,10 @@ def _carry_out(
     """
     from backfill_assets.cli.worker_process import open_worker
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.dagster_internals import make_new_backfill_id
-    from backfill_assets.orchestration.foreground import Foreground, build_range_runs
-    from backfill_assets.orchestration.plans import list_planned_partitions
-    from backfill_assets.orchestration.verdicts import find_verdicts
+    from backfill_assets.orchestration.backfills.foreground import Foreground, build_range_runs
+    from backfill_assets.orchestration.backfills.verdicts import find_verdicts
+    from backfill_assets.orchestration.instance.dagster_internals import make_new_backfill_id
+    from backfill_assets.orchestration.planning.plans import list_planned_partitions
 
     graph, launch_id = load_graph(), make_new_backfill_id()
     targets = {key.to_user_string(): keys for key, keys in list_planned_partitions(plan).items()}
@@ -176,7 +176,7 @@ def _carry_out(
 def _show(foreground: "Foreground", requests: "Iterable[RangeRun]", *, as_json: bool) -> None:
     """Carries runs out, and shows how they come on: bars on a terminal, else a line a change."""
     from backfill_assets.cli.progress_lines import show_progress
-    from backfill_assets.orchestration.progress import ProgressReader
+    from backfill_assets.orchestration.backfills.progress import ProgressReader
 
     reader = ProgressReader(foreground.instance)
     states = foreground.carry_out(requests)

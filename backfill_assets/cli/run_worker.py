@@ -9,8 +9,8 @@ import sys
 
 from dagster import AssetKey, DagsterInstance, execute_job
 
-from backfill_assets.orchestration.dagster_internals import ReconstructableRepository
-from backfill_assets.orchestration.foreground import RangeRun
+from backfill_assets.orchestration.backfills.foreground import RangeRun
+from backfill_assets.orchestration.instance.dagster_internals import ReconstructableRepository
 
 _ASSET_JOB = "__ASSET_JOB"  # as `dagster asset materialize` does it
 

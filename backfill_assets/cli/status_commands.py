@@ -23,8 +23,11 @@ from backfill_assets.settings import read_settings
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from backfill_assets.orchestration.partition_statuses import PartitionStatus, TableStatuses
-    from backfill_assets.orchestration.stories import Story
+    from backfill_assets.orchestration.planning.stories import Story
+    from backfill_assets.orchestration.status.partition_statuses import (
+        PartitionStatus,
+        TableStatuses,
+    )
 
     _Teller = Callable[[DagsterInstance, Sequence[TableStatuses]], list[PartitionStatus]]
 
@@ -59,7 +62,7 @@ def status(
     if first is None or last is None:
         raise SettingsError("give --from and --to, or --why KEY for all about one partition")
     if as_json:
-        from backfill_assets.orchestration.attempts import tell_attempts
+        from backfill_assets.orchestration.status.attempts import tell_attempts
 
         print_json(_read_statuses(select, first, last, told_by=tell_attempts))
     else:
@@ -69,11 +72,11 @@ def status(
 def _tell_stories(select: str | None, key: str) -> "list[Story]":
     from backfill_assets.lake.table_log import read_log
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.claims import find_dead_runs
-    from backfill_assets.orchestration.partition_statuses import read_statuses
-    from backfill_assets.orchestration.planning import open_planner
-    from backfill_assets.orchestration.selections import select_tables
-    from backfill_assets.orchestration.stories import tell_story
+    from backfill_assets.orchestration.planning.planning import open_planner
+    from backfill_assets.orchestration.planning.stories import tell_story
+    from backfill_assets.orchestration.runs.claims import find_dead_runs
+    from backfill_assets.orchestration.selecting.selections import select_tables
+    from backfill_assets.orchestration.status.partition_statuses import read_statuses
     from backfill_assets.pipelines import list_recipes
 
     default_dagster_home()
@@ -110,7 +113,7 @@ def missing(
     upstream never came. Exit 0: there is none of either, and nothing is missing; 1: something is
     missing or failed; 3: all the rest is in progress or not due.
     """
-    from backfill_assets.orchestration.partition_statuses import (
+    from backfill_assets.orchestration.status.partition_statuses import (
         FAILED,
         IN_PROGRESS,
         MISSING,
@@ -147,13 +150,13 @@ def _read_statuses(
     from dagster import DagsterInstance
 
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.claims import find_dead_runs
-    from backfill_assets.orchestration.partition_statuses import read_statuses
-    from backfill_assets.orchestration.recovery_messages import (
+    from backfill_assets.orchestration.recovery.recovery_messages import (
         describe_dead_runs,
         describe_recovery,
     )
-    from backfill_assets.orchestration.selections import select_tables
+    from backfill_assets.orchestration.runs.claims import find_dead_runs
+    from backfill_assets.orchestration.selecting.selections import select_tables
+    from backfill_assets.orchestration.status.partition_statuses import read_statuses
 
     settings = read_settings()
     warehouse = Warehouse(settings.warehouse)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from backfill_assets.orchestration.stories import LastAttempt, PublishedContents, Story
+    from backfill_assets.orchestration.planning.stories import LastAttempt, PublishedContents, Story
 
 _LISTED = 7
 _INDENT = "  "

@@ -9,7 +9,7 @@ from rich.text import Text
 from backfill_assets.cli.options import print_grid
 
 if TYPE_CHECKING:
-    from backfill_assets.orchestration.verdicts import Verdicts
+    from backfill_assets.orchestration.backfills.verdicts import Verdicts
 
 _LISTED = 7
 _COLOURS = {"withheld": "red", "failed": "red"}
@@ -46,7 +46,7 @@ def print_verdicts(found: "Verdicts") -> None:
 
 def build_grid(found: "Verdicts") -> Grid:
     """Builds the grid: table, verdict, how many partitions, and which or why."""
-    from backfill_assets.orchestration.ranges import shorten
+    from backfill_assets.orchestration.instance.ranges import shorten
 
     grid = Grid("table", "verdict", "count", "which, and why")
     for column in grid.columns[:3]:

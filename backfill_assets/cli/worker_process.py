@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from backfill_assets.errors import BackfillError
-from backfill_assets.orchestration.foreground import RangeRun
+from backfill_assets.orchestration.backfills.foreground import RangeRun
 
 _LAST_BYTES = 4000
 _END_SECONDS = 30.0

@@ -29,13 +29,19 @@ from backfill_assets.health.tables import TableHealth
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermarks import Watermark, read_watermarks
-from backfill_assets.orchestration.dagster_internals import AssetPartitionStatus
-from backfill_assets.orchestration.due_partitions import Memory
-from backfill_assets.orchestration.failures import fail_with_message
-from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
-from backfill_assets.orchestration.ranges import build_command, shorten
-from backfill_assets.orchestration.reconciled_runs import Reconciliation, find_reconciliations
-from backfill_assets.orchestration.work import FoundWork, look_for_work
+from backfill_assets.orchestration.due.due_partitions import Memory
+from backfill_assets.orchestration.instance.dagster_internals import AssetPartitionStatus
+from backfill_assets.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
+from backfill_assets.orchestration.instance.ranges import build_command, shorten
+from backfill_assets.orchestration.instance.reconciled_runs import (
+    Reconciliation,
+    find_reconciliations,
+)
+from backfill_assets.orchestration.planning.work import FoundWork, look_for_work
+from backfill_assets.orchestration.records.failures import fail_with_message
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.publishing.inputs import list_landing
 from backfill_assets.publishing.recorded_audits import read_result

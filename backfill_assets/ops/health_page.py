@@ -7,8 +7,8 @@ from backfill_assets.health import charts
 from backfill_assets.health.outcomes import Outcome, summarize_runtimes
 from backfill_assets.health.pages import Section, render_page
 from backfill_assets.health.tables import TableHealth
-from backfill_assets.orchestration.reconciled_runs import Reconciliation
-from backfill_assets.orchestration.work import FoundWork
+from backfill_assets.orchestration.instance.reconciled_runs import Reconciliation
+from backfill_assets.orchestration.planning.work import FoundWork
 
 _LISTED = 20
 

@@ -32,7 +32,7 @@ from backfill_assets.health.lateness import (
 from backfill_assets.health.pages import Section, render_page, write_page
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.failures import fail_with_message
+from backfill_assets.orchestration.records.failures import fail_with_message
 from backfill_assets.pipelines import list_table_assets
 from backfill_assets.resources import LakehouseResource
 from backfill_assets.settings import MOST_DAYS, read_settings

@@ -17,11 +17,14 @@ from dagster import (
 from backfill_assets.lake.protections import read_protections
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
-from backfill_assets.orchestration.protecting import split_protected
-from backfill_assets.orchestration.ranges import find_ranges
-from backfill_assets.orchestration.run_tags import PRIORITY_TAG, RANGE_END_TAG, RANGE_START_TAG
-from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
+from backfill_assets.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
+from backfill_assets.orchestration.instance.ranges import find_ranges
+from backfill_assets.orchestration.runs.protecting import split_protected
+from backfill_assets.orchestration.runs.run_tags import PRIORITY_TAG, RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_assets.range_jobs import PIPELINE_JOBS
 from backfill_assets.settings import read_settings
 from backfill_assets.tables.declarations import Table

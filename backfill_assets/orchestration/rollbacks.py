@@ -14,31 +14,31 @@ from backfill_assets.lake.protections import read_protections
 from backfill_assets.lake.stored_declarations import check_readable
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.batching_instance import store_together
-from backfill_assets.orchestration.certificates import leave_certificate
-from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
-from backfill_assets.orchestration.dagster_internals import AssetGraph
-from backfill_assets.orchestration.downstream import find_dependent_partitions, request_backfill
-from backfill_assets.orchestration.events import (
-    build_evaluations,
-    build_materialization,
-    list_publish_checks,
-)
-from backfill_assets.orchestration.input_tags import find_input_tags
-from backfill_assets.orchestration.materializations import find_latest_materializations
-from backfill_assets.orchestration.partition_definitions import (
+from backfill_assets.orchestration.due.downstream import find_dependent_partitions, request_backfill
+from backfill_assets.orchestration.due.input_tags import find_input_tags
+from backfill_assets.orchestration.due.readiness import get_partitions_def
+from backfill_assets.orchestration.due.row_movements import find_moved, find_rows_for
+from backfill_assets.orchestration.instance.batching_instance import store_together
+from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
+from backfill_assets.orchestration.instance.materializations import find_latest_materializations
+from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_landing_key,
     find_partitions_def,
 )
-from backfill_assets.orchestration.protecting import refuse_protected, split_protected
-from backfill_assets.orchestration.ranges import find_ranges
-from backfill_assets.orchestration.readiness import get_partitions_def
-from backfill_assets.orchestration.recovering import recover_table
-from backfill_assets.orchestration.row_movements import find_moved, find_rows_for
-from backfill_assets.orchestration.run_options import read_override_of
-from backfill_assets.orchestration.run_tags import OVERRIDE_TAG
-from backfill_assets.orchestration.selections import find_keys_in_range
+from backfill_assets.orchestration.instance.ranges import find_ranges
+from backfill_assets.orchestration.records.certificates import leave_certificate
+from backfill_assets.orchestration.records.events import (
+    build_evaluations,
+    build_materialization,
+    list_publish_checks,
+)
+from backfill_assets.orchestration.recovery.recovering import recover_table
+from backfill_assets.orchestration.runs.claims import fail_dead_runs, keep_claim
+from backfill_assets.orchestration.runs.protecting import refuse_protected, split_protected
+from backfill_assets.orchestration.runs.run_options import read_override_of
+from backfill_assets.orchestration.runs.run_tags import OVERRIDE_TAG
+from backfill_assets.orchestration.selecting.selections import find_keys_in_range
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.publishing.publisher import Publisher

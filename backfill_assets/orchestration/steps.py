@@ -15,18 +15,21 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.stored_declarations import check_readable, check_stored
 from backfill_assets.lake.table_log import TableLog, read_log
-from backfill_assets.orchestration.chunk_records import ChunkRecords
-from backfill_assets.orchestration.claims import fail_dead_runs, keep_claim
-from backfill_assets.orchestration.pausing import check_may_go_on
-from backfill_assets.orchestration.ranges import shorten
-from backfill_assets.orchestration.readiness import Readiness, find_readiness
-from backfill_assets.orchestration.recording import Recorder, StepResult, certify_outcome
-from backfill_assets.orchestration.recovering import recover_table
-from backfill_assets.orchestration.recovery import Recovery
-from backfill_assets.orchestration.recovery_messages import describe_dead_runs, describe_recovery
-from backfill_assets.orchestration.standing import find_standing
-from backfill_assets.orchestration.told_evaluations import find_told_evaluations
-from backfill_assets.orchestration.watermark_moves import pass_over
+from backfill_assets.orchestration.due.readiness import Readiness, find_readiness
+from backfill_assets.orchestration.due.standing import find_standing
+from backfill_assets.orchestration.instance.ranges import shorten
+from backfill_assets.orchestration.records.chunk_records import ChunkRecords
+from backfill_assets.orchestration.records.recording import Recorder, StepResult, certify_outcome
+from backfill_assets.orchestration.records.told_evaluations import find_told_evaluations
+from backfill_assets.orchestration.records.watermark_moves import pass_over
+from backfill_assets.orchestration.recovery.recovering import recover_table
+from backfill_assets.orchestration.recovery.recovery import Recovery
+from backfill_assets.orchestration.recovery.recovery_messages import (
+    describe_dead_runs,
+    describe_recovery,
+)
+from backfill_assets.orchestration.runs.claims import fail_dead_runs, keep_claim
+from backfill_assets.orchestration.runs.pausing import check_may_go_on
 from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.publishing.chunks import cut_range
 from backfill_assets.publishing.inputs import (

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.table_log import read_log
-from backfill_assets.orchestration.partition_statuses import (
+from backfill_assets.orchestration.status.partition_statuses import (
     FAILED,
     MissingRange,
     find_ranges_of,

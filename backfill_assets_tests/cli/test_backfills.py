@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from backfill_assets.cli import app
 from backfill_assets.cli.progress_lines import build_bars, build_grid
 from backfill_assets.errors import BackfillError
-from backfill_assets.orchestration.dagster_internals import BulkActionStatus
-from backfill_assets.orchestration.run_tags import LAUNCHED_BY_TAG, REASON_TAG
+from backfill_assets.orchestration.instance.dagster_internals import BulkActionStatus
+from backfill_assets.orchestration.runs.run_tags import LAUNCHED_BY_TAG, REASON_TAG
 from backfill_assets_tests.commands import PROJECT
 from backfill_assets_tests.pipeline.alerting import WHY, Home, open_home
 from backfill_assets_tests.pipeline.landing_zone import LandingZone

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from backfill_assets.cli import app
 from backfill_assets.errors import BackfillError, SettingsError
-from backfill_assets.orchestration.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets_tests.pipeline.landing_zone import LandingZone
 
 RANGE = ("--select", "raw/flights,staging/flights", "--from", "2013-01-01", "--to", "2013-01-03")

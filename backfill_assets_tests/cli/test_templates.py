@@ -7,7 +7,7 @@ import pytest
 from backfill_assets.cli.templates import read_template, read_templates
 from backfill_assets.errors import SettingsError
 from backfill_assets.grains.chunk_sizes import parse_chunk_size
-from backfill_assets.orchestration.plans import Only
+from backfill_assets.orchestration.planning.plans import Only
 from backfill_assets.publishing.pacing import parse_window
 
 

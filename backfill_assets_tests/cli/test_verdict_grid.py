@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from backfill_assets.cli.verdict_grid import build_grid
-from backfill_assets.orchestration.verdicts import TableVerdict, Verdicts
+from backfill_assets.orchestration.backfills.verdicts import TableVerdict, Verdicts
 
 
 def test_verdicts_are_whole_at_80_columns() -> None:

@@ -20,14 +20,16 @@ import yaml
 from dagster import DagsterInstance
 from dagster._core.workspace.load import location_origins_from_yaml_paths
 
-from backfill_assets.orchestration.claims import ClaimingInstance
-from backfill_assets.orchestration.dagster_internals import InstanceRef
-from backfill_assets.orchestration.postgres_event_batches import BatchingPostgresEventLogStorage
+from backfill_assets.orchestration.instance.dagster_internals import InstanceRef
+from backfill_assets.orchestration.instance.postgres_event_batches import (
+    BatchingPostgresEventLogStorage,
+)
+from backfill_assets.orchestration.runs.claims import ClaimingInstance
 from backfill_assets.settings import read_settings
 from backfill_assets.spark.jars import jar_paths
 from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.landing_zones import copy_days
-from backfill_assets_tests.orchestration.event_storages import DEFS, TAGS
+from backfill_assets_tests.orchestration.instance.event_storages import DEFS, TAGS
 from backfill_assets_tests.ports import find_free_port
 from backfill_assets_tests.postgres import Postgres, serve_postgres
 from backfill_assets_tests.servers import ask, wait_for

@@ -4,9 +4,9 @@ import json
 import os
 from pathlib import Path
 
-from backfill_assets.orchestration.pinned_code import CODE_TAG, PINNED_TAG
-from backfill_assets.orchestration.run_options import PublishConfig
-from backfill_assets.orchestration.run_tags import ALLOW_NEW_CODE_TAG, OVERRIDE_TAG
+from backfill_assets.orchestration.runs.pinned_code import CODE_TAG, PINNED_TAG
+from backfill_assets.orchestration.runs.run_options import PublishConfig
+from backfill_assets.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, OVERRIDE_TAG
 from backfill_assets_tests.commands import PROJECT
 from backfill_assets_tests.pages import read_page, run_page
 

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.definitions import defs
 from backfill_assets.ops.rolling import rolling_schedules
-from backfill_assets.orchestration.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets_tests.pipeline.landing_zone import build_flights
 from backfill_assets_tests.pipeline.running import (
     RAW,

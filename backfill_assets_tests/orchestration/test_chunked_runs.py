@@ -13,8 +13,8 @@ from dagster import AssetKey, DagsterInstance, RunRequest, build_sensor_context
 from backfill_assets.definitions import defs
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
-from backfill_assets.orchestration.pausing import find_pause, pause, unpause
-from backfill_assets.orchestration.run_tags import (
+from backfill_assets.orchestration.runs.pausing import find_pause, pause, unpause
+from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
     PAUSED_AT_TAG,
@@ -24,7 +24,7 @@ from backfill_assets.orchestration.run_tags import (
     WENT_ON,
     find_run_range,
 )
-from backfill_assets.orchestration.runs_at_work import find_partitions_at_work
+from backfill_assets.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_assets.pause_sensor import go_on_after_pause
 from backfill_assets.proof.certificates import Certificate, list_documents
 from backfill_assets.proof.verification import verify_certificate

@@ -11,7 +11,7 @@ from dagster import DagsterInstance
 from backfill_assets.catalog import find_table
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.run_tags import REASON_TAG
+from backfill_assets.orchestration.runs.run_tags import REASON_TAG
 from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.landing_zones import copy_days, rewrite_records
 from backfill_assets_tests.servers import serve, wait_for

@@ -15,7 +15,7 @@ from obstore.store import from_url
 
 from backfill_assets.definitions import defs
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.sensors import (
     process_due_partitions,
     recover_dead_runs,

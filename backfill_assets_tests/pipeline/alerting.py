@@ -17,18 +17,19 @@ from dagster import (
 )
 
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.alerting import Alerter, AlertMemory, AlertReport
-from backfill_assets.orchestration.dagster_internals import (
+from backfill_assets.orchestration.alerts.alerting import Alerter, AlertMemory, AlertReport
+from backfill_assets.orchestration.alerts.webhooks import Webhook
+from backfill_assets.orchestration.instance.dagster_internals import (
     BACKFILL_TAG,
     ROOT_RUN_ID_TAG,
     WILL_RETRY_TAG,
 )
-from backfill_assets.orchestration.recovered_runs import (
+from backfill_assets.orchestration.instance.recovered_runs import (
     RECOVERED_TAG,
     enter_materialization,
     enter_plan,
 )
-from backfill_assets.orchestration.run_tags import (
+from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
     PAUSED,
     PAUSED_AT_TAG,
@@ -37,7 +38,6 @@ from backfill_assets.orchestration.run_tags import (
     RANGE_START_TAG,
     WITHHELD_TAG,
 )
-from backfill_assets.orchestration.webhooks import Webhook
 from backfill_assets.proof.certificates import Certificate, CertifiedPartition, write_certificate
 from backfill_assets.uris import join_uri
 from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days

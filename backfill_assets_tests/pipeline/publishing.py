@@ -11,7 +11,7 @@ from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.partition_definitions import find_first_day
+from backfill_assets.orchestration.instance.partition_definitions import find_first_day
 from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe

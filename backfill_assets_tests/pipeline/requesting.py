@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dagster import AssetKey, DagsterInstance
 
 from backfill_assets.definitions import defs
-from backfill_assets.orchestration.dagster_internals import BulkActionStatus
-from backfill_assets.orchestration.downstream import request_backfill
-from backfill_assets.orchestration.progress import Progress, ProgressReader
-from backfill_assets.orchestration.run_tags import REASON_TAG
+from backfill_assets.orchestration.backfills.progress import Progress, ProgressReader
+from backfill_assets.orchestration.due.downstream import request_backfill
+from backfill_assets.orchestration.instance.dagster_internals import BulkActionStatus
+from backfill_assets.orchestration.runs.run_tags import REASON_TAG
 
 
 def request(

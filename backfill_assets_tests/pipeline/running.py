@@ -34,9 +34,12 @@ from backfill_assets.definitions import defs
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.dagster_internals import AssetGraph, ReconstructableRepository
-from backfill_assets.orchestration.partition_definitions import find_partitions_def
-from backfill_assets.orchestration.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.orchestration.instance.dagster_internals import (
+    AssetGraph,
+    ReconstructableRepository,
+)
+from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.resources import build_resources
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.settings import Settings
@@ -53,7 +56,7 @@ _LOCATION = ReconstructableRepository.for_module(
 _HOME = {  # as `dagster.yaml` has it
     "telemetry": {"enabled": False},
     "instance_class": {
-        "module": "backfill_assets.orchestration.claims",
+        "module": "backfill_assets.orchestration.runs.claims",
         "class": "ClaimingInstance",
     },
 }

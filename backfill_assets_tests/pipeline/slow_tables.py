@@ -21,9 +21,12 @@ from dagster import (
     in_process_executor,
 )
 
-from backfill_assets.orchestration.claims import keep_claim
-from backfill_assets.orchestration.dagster_internals import EVENTS_ARE_LOGGED
-from backfill_assets.orchestration.partition_definitions import find_asset_key, find_partitions_def
+from backfill_assets.orchestration.instance.dagster_internals import EVENTS_ARE_LOGGED
+from backfill_assets.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
+from backfill_assets.orchestration.runs.claims import keep_claim
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 

@@ -6,7 +6,7 @@ import pytest
 from dagster import RunRequest, SensorResult, build_sensor_context
 
 from backfill_assets.definitions import defs
-from backfill_assets.orchestration.run_tags import (
+from backfill_assets.orchestration.runs.run_tags import (
     INCREMENTAL_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,

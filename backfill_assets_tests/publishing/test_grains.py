@@ -17,7 +17,7 @@ from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.partition_definitions import build_partitions_def
+from backfill_assets.orchestration.instance.partition_definitions import build_partitions_def
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.tables.declarations import Table, required
 from backfill_assets.tables.landings import JsonLanding

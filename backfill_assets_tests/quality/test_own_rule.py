@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from backfill_assets.orchestration.events import list_publish_checks
+from backfill_assets.orchestration.records.events import list_publish_checks
 from backfill_assets.quality.judging import judge_partitions
 from backfill_assets.quality.measures import measure_partitions
 from backfill_assets.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject

@@ -11,7 +11,7 @@ from backfill_assets.errors import BackfillError, DeclarationError
 from backfill_assets.grains.buckets import Buckets
 from backfill_assets.grains.days import DAYS
 from backfill_assets.grains.hours import HOURS
-from backfill_assets.orchestration.partition_definitions import map_offsets
+from backfill_assets.orchestration.instance.partition_definitions import map_offsets
 from backfill_assets.pipelines import check_together
 from backfill_assets.rules.drift import Drift
 from backfill_assets.rules.nulls import Nulls

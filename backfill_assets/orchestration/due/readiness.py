@@ -1,0 +1,240 @@
+"""Which partitions may be computed: those whose upstream partitions are published.
+
+The Dagster instance knows; a partition that was withheld, or that failed, is not materialized there
+even where an older version of it can still be read.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dagster import (
+    AssetKey,
+    DagsterInstance,
+    IdentityPartitionMapping,
+    PartitionMapping,
+    PartitionsDefinition,
+)
+
+from backfill_assets.orchestration.instance.dagster_internals import (
+    AssetGraph,
+    AssetPartitionStatus,
+)
+from backfill_assets.orchestration.instance.materializations import (
+    find_latest_materializations,
+    find_planning_runs,
+)
+from backfill_assets.orchestration.instance.partition_definitions import LANDING
+from backfill_assets.orchestration.instance.ranges import shorten
+
+PROVISIONAL = "provisional"
+"""Metadata of a materialization: what of its upstream was not there yet, or not final."""
+
+REQUIRED = "backfill_assets/required"
+"""Metadata of an asset: by upstream table, which of its partitions are required (`Required`)."""
+
+ROWS_FOR = "backfill_assets/rows_for"
+"""Metadata of an asset: by upstream table, the column that says which partition a row is for."""
+
+_LISTED = 7
+_IN_PROGRESS = "still in progress"
+_MISSING = "missing"
+
+
+class Required(StrEnum):
+    """Which of the upstream partitions that a partition needs must be published before it goes."""
+
+    ALL = "all"
+    OWN = "own"
+    """The one of the same key."""
+    ANY = "any"
+    """One of them, whichever."""
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Why partitions can't go, or go with less than they should have; by partition key.
+
+    Attributes:
+        blocked: a required upstream partition is missing, failed or withheld: which, and how.
+        not_due: of these, the ones that only wait for upstream partitions that never came: which.
+        provisional: an upstream partition that may still change the outcome isn't there yet.
+        in_progress: upstream partitions that other runs work on, or are queued for.
+        windows: by upstream table, all upstream partitions that the asset's mapping gives.
+    """
+
+    blocked: Mapping[str, str] = field(default_factory=dict)
+    not_due: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    provisional: Mapping[str, str] = field(default_factory=dict)
+    in_progress: frozenset[str] = frozenset()
+    windows: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+
+
+def find_readiness(
+    instance: DagsterInstance,
+    graph: AssetGraph,
+    asset_key: AssetKey,
+    keys: Sequence[str],
+    *,
+    run_id: str = "",
+    expected: Mapping[AssetKey, Collection[str]] | None = None,
+    windows: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+    with_provisional: bool = True,
+) -> Readiness:
+    """Looks at the upstream partitions of `keys`, through the asset's partition mappings.
+
+    Args:
+        instance: the Dagster instance.
+        graph: of all assets.
+        asset_key: the asset.
+        keys: its partitions.
+        run_id: the run that asks; what it does itself is no other run's progress.
+        expected: upstream partitions that will be published before, and are taken as if they were.
+        windows: by upstream table, what the asset's mapping gives, if it was found before.
+        with_provisional: also look whether what is published upstream is provisional, for which
+            its events are read.
+    """
+    node = graph.get(asset_key)
+    required = node.metadata.get(REQUIRED, {})
+    blocked: dict[str, list[str]] = defaultdict(list)
+    never_came: dict[str, list[str]] = defaultdict(list)
+    provisional: dict[str, list[str]] = defaultdict(list)
+    in_progress: set[str] = set()
+    found = find_windows(graph, asset_key, keys) if windows is None else windows
+    for upstream_asset in find_upstream_tables(graph, asset_key):
+        upstream = upstream_asset.to_user_string()
+        needed = {key: found[upstream][key] for key in keys}
+        wanted = set[str]().union(*needed.values())
+        coming = (expected or {}).get(upstream_asset, ())
+        states = _find_states(instance, graph, upstream_asset, wanted.difference(coming))
+        at_work = {key for key, state in states.items() if state == _IN_PROGRESS}
+        runs = find_planning_runs(instance, upstream_asset) if at_work else {}
+        others = (key for key in at_work if runs.get(key) != run_id)
+        in_progress |= {f"{upstream} {upstream_key}" for upstream_key in others}
+        published = wanted - set(states) if with_provisional else ()
+        unfinished = _find_provisional(instance, upstream_asset, published)
+        for key, upstream_keys in needed.items():
+            must = required.get(upstream, Required.ALL)
+            lacks_all = all(upstream_key in states for upstream_key in upstream_keys)
+            for upstream_key in upstream_keys:
+                if upstream_key in unfinished:
+                    provisional[key].append(f"{upstream} {upstream_key} is provisional")
+                if upstream_key in states:
+                    lacks = {
+                        Required.ALL: True,
+                        Required.OWN: upstream_key == key,
+                        Required.ANY: lacks_all,
+                    }[Required(must)]
+                    reasons = blocked if lacks else provisional
+                    reasons[key].append(f"{upstream} {upstream_key} is {states[upstream_key]}")
+                    if lacks and states[upstream_key] == _MISSING:
+                        never_came[key].append(f"{upstream} {upstream_key}")
+    return Readiness(
+        {key: _describe(reasons) for key, reasons in blocked.items()},
+        {key: tuple(came) for key, came in never_came.items() if len(came) == len(blocked[key])},
+        {key: _describe(reasons) for key, reasons in provisional.items()},
+        frozenset(in_progress),
+        found,
+    )
+
+
+def find_windows(
+    graph: AssetGraph, asset_key: AssetKey, keys: Collection[str]
+) -> dict[str, dict[str, list[str]]]:
+    """Finds, by upstream table, the upstream partitions that each of `keys` maps to."""
+    return {
+        upstream.to_user_string(): find_upstream_keys(graph, asset_key, upstream, mapping, keys)
+        for upstream, mapping in find_upstream_tables(graph, asset_key).items()
+    }
+
+
+def _describe(reasons: list[str]) -> str:
+    return ", ".join(shorten(reasons, _LISTED))
+
+
+def find_upstream_tables(
+    graph: AssetGraph, asset_key: AssetKey
+) -> Mapping[AssetKey, PartitionMapping]:
+    """Finds the assets of the tables that an asset reads, and which of their partitions.
+
+    What lands is left out: nobody materializes it, so it is never published, missing or pending.
+    """
+    mappings = graph.get(asset_key).partition_mappings
+    return {key: mapping for key, mapping in mappings.items() if key.path[0] != LANDING}
+
+
+def find_upstream_keys(
+    graph: AssetGraph,
+    asset_key: AssetKey,
+    upstream_key: AssetKey,
+    mapping: PartitionMapping,
+    keys: Iterable[str],
+) -> dict[str, list[str]]:
+    """Finds the upstream partitions that each of `keys` maps to, as far as they exist."""
+    downstream_def = get_partitions_def(graph, asset_key)
+    upstream_def = get_partitions_def(graph, upstream_key)
+    if isinstance(mapping, IdentityPartitionMapping) and downstream_def == upstream_def:
+        return {key: [key] for key in keys}
+    mapped: dict[str, list[str]] = {}
+    for key in keys:
+        result = mapping.get_upstream_mapped_partitions_result_for_partitions(
+            downstream_def.subset_with_partition_keys([key]), downstream_def, upstream_def
+        )
+        mapped[key] = sorted(result.partitions_subset.get_partition_keys())
+    return mapped
+
+
+def find_downstream_keys(
+    graph: AssetGraph,
+    asset_key: AssetKey,
+    upstream_key: AssetKey,
+    mapping: PartitionMapping,
+    keys: Iterable[str],
+) -> set[str]:
+    """Finds the partitions that any of the upstream `keys` maps to, as far as they exist."""
+    upstream_def = get_partitions_def(graph, upstream_key)
+    subset = mapping.get_downstream_partitions_for_partitions(
+        upstream_def.subset_with_partition_keys(keys),
+        upstream_def,
+        get_partitions_def(graph, asset_key),
+    )
+    return set(subset.get_partition_keys())
+
+
+def _find_states(
+    instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, partitions: set[str]
+) -> dict[str, str]:
+    """Finds the partitions that are not materialized, and their states in words."""
+    ordered = sorted(partitions)
+    partitions_def = get_partitions_def(graph, asset_key)
+    statuses = instance.get_status_by_partition(asset_key, ordered, partitions_def) or {}
+    words = {
+        AssetPartitionStatus.FAILED: "failed or withheld",
+        AssetPartitionStatus.IN_PROGRESS: _IN_PROGRESS,
+        None: _MISSING,
+    }
+    return {
+        key: words[statuses.get(key)]
+        for key in ordered
+        if statuses.get(key) is not AssetPartitionStatus.MATERIALIZED
+    }
+
+
+def _find_provisional(
+    instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
+) -> set[str]:
+    """Finds those whose latest materialization says that it is to be run again."""
+    latest = find_latest_materializations(instance, asset_key, partitions)
+    return {
+        key
+        for key, record in latest.items()
+        if record.asset_materialization and PROVISIONAL in record.asset_materialization.metadata
+    }
+
+
+def get_partitions_def(graph: AssetGraph, key: AssetKey) -> PartitionsDefinition:
+    """Returns those of an asset that has partitions, as all of this project's have."""
+    partitions_def = graph.get(key).partitions_def
+    assert partitions_def is not None, f"{key.to_user_string()} has no partitions"
+    return partitions_def

@@ -1,0 +1,156 @@
+"""Which partitions of a table are to be computed again because rows of an input came late.
+
+A partition mapping can't say that: a landing day may hold records of any day. The rows can, those
+that the input has lost or gained since each partition was computed (dagster issue 13149).
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+from dagster import AssetKey
+
+from backfill_assets.contents.moved_rows import find_moved_rows
+from backfill_assets.contents.partition_index import PartitionIndex
+from backfill_assets.errors import HistoryError, TableError
+from backfill_assets.lake.commits import Commit, Publish, group_publishes
+from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import TableLog
+from backfill_assets.orchestration.due.readiness import ROWS_FOR
+from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
+
+
+class Movement(NamedTuple):
+    """Rows for a partition that an input has lost or gained.
+
+    Attributes:
+        version: of the input, the newest that moved any.
+        earliest: first key of the input's partitions that they are in.
+    """
+
+    version: int
+    earliest: str
+
+
+@dataclass(frozen=True)
+class Movements:
+    """What is known of one input up to a version; by key of the partition that reads the rows.
+
+    It follows from the logs and the data files: if it is lost, it is found again.
+
+    Attributes:
+        version: of the input; movements up to it are looked up.
+        outstanding: those that the partitions' publishes have not read yet.
+    """
+
+    version: int
+    outstanding: Mapping[str, Movement] = field(default_factory=dict)
+
+
+def find_rows_for(graph: AssetGraph, asset_key: AssetKey) -> Mapping[str, str]:
+    """Finds the inputs of an asset whose rows say who reads them: by table, the column."""
+    return graph.get(asset_key).metadata.get(ROWS_FOR, {})
+
+
+def find_movements(
+    reader: TableLog, source: TableLog, column: str, keys: Collection[str], known: Movements | None
+) -> Movements:
+    """Finds rows of an input that moved since the partitions that read them were computed.
+
+    Each commit to the input is looked up once: of the partitions whose checksum it changed the
+    rows are read, before and after. Without `known` those since the oldest version that a
+    published partition was computed from are. No JVM.
+
+    Args:
+        reader: log of the table that reads.
+        source: log of its input.
+        column: of the input; says which partition a row is for.
+        keys: all partition keys of the reading table.
+        known: what was found before.
+
+    Raises:
+        TableError: if rows that are there can't be read.
+    """
+    consumed = {
+        key: int(version)
+        for key, publish in reader.publishes.items()
+        if (version := publish.record.input_versions.get(source.table.key)) is not None
+    }
+    since = known.version if known else min(consumed.values(), default=source.version)
+    found = dict(known.outstanding) if known else {}
+    readers: PartitionIndex | None = None
+    for commit, changed in _list_changes(source, since):
+        readers = readers or PartitionIndex(reader.table, build_partitions(reader.table, keys))
+        for key, partitions in find_moved(source, commit.version, changed, column, readers).items():
+            before = found.get(key)
+            stands = before is not None and before.version > consumed.get(key, -1)
+            earliest = min(partitions | ({before.earliest} if before and stands else set()))
+            found[key] = Movement(commit.version, earliest)
+    outstanding = {
+        key: movement for key, movement in found.items() if movement.version > consumed.get(key, -1)
+    }
+    return Movements(source.version, outstanding)
+
+
+def find_moved(
+    source: TableLog,
+    version: int,
+    changed: Collection[str],
+    column: str,
+    readers: PartitionIndex,
+) -> dict[str, set[str]]:
+    """Finds for whom a commit moved rows: the partitions that lost or gained some, by reader's key.
+
+    Where the versions before and after it can no longer be read, all rows that are there now count.
+
+    Args:
+        source: a log that knows the version.
+        version: of the commit.
+        changed: partitions that it published.
+        column: says which partition a row is for.
+        readers: the reading partitions.
+
+    Raises:
+        TableError: if what is there now can't be read.
+    """
+    partitions = build_partitions(source.table, changed)
+    try:
+        before, after = source.as_of(version - 1), source.as_of(version)
+        return find_moved_rows(before, after, partitions, column=column, readers=readers)
+    except (HistoryError, pa.ArrowInvalid, OSError):
+        nothing = TableLog(source.warehouse, source.table, None)
+    try:
+        return find_moved_rows(nothing, source, partitions, column=column, readers=readers)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise TableError(f"{source.table.key}: rows can't be read: {error}") from error
+
+
+def _list_changes(source: TableLog, since: int) -> Iterator[tuple[Commit, Collection[str]]]:
+    """Yields commits above a version, oldest first, and the partitions that each may have changed.
+
+    A publish of contents that were there already changes nothing.
+    """
+    newer = sorted(source.list_commits_after(since), key=lambda commit: commit.version)
+    if not newer:
+        return
+    publishes = group_publishes(source.known_commits)
+    foreign = [commit.version for commit in newer if commit.record is None and commit.changes_data]
+    for commit in newer:
+        if commit.record is None:
+            if commit.changes_data:
+                # Of another program: nobody knows which partitions, so all are looked at.
+                yield commit, list(source.count_rows())
+            continue
+        changed = [
+            key
+            for key, checksum in commit.record.checksums.items()
+            if foreign or _find_checksum_before(publishes[key], commit.version) != checksum
+        ]
+        if changed:
+            yield commit, changed
+
+
+def _find_checksum_before(publishes: Collection[Publish], version: int) -> str | None:
+    """Finds what a partition held before a version; None if nothing was published."""
+    return next((one.checksum for one in publishes if one.version < version), None)

@@ -1,0 +1,75 @@
+"""Partitions that a chunked run leaves as they are: published from the same inputs and code."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from backfill_assets.lake.commits import Publish
+from backfill_assets.orchestration.due.stale_partitions import find_stale
+from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
+from backfill_assets.publishing.inputs import PinnedInputs
+from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.recorded_audits import read_result
+from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.write_modes.options import OVERWRITE
+
+
+def find_standing(
+    graph: AssetGraph,
+    recipe: Recipe,
+    run: Run,
+    pinned: PinnedInputs,
+    keys: Collection[str],
+    *,
+    provisional: Mapping[str, str],
+) -> dict[str, PartitionResult]:
+    """Finds those of a run's partitions that needn't be computed, by key, as they were audited.
+
+    None of a run without chunks, which was asked for what it names. Where rows are merged or
+    appended, those that the run that it continues has done already, whatever its input is now.
+
+    Args:
+        graph: of all assets.
+        recipe: how the table is made.
+        run: if it restarts, only what it published itself, or the run that it continues, stands.
+        pinned: what they would be computed from.
+        keys: of the partitions.
+        provisional: by partition key, what of its input is not there yet, or not final.
+
+    Raises:
+        TableError: if rows of an input can't be read.
+    """
+    if run.pace.chunk is None:
+        return {}
+    publishes = pinned.target.publishes
+    candidates = [key for key in keys if key in publishes and _is_alike(publishes[key], run)]
+    own = [key for key in candidates if _is_own(publishes[key], run)]
+    if run.options != OVERWRITE:
+        return {key: _tell(publishes[key]) for key in own}
+    if run.pace.restart:
+        candidates = own
+    known = [
+        key
+        for key in candidates
+        # Commits of earlier releases don't say what they consumed.
+        if (publishes[key].record.landed or publishes[key].record.upstream)
+        and publishes[key].record.provisional.get(key, "") == provisional.get(key, "")
+    ]
+    stale = find_stale(graph, recipe, pinned, known)
+    return {key: _tell(publishes[key]) for key in known if key not in stale}
+
+
+def _tell(publish: Publish) -> PartitionResult:
+    return replace(read_result(publish), unchanged=True)
+
+
+def _is_alike(publish: Publish, run: Run) -> bool:
+    """Tells whether a partition was published as the run would publish it."""
+    record = publish.record
+    told = (run.options.write_mode, run.options.row_filter)
+    return (record.write_mode, record.row_filter) == told and not record.restored.get(publish.key)
+
+
+def _is_own(publish: Publish, run: Run) -> bool:
+    chain = {run.run_id, run.backfill_id, run.chain_id}
+    return not chain.isdisjoint({publish.record.run_id, publish.record.backfill_id})

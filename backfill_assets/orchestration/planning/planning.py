@@ -1,0 +1,264 @@
+"""Makes plans: what a backfill would do, by what is stored and known before anything runs."""
+
+import datetime as dt
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dagster import AssetKey, DagsterInstance
+
+from backfill_assets.grains.chunk_sizes import ChunkSize
+from backfill_assets.health.estimates import estimate_seconds
+from backfill_assets.health.outcomes import Outcome, list_outcomes
+from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.protections import Protections, read_protections
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import TableLog, read_log
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.due.downstream import find_dependent_partitions
+from backfill_assets.orchestration.due.readiness import (
+    find_readiness,
+    find_windows,
+    get_partitions_def,
+)
+from backfill_assets.orchestration.due.stale_partitions import find_stale
+from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
+from backfill_assets.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
+from backfill_assets.orchestration.instance.ranges import describe_ranges, find_ranges
+from backfill_assets.orchestration.planning.plans import (
+    Only,
+    Plan,
+    TablePlan,
+    choose_partitions,
+    count_states,
+)
+from backfill_assets.orchestration.runs.claims import find_dead_runs
+from backfill_assets.orchestration.runs.protecting import describe_protected
+from backfill_assets.orchestration.runs.runs_at_work import find_partitions_at_work
+from backfill_assets.orchestration.status.partition_statuses import (
+    WITHHELD,
+    read_table_statuses,
+)
+from backfill_assets.publishing.chunks import cut_range
+from backfill_assets.publishing.inputs import (
+    PinnedInputs,
+    list_landing,
+    measure_input_bytes,
+    split_chunks,
+)
+from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.settings import Settings
+from backfill_assets.tables.declarations import Table
+
+_HISTORY_DAYS = 90
+
+
+def open_planner(
+    instance: DagsterInstance,
+    graph: AssetGraph,
+    recipes: Mapping[str, Recipe],
+    settings: Settings,
+    *,
+    tables: Sequence[Table],
+    now: dt.datetime,
+) -> "Planner":
+    """Reads the logs of all tables and, of the tables to plan, certificates of the last 90 days.
+
+    Raises:
+        BackfillError: if a log can't be read.
+    """
+    warehouse = Warehouse(settings.warehouse)
+    warehouse.check_root()
+    return Planner(
+        instance=instance,
+        graph=graph,
+        warehouse=warehouse,
+        recipes=recipes,
+        logs={key: read_log(warehouse, recipe.table) for key, recipe in recipes.items()},
+        outcomes=list_outcomes(
+            warehouse,
+            since=now - dt.timedelta(days=_HISTORY_DAYS),
+            tables={table.key for table in tables},
+        ),
+        landing_root=settings.landing,
+        chunk_partitions=settings.chunk_partitions,
+        chunk_bytes=settings.chunk_bytes,
+        dead=find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds),
+        protections=read_protections(warehouse),
+    )
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Partitions of a table that were chosen, and what was read to choose them."""
+
+    table: Table
+    states: Mapping[str, str]
+    stale: Mapping[str, str]
+    keys: Sequence[str]
+    pinned: PinnedInputs
+
+
+@dataclass(frozen=True)
+class Planner:
+    """What plans are made from.
+
+    Attributes:
+        instance: the Dagster instance.
+        graph: of all assets.
+        warehouse: the tables.
+        recipes: how each is made, by table key.
+        logs: of each table.
+        outcomes: of earlier steps.
+        landing_root: root of the landing zone.
+        chunk_partitions: most partitions of a commit.
+        chunk_bytes: most bytes of input of a commit.
+        dead: runs that are unfinished and dead.
+        protections: what was decided of protected partitions.
+    """
+
+    instance: DagsterInstance
+    graph: AssetGraph
+    warehouse: Warehouse
+    recipes: Mapping[str, Recipe]
+    logs: Mapping[str, TableLog]
+    outcomes: Sequence[Outcome]
+    landing_root: str
+    chunk_partitions: int
+    chunk_bytes: int
+    dead: Collection[str] = ()
+    protections: Protections = field(default_factory=Protections)
+
+    def plan(
+        self,
+        ranges: Mapping[Table, tuple[str, str]],
+        *,
+        only: Collection[Only] = (Only.ALL,),
+        chunk: ChunkSize | None = None,
+    ) -> Plan:
+        """Plans ranges of some tables; nothing is written, no JVM is started.
+
+        Args:
+            ranges: first and last partition key of each table, both included.
+            only: which partitions of the ranges.
+            chunk: what is to be committed together; None for as much as memory allows. It fits the
+                tables.
+
+        Raises:
+            PartitionRangeError: if a key is unknown or a range is reversed.
+            BackfillError: if a log or the landing zone can't be read.
+        """
+        selected = {find_asset_key(table): table for table in ranges}
+        ordered = [selected[key] for key in self.graph.toposorted_asset_keys if key in selected]
+        chosen: dict[AssetKey, list[str]] = {}
+        plans: list[TablePlan] = []
+        at_work = find_partitions_at_work(self.instance, self.graph)
+        for table in ordered:
+            first, last = ranges[table]
+            log, asset_key = self.logs[table.key], find_asset_key(table)
+            found = read_table_statuses(self.instance, log, first=first, last=last, dead=self.dead)
+            states = {
+                one.partition: WITHHELD if one.partition in found.withheld else one.status
+                for one in found.partitions
+            }
+            judges = bool({Only.ALL, Only.STALE} & {*only})
+            pinned = self._pin(table, list(states)) if judges else None
+            recipe = self.recipes[table.key]
+            stale = find_stale(self.graph, recipe, pinned, states.keys()) if pinned else {}
+            keys = choose_partitions(states, stale, only)
+            chosen[asset_key] = keys
+            if pinned is None:
+                pinned = self._pin(table, keys)
+            elif len(keys) < len(states):
+                pinned = pinned.restrict(build_partitions(table, keys))
+            busy = at_work.get(asset_key, frozenset())
+            choice = _Choice(table, states, stale, keys, pinned)
+            plans.append(self._plan_table(choice, chosen, busy, chunk))
+        return Plan(plans, self._find_downstream(chosen))
+
+    def _pin(self, table: Table, keys: Sequence[str]) -> PinnedInputs:
+        """Finds what partitions would be computed from now, by what was read already."""
+        recipe = self.recipes[table.key]
+        return PinnedInputs(
+            target=self.logs[table.key],
+            inputs={one.key: self.logs[one.key] for one in recipe.inputs},
+            listing=list_landing(recipe, self.landing_root, build_partitions(table, keys)),
+            windows=find_windows(self.graph, find_asset_key(table), keys),
+        )
+
+    def _plan_table(
+        self,
+        choice: _Choice,
+        chosen: Mapping[AssetKey, Sequence[str]],
+        at_work: Collection[str],
+        chunk: ChunkSize | None,
+    ) -> TablePlan:
+        table, keys = choice.table, choice.keys
+        partitions_def, log = find_partitions_def(table), self.logs[table.key]
+        partitions = build_partitions(table, keys)
+        sizes = measure_input_bytes(choice.pinned, partitions)
+        ranges = find_ranges(partitions_def, keys)
+        at = {key: number for number, key in enumerate(keys)}
+        runs = [partitions[at[first] : at[last] + 1] for first, last in ranges]
+        chunks = [part for run in runs for part in cut_range(run, chunk, choice.pinned)]
+        rows, folder_bytes = log.count_rows(), log.sum_folder_bytes()
+        mean_rows = _divide(sum(rows.values()), len(rows))
+        per_row = _divide(sum(folder_bytes.values()), sum(rows.values()))
+        expected = round(sum(rows.get(key, mean_rows) for key in keys))
+        busy = find_ranges(partitions_def, set(keys) & set(at_work))
+        earlier = [one for one in self.outcomes if one.table == table.key]
+        return TablePlan(
+            table=table.key,
+            states=count_states(choice.states, choice.stale),
+            stale=describe_ranges(partitions_def, choice.stale),
+            ranges=ranges,
+            partitions=len(keys),
+            chunks=len(chunks),
+            commits=sum(len(self._split(part, sizes)) for part in chunks),
+            bytes_read=sum(sizes.values()),
+            rows=expected,
+            bytes_written=round(expected * per_row),
+            seconds=estimate_seconds(earlier, [len(run) for run in runs]),
+            waits=self._find_waits(choice, chosen),
+            at_work=[f"{first}...{last}" for first, last in busy],
+            protected=describe_protected(table, self.protections.find(table, keys)),
+        )
+
+    def _split(
+        self, chunk: Sequence[Partition], sizes: Mapping[str, int]
+    ) -> list[tuple[Partition, ...]]:
+        bounds = {"max_partitions": self.chunk_partitions, "max_bytes": self.chunk_bytes}
+        return split_chunks(chunk, sizes, **bounds)
+
+    def _find_waits(self, choice: _Choice, chosen: Mapping[AssetKey, Sequence[str]]) -> list[str]:
+        """Says what keeps partitions from going; not what this plan is to publish before them."""
+        readiness = find_readiness(
+            self.instance,
+            self.graph,
+            find_asset_key(choice.table),
+            choice.keys,
+            expected=chosen,
+            windows=choice.pinned.windows,
+            with_provisional=False,
+        )
+        return describe_ranges(find_partitions_def(choice.table), readiness.blocked)
+
+    def _find_downstream(
+        self, chosen: Mapping[AssetKey, Sequence[str]]
+    ) -> dict[str, Sequence[tuple[str, str]]]:
+        found: dict[AssetKey, set[str]] = {}
+        for asset_key, keys in chosen.items():
+            dependent = find_dependent_partitions(self.instance, self.graph, asset_key, keys, {})
+            for key, partitions in dependent.items():
+                found.setdefault(key, set()).update(partitions)
+        return {
+            key.to_user_string(): find_ranges(get_partitions_def(self.graph, key), rest)
+            for key, partitions in found.items()
+            if (rest := partitions - set(chosen.get(key, ())))
+        }
+
+
+def _divide(total: float, count: int) -> float:
+    return total / count if count else 0.0

@@ -1,0 +1,83 @@
+"""Moves the watermark of a table over what a run has made final."""
+
+from collections.abc import Collection, Sequence
+
+from dagster import AssetExecutionContext
+from pyspark.sql import SparkSession
+
+from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.slices import Partition
+from backfill_assets.lake.table_log import TableLog
+from backfill_assets.lake.watermark_writer import move_watermark
+from backfill_assets.orchestration.instance.dagster_internals import AssetPartitionStatus
+from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.runs.run_tags import INCREMENTAL_TAG
+from backfill_assets.publishing.runs import Run
+
+
+def pass_over(
+    context: AssetExecutionContext,
+    spark: SparkSession,
+    target: TableLog,
+    run: Run,
+    part: Sequence[Partition],
+    final: Collection[str],
+) -> None:
+    """Moves the watermark over what is final of a part of a run's range, and what joins on to it.
+
+    Args:
+        context: of the asset.
+        spark: the session.
+        target: log of the table, with the run's commits.
+        run: the run.
+        part: ascending, at least one.
+        final: keys of it that were published and need nothing more.
+    """
+    table = target.table
+    done = [partition for partition in part if partition.key in final]
+    first_key = find_partitions_def(table).get_first_partition_key()
+    assert first_key is not None
+    (first,) = build_partitions(table, [first_key])
+    moved = move_watermark(
+        spark,
+        target.warehouse,
+        table,
+        [*done, *_find_done_after(context, part[-1].key, target)],
+        first=first,
+        run_id=run.run_id,
+        now=run.started_at,
+    )
+    if moved:
+        context.log.info(f"{table.key}: the watermark is at {moved.next_key}")
+
+
+def _find_done_after(
+    context: AssetExecutionContext, last: str, target: TableLog
+) -> Sequence[Partition]:
+    """Finds later partitions that are final already, as those after one that was withheld.
+
+    For incremental runs: a backfill that is told to move the watermark moves it over its own.
+    Commits of earlier releases, which don't say what they consumed, don't say whether it was
+    all of it either.
+    """
+    if INCREMENTAL_TAG not in context.run.tags:
+        return ()
+    later = [
+        key
+        for key, publish in target.publishes.items()
+        if key > last
+        and key not in publish.record.provisional
+        and (publish.record.landed or publish.record.upstream)
+    ]
+    if not later:
+        return ()
+    instance, table = context.instance, target.table
+    statuses = instance.get_status_by_partition(
+        context.asset_key, later, find_partitions_def(table)
+    )
+    materialized = [
+        key
+        for key, status in (statuses or {}).items()
+        if status is AssetPartitionStatus.MATERIALIZED
+    ]
+    return build_partitions(table, materialized)

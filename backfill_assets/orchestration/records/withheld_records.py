@@ -1,0 +1,133 @@
+"""What certificates say was withheld, of which a Dagster instance knows nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dagster import DagsterInstance
+
+from backfill_assets.errors import CertificateError
+from backfill_assets.lake.table_log import TableLog
+from backfill_assets.orchestration.instance.dagster_internals import AssetPartitionStatus
+from backfill_assets.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
+from backfill_assets.orchestration.instance.recovered_runs import is_known
+from backfill_assets.proof.certificates import (
+    NOT_DUE,
+    Certificate,
+    CertifiedPartition,
+    list_documents,
+)
+from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.rules.finding_names import FindingName
+from backfill_assets.rules.measured import PartitionMeasures
+from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
+
+
+@dataclass(frozen=True)
+class WithheldRecord:
+    """Partitions of one table that a run withheld, or failed at, and that stand so since.
+
+    Attributes:
+        certificate: of the run.
+        rows: what it says of these partitions, ascending.
+    """
+
+    certificate: Certificate
+    rows: tuple[CertifiedPartition, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        """The partitions, ascending."""
+        return [row.partition for row in self.rows]
+
+    @property
+    def results(self) -> list[PartitionResult]:
+        """The partitions with their findings, as far as the certificate has them."""
+        return [_read_result(row) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class WithheldRecords:
+    """What certificates say of a table: by run, and which of them can't be read, in words."""
+
+    runs: tuple[WithheldRecord, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
+def find_withheld_records(instance: DagsterInstance, log: TableLog) -> WithheldRecords:
+    """Finds what was withheld since it was published last, by runs that the instance doesn't know.
+
+    Those that it knows, it has told of itself.
+    """
+    certificates, unreadable = _read_certificates(log)
+    latest: dict[str, tuple[Certificate, CertifiedPartition]] = {}
+    for certificate in certificates:
+        latest.update({row.partition: (certificate, row) for row in certificate.partitions})
+    standing = {
+        key: (certificate, row)
+        for key, (certificate, row) in sorted(latest.items())
+        if row.is_held_back
+        and row.status != NOT_DUE
+        and not _is_published_since(log, key, certificate)
+    }
+    statuses = _find_statuses(instance, log, list(standing))
+    run_ids = {certificate.run_id for certificate, _ in standing.values()}
+    known = {run_id for run_id in run_ids if is_known(instance, run_id)}
+    by_run: dict[str, list[tuple[Certificate, CertifiedPartition]]] = {}
+    for key, (certificate, row) in standing.items():
+        told = statuses.get(key) in (AssetPartitionStatus.FAILED, AssetPartitionStatus.IN_PROGRESS)
+        if not told and certificate.run_id not in known:
+            by_run.setdefault(certificate.run_id, []).append((certificate, row))
+    records = (
+        WithheldRecord(found[0][0], tuple(row for _, row in found)) for found in by_run.values()
+    )
+    return WithheldRecords(tuple(records), unreadable)
+
+
+def _read_certificates(log: TableLog) -> tuple[list[Certificate], tuple[str, ...]]:
+    """Reads all certificates of the table, oldest first; and says which can't be read."""
+    found: list[Certificate] = []
+    unreadable: list[str] = []
+    for document in list_documents(log.warehouse):
+        if document.subject[1] == log.table.key:
+            try:
+                found.append(document.read())
+            except CertificateError as error:
+                unreadable.append(str(error))
+    return sorted(found, key=lambda certificate: certificate.started_at), tuple(unreadable)
+
+
+def _is_published_since(log: TableLog, key: str, certificate: Certificate) -> bool:
+    publish = log.publishes.get(key)
+    begun = datetime.fromisoformat(certificate.started_at)
+    ended = begun + timedelta(seconds=certificate.seconds)
+    return publish is not None and publish.commit.committed_at > ended
+
+
+def _find_statuses(
+    instance: DagsterInstance, log: TableLog, keys: list[str]
+) -> Mapping[str, AssetPartitionStatus | None]:
+    if not keys:
+        return {}
+    asset_key, partitions_def = find_asset_key(log.table), find_partitions_def(log.table)
+    return instance.get_status_by_partition(asset_key, keys, partitions_def) or {}
+
+
+def _read_result(row: CertifiedPartition) -> PartitionResult:
+    findings = {
+        Check(check): (
+            Finding(
+                FindingName.AS_CERTIFIED,
+                None,
+                row.failures if outcome == Outcome.FAILED else "see its certificate",
+                Outcome(outcome),
+            ),
+        )
+        for check, outcome in row.checks.items()
+    }
+    return PartitionResult(
+        Verdict(row.partition, findings), PartitionMeasures(rows=row.rows, checksum=row.checksum)
+    )

@@ -1,0 +1,137 @@
+"""Recovers the view that a Dagster home has of one table, or of all: dead runs, and what they did.
+
+Upstream goes first: what a home is told of an upstream partition later is something new to Dagster.
+"""
+
+import datetime as dt
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from dagster import DagsterInstance
+
+from backfill_assets.catalog import find_table, list_tables
+from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_assets.lake.table_log import TableLog, read_log
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.recovery.recovery import (
+    Recovery,
+    apply_recovery,
+    find_recovery,
+    is_unseen,
+)
+from backfill_assets.orchestration.recovery.recovery_messages import (
+    describe_dead_runs,
+    describe_recovery,
+)
+from backfill_assets.orchestration.runs.claims import fail_dead_runs, find_dead_runs
+from backfill_assets.proof.certified_publishes import keep_publishes
+from backfill_assets.settings import Settings
+
+
+@dataclass(frozen=True)
+class RecoveryReport:
+    """What was recorded, or is to be.
+
+    Attributes:
+        dead_runs: runs whose process is gone.
+        published: partitions, as `layer/name key`, that no event told of.
+        withheld: likewise those that were withheld.
+        to_run_again: likewise those that a dead run published and that can't be relied on.
+        messages: all of it in words.
+    """
+
+    dead_runs: tuple[str, ...]
+    published: tuple[str, ...]
+    withheld: tuple[str, ...]
+    to_run_again: tuple[str, ...]
+    messages: tuple[str, ...]
+
+
+def recover_table(
+    instance: DagsterInstance,
+    log: TableLog,
+    *,
+    now: dt.datetime,
+    dead: Collection[str] = (),
+    with_certificates: bool = False,
+    reader: PartitionReader = IN_THIS_PROCESS,
+) -> list[Recovery]:
+    """Finds what the instance has yet to be told of a table, and records it.
+
+    What a dead run committed is kept from the log's retention, too. The rest is as in
+    `find_recovery`.
+
+    Returns:
+        What was found of upstream tables that the instance has not seen, and of the table.
+    """
+    recovery = find_recovery(
+        instance,
+        keep_publishes(log),
+        dead=dead,
+        with_certificates=with_certificates,
+        reader=reader,
+    )
+    upstream = _recover_upstream(instance, recovery, reader, now=now)
+    apply_recovery(instance, recovery, now=now)
+    return [*upstream, recovery]
+
+
+def recover_tables(
+    instance: DagsterInstance,
+    settings: Settings,
+    select: str | None,
+    *,
+    dry_run: bool,
+    reader: PartitionReader = IN_THIS_PROCESS,
+) -> RecoveryReport:
+    """Marks dead runs failed, and records what tables and certificates know of all partitions.
+
+    Args:
+        instance: the Dagster instance.
+        settings: say where the tables are.
+        select: tables, comma-separated; None for all.
+        dry_run: only find it.
+        reader: reads what the instance was not told of.
+
+    Raises:
+        TableError: if a table doesn't exist.
+    """
+    now = dt.datetime.now(tz=dt.UTC)
+    find = find_dead_runs if dry_run else fail_dead_runs
+    dead = find(instance, now=now, silent_seconds=settings.silent_seconds)
+    messages = describe_dead_runs(dead, done=not dry_run)
+    warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
+    tables = [find_table(key.strip()) for key in select.split(",")] if select else list_tables()
+    published, withheld, doubtful = list[str](), list[str](), list[str]()
+    for table in tables:
+        log = read_log(warehouse, table)
+        if dry_run:
+            found = [find_recovery(instance, log, dead=dead, with_certificates=True, reader=reader)]
+        else:
+            found = recover_table(
+                instance, log, now=now, dead=dead, with_certificates=True, reader=reader
+            )
+        for recovery in found:
+            messages += describe_recovery(recovery, done=not dry_run)
+        recovery = found[-1]
+        published += [f"{table.key} {result.key}" for result in recovery.published]
+        withheld += [f"{table.key} {key}" for key in recovery.withheld_keys]
+        doubtful += [f"{table.key} {key}" for key in recovery.doubtful]
+    return RecoveryReport(
+        *(tuple(dead), tuple(published), tuple(withheld), tuple(doubtful), tuple(messages))
+    )
+
+
+def _recover_upstream(
+    instance: DagsterInstance, recovery: Recovery, reader: PartitionReader, *, now: dt.datetime
+) -> list[Recovery]:
+    """Recovers the upstream of what was found, where the instance has not seen it."""
+    log = recovery.log
+    keys = {key for result in recovery.published for key in result.consumed.upstream}
+    logs = [read_log(log.warehouse, table) for table in list_tables() if table.key in keys]
+    return [
+        found
+        for upstream in logs
+        if is_unseen(instance, upstream)
+        for found in recover_table(instance, upstream, now=now, reader=reader)
+    ]

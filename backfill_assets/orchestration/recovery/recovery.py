@@ -1,0 +1,288 @@
+"""Tells the Dagster instance what the tables know and it does not.
+
+The tables need nothing: a commit is there or isn't. But a run that was killed between a commit and
+its events leaves partitions published that Dagster takes for missing, and a new or older Dagster
+home knows nothing of what happened since. The log of a table says what is published, with all that
+the run's events said; the certificates say what was withheld.
+"""
+
+import datetime as dt
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+
+from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_assets.lake.commits import Publish, find_changed_partitions, group_publishes
+from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import TableLog
+from backfill_assets.orchestration.due.input_tags import find_input_tags
+from backfill_assets.orchestration.instance.batching_instance import store_together
+from backfill_assets.orchestration.instance.materializations import (
+    find_latest_materializations,
+    find_planning_runs,
+)
+from backfill_assets.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_landing_key,
+)
+from backfill_assets.orchestration.instance.recovered_runs import (
+    RECOVERED_TAG,
+    enter_evaluation,
+    enter_materialization,
+    enter_plan,
+    enter_runs,
+    is_known,
+)
+from backfill_assets.orchestration.records.events import build_evaluations, build_materialization
+from backfill_assets.orchestration.records.withheld_records import (
+    WithheldRecords,
+    find_withheld_records,
+)
+from backfill_assets.proof.certificates import locate_certificate
+from backfill_assets.publishing.differences import explain_change
+from backfill_assets.publishing.recorded_audits import read_result
+from backfill_assets.publishing.results import PartitionResult, judge_contents
+from backfill_assets.publishing.write_modes.options import TAKE_BACK
+from backfill_assets.rules.verdicts import Check, Outcome
+
+_EVALUATIONS = 10_000
+"""Of a recovery; beyond, only those are recorded that did not pass."""
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What the instance has yet to be told of one table.
+
+    Attributes:
+        log: of the table.
+        published: partitions that a commit published and no event tells of, as audited, ascending.
+        doubtful: of these, by key, those that are to be run again, and why: they are not as their
+            run audited them, or replaced what came from newer inputs. They stay missing or failed.
+        withheld: what certificates of runs that the instance does not know say was withheld since
+            the partition was published last; and which certificates can't be read.
+        is_new: whether the instance knows nothing of the table, of which partitions are published.
+    """
+
+    log: TableLog
+    published: tuple[PartitionResult, ...] = ()
+    doubtful: Mapping[str, str] = field(default_factory=dict)
+    withheld: WithheldRecords = field(default_factory=WithheldRecords)
+    is_new: bool = False
+
+    @property
+    def withheld_keys(self) -> list[str]:
+        """The partitions that were withheld, ascending."""
+        return sorted(key for record in self.withheld.runs for key in record.keys)
+
+
+def find_recovery(
+    instance: DagsterInstance,
+    log: TableLog,
+    *,
+    dead: Collection[str] = (),
+    with_certificates: bool = False,
+    reader: PartitionReader = IN_THIS_PROCESS,
+) -> Recovery:
+    """Finds what the instance has yet to be told of a table; reads what it was not told of.
+
+    Args:
+        instance: the Dagster instance.
+        log: of the table.
+        dead: unfinished runs that are dead; of other unfinished ones nothing is to be recorded.
+        with_certificates: look for withheld partitions in any case, and not only if a commit is of
+            a run that the instance does not know.
+        reader: reads what it was not told of.
+    """
+    asset_key = find_asset_key(log.table)
+    runs = _find_runs(instance, log)
+    lost = [key for key, publish in log.publishes.items() if _may_be_lost(publish, runs, dead)]
+    known = find_recorded_versions(instance, asset_key, lost)
+    lost = [key for key in lost if _is_lost(log.publishes[key], known.get(key))]
+    foreign = any(log.publishes[key].record.run_id not in runs for key in lost)
+    published: list[PartitionResult] = []
+    doubtful: dict[str, str] = {}
+    partitions = build_partitions(log.table, lost)
+    for key, found in (reader.read_back(log, partitions) if partitions else {}).items():
+        publish = log.publishes[key]
+        result, judged = read_result(publish), judge_contents(found, publish)
+        if judged.outcome is not Outcome.PASSED:
+            doubtful[key] = f"{found.rows} rows are not as they were audited"
+        elif newer := _find_replaced_newer(log, publish):
+            doubtful[key] = f"it replaced version {newer}, of newer inputs"
+        else:
+            findings = {**result.verdict.findings, Check.READABLE: (judged,)}
+            verdict = replace(result.verdict, findings=findings)
+            published.append(replace(result, verdict=verdict))
+    return Recovery(
+        log,
+        tuple(published),
+        doubtful,
+        find_withheld_records(instance, log) if foreign or with_certificates else WithheldRecords(),
+        is_new=bool(lost) and not known and len(lost) == len(log.publishes),
+    )
+
+
+def is_unseen(instance: DagsterInstance, log: TableLog) -> bool:
+    """Tells whether the newest publish is of a run that the instance never heard of."""
+    newest = max(log.publishes.values(), key=lambda publish: publish.version, default=None)
+    if newest is None or is_known(instance, newest.record.run_id):
+        return False
+    known = find_recorded_versions(instance, find_asset_key(log.table), [newest.key])
+    return _is_lost(newest, known.get(newest.key))
+
+
+def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.datetime) -> None:
+    """Records what was found: first what was published, then what was withheld later.
+
+    Args:
+        instance: the Dagster instance.
+        recovery: what was found.
+        now: UTC.
+    """
+    log, asset_key = recovery.log, find_asset_key(recovery.log.table)
+    published = (*(result.key for result in recovery.published), *recovery.doubtful)
+    runs = {key: log.publishes[key].record.run_id for key in published}
+    withholding = (withheld.certificate.run_id for withheld in recovery.withheld.runs)
+    enter_runs(instance, log.warehouse, (*runs.values(), *withholding))
+    at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
+    landing_key = find_landing_key(log.table)
+    input_tags = find_input_tags(instance, recovery.published, landing_key=landing_key)
+    before = _find_publishes_before(log, [result.key for result in recovery.published])
+    with store_together(instance):
+        for result in recovery.published:
+            record = log.publishes[result.key].record
+            event = build_materialization(
+                asset_key,
+                result,
+                uri=log.uri,
+                code_version=record.code_version,
+                certificate=locate_certificate(log, record.run_id, record.backfill_id),
+                input_tags=input_tags[result.key],
+                final_changed=explain_change(
+                    before.get(result.key), result, code_version=record.code_version
+                ),
+                recovered_at=now,
+            )
+            enter_materialization(instance, record.run_id, event)
+    _enter_evaluations(instance, asset_key, recovery.published, runs)
+    with store_together(instance):
+        for key, run_id in at_work.items():
+            # What was entered is newer than its plan, and would pass for its own success.
+            enter_plan(instance, run_id, asset_key, key)
+        for key in recovery.doubtful:
+            enter_plan(instance, runs[key], asset_key, key)
+    for withheld in recovery.withheld.runs:
+        run_id = withheld.certificate.run_id
+        with store_together(instance):
+            for key in withheld.keys:
+                enter_plan(instance, run_id, asset_key, key)
+        of_run = dict.fromkeys(withheld.keys, run_id)
+        _enter_evaluations(instance, asset_key, withheld.results, of_run)
+
+
+def _find_publishes_before(log: TableLog, keys: Collection[str]) -> dict[str, Publish]:
+    """Finds what of another run was published before the last publish of each partition."""
+    publishes = group_publishes(log.known_commits) if keys else {}
+    found: dict[str, Publish] = {}
+    for key in keys:
+        last = log.publishes[key]
+        for publish in publishes.get(key, ()):
+            if publish.version < last.version and publish.record.run_id != last.record.run_id:
+                found[key] = publish
+                break
+    return found
+
+
+def _find_runs_at_work(
+    instance: DagsterInstance, asset_key: AssetKey, keys: Collection[str]
+) -> dict[str, str]:
+    """Finds the unfinished runs that are to materialize partitions, by key."""
+    planned_by = find_planning_runs(instance, asset_key) if keys else {}
+    planned_by = {key: run_id for key, run_id in planned_by.items() if key in keys}
+    if not planned_by:
+        return {}
+    runs = instance.get_runs(RunsFilter(run_ids=sorted(set(planned_by.values()))))
+    unfinished = {run.run_id for run in runs if not run.is_finished}
+    return {key: run_id for key, run_id in planned_by.items() if run_id in unfinished}
+
+
+def _enter_evaluations(
+    instance: DagsterInstance,
+    asset_key: AssetKey,
+    results: Sequence[PartitionResult],
+    runs: Mapping[str, str],
+) -> None:
+    """Enters the checks of partitions, each under the run that `runs` has for its key."""
+    targets = find_latest_materializations(instance, asset_key, [result.key for result in results])
+    many = len(results) * len(Check) > _EVALUATIONS
+    recovering = frozenset[str]() if many else None
+    with store_together(instance):
+        for evaluation in build_evaluations(
+            asset_key, results, targets=targets, recovering=recovering
+        ):
+            assert evaluation.partition is not None
+            enter_evaluation(instance, runs[evaluation.partition], evaluation)
+
+
+def _find_runs(instance: DagsterInstance, log: TableLog) -> dict[str, DagsterRun]:
+    """Finds the runs that published partitions last, by id; those that the instance saw itself.
+
+    Of one that was entered for another table, this table's events may still be lacking.
+    """
+    run_ids = sorted({publish.record.run_id for publish in log.publishes.values()})
+    if not run_ids:
+        return {}
+    runs = instance.get_runs(RunsFilter(run_ids=run_ids))
+    return {run.run_id: run for run in runs if RECOVERED_TAG not in run.tags}
+
+
+def _may_be_lost(publish: Publish, runs: Mapping[str, DagsterRun], dead: Collection[str]) -> bool:
+    """Tells whether its run ended without success, or is unknown.
+
+    A run that ended well has recorded all it published; one that still works, will.
+    """
+    run = runs.get(publish.record.run_id)
+    if run is None or run.run_id in dead:
+        return True
+    return run.is_finished and run.status is not DagsterRunStatus.SUCCESS
+
+
+def _is_lost(publish: Publish, recorded: int | None) -> bool:
+    # Of what a run took back, an earlier event tells; that run had no success.
+    if publish.record.write_mode == TAKE_BACK:
+        return recorded is None
+    return recorded is None or recorded < publish.version
+
+
+def _find_replaced_newer(log: TableLog, publish: Publish) -> int | None:
+    """Finds a version that a run replaced without knowing of it; None if there is none.
+
+    Where nothing locks a table, a run sees only after its commit that another came before; one that
+    died between the two leaves what it computed from older inputs.
+    """
+    based_on = publish.record.based_on
+    if based_on is None:
+        return None
+    run_id = publish.record.run_id
+    between = (
+        commit
+        for commit in log.list_commits_after(based_on)
+        if commit.version < publish.version
+        and find_changed_partitions([commit], [publish.key], run_id=run_id)
+    )
+    return max((commit.version for commit in between), default=None)
+
+
+def find_recorded_versions(
+    instance: DagsterInstance, asset_key: AssetKey, keys: Collection[str]
+) -> dict[str, int]:
+    """Finds the Delta version that the latest event of each partition tells of."""
+    versions: dict[str, int] = {}
+    for key, record in find_latest_materializations(instance, asset_key, keys).items():
+        event = record.asset_materialization
+        version = event.metadata.get("delta_version") if event else None
+        if version is not None:
+            assert isinstance(version.value, int)
+            versions[key] = version.value
+    return versions

@@ -1,0 +1,142 @@
+"""Which process works on a run, and which runs are dead: unfinished, and nobody works on them.
+
+Dagster keeps a run that was killed with -9 unfinished for ever, and its partitions in progress. So
+whoever creates a run, and whoever works on it, notes on it which process that is.
+"""
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+from typing import Any
+
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+
+from backfill_assets.orchestration.instance.batching_instance import BatchingInstance
+from backfill_assets.orchestration.instance.dagster_internals import RunRecord
+from backfill_assets.orchestration.instance.processes import identify_own_process, is_alive
+from backfill_assets.orchestration.runs.run_tags import PAUSED_AT_TAG, PAUSED_TAG
+
+PROCESS_TAG = "backfill_assets/process"
+"""Tag of a run: the process that works on it."""
+
+CREATOR_TAG = "backfill_assets/created_by"
+"""Tag of a run: the process that created it, which is the one that works on it for a command."""
+
+_HEARTBEAT_SECONDS = 30.0
+_MAY_BE_DEAD = [
+    # Not those in the queue: they are Dagster's, and wait without a process.
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.STARTING,
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+]
+
+
+class ClaimingInstance(BatchingInstance):
+    """A Dagster instance that notes on each run who creates it, before Dagster stores its plan.
+
+    `dagster.yaml` names it. With an instance of Dagster's own, a run that was killed before its
+    first step counts as dead only once it has given no sign of life for a while, and its events are
+    stored one by one, which takes longer.
+    """
+
+    def create_run(self, *, tags: Mapping[str, Any] | None, **run: Any) -> DagsterRun:
+        """Creates a run, as Dagster does."""
+        return super().create_run(tags=_claim(tags), **run)
+
+    def create_run_for_job(
+        self, *args: Any, tags: Mapping[str, str] | None = None, **run: Any
+    ) -> DagsterRun:
+        """Creates a run that this process will execute, as Dagster does."""
+        return super().create_run_for_job(*args, tags=_claim(tags), **run)
+
+
+def _claim(tags: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Notes who creates a run; a retry has the tags of the run before, and nobody works on it."""
+    of_another = (PROCESS_TAG, PAUSED_TAG, PAUSED_AT_TAG)
+    kept = {name: value for name, value in (tags or {}).items() if name not in of_another}
+    return {**kept, CREATOR_TAG: identify_own_process()}
+
+
+@contextmanager
+def keep_claim(instance: DagsterInstance, run_id: str) -> Iterator[None]:
+    """Notes on the run that this process works on it, and again and again while it does.
+
+    The time of the last note is a sign of life for those who can't see the process.
+    """
+    claim = {PROCESS_TAG: identify_own_process()}
+    instance.add_run_tags(run_id, claim)
+    done = Event()
+
+    def repeat() -> None:
+        while not done.wait(_HEARTBEAT_SECONDS):
+            with suppress(Exception):  # whatever a busy storage raises: it gets the next one
+                instance.add_run_tags(run_id, claim)
+
+    heartbeat = Thread(target=repeat, name=f"claim of run {run_id}", daemon=True)
+    heartbeat.start()
+    try:
+        yield
+    finally:
+        done.set()
+        heartbeat.join()
+
+
+def find_dead_runs(
+    instance: DagsterInstance, *, now: dt.datetime, silent_seconds: int
+) -> dict[str, str]:
+    """Finds the dead among the unfinished runs, by id, and how that is known.
+
+    Args:
+        instance: the Dagster instance.
+        now: UTC.
+        silent_seconds: after how long without a sign of life a run is dead whose process can't be
+            seen from here.
+    """
+    dead: dict[str, str] = {}
+    for record in instance.get_run_records(RunsFilter(statuses=_MAY_BE_DEAD)):
+        run = record.dagster_run
+        claim = find_worker(run)
+        alive = is_alive(claim) if claim else None
+        if alive is False:
+            dead[run.run_id] = f"its process {claim} is gone: killed"
+        elif alive is None and (silent := _measure_silence(record, now)) > silent_seconds:
+            dead[run.run_id] = (
+                f"its process {claim or '(unknown)'} can't be seen from here, and gave no sign of "
+                f"life for {silent:.0f} s"
+            )
+    return dead
+
+
+def find_worker(run: DagsterRun) -> str | None:
+    """Finds the process that works on a run; None if none has said so.
+
+    A run of a code location is executed by another process than the one that creates it.
+    """
+    if claim := run.tags.get(PROCESS_TAG):
+        return claim
+    works = run.remote_job_origin is None or run.status is DagsterRunStatus.NOT_STARTED
+    return run.tags.get(CREATOR_TAG) if works else None
+
+
+def _measure_silence(record: RunRecord, now: dt.datetime) -> float:
+    last = record.update_timestamp
+    last = last if last.tzinfo else last.replace(tzinfo=dt.UTC)
+    return (now - last).total_seconds()
+
+
+def fail_dead_runs(
+    instance: DagsterInstance, *, now: dt.datetime, silent_seconds: int
+) -> dict[str, str]:
+    """Marks dead runs failed, so that they hold no slot and no partition.
+
+    Returns:
+        As `find_dead_runs`.
+    """
+    dead = find_dead_runs(instance, now=now, silent_seconds=silent_seconds)
+    for run_id, why in dead.items():
+        run = instance.get_run_by_id(run_id)
+        assert run is not None
+        instance.report_run_failed(run, why)
+    return dead

@@ -1,0 +1,86 @@
+"""What a run says of itself by its tags; without Spark, as whatever reads of runs goes by them."""
+
+from dagster import DagsterRun, DagsterRunStatus
+
+from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TAG, ROOT_RUN_ID_TAG
+
+TAG_PREFIX = "backfill_assets/"
+
+PRIORITY_TAG = "dagster/priority"
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
+_PARTITION_TAG = "dagster/partition"
+
+INCREMENTAL_TAG = "backfill_assets/incremental"
+"""Tag of a run that takes a table on from its watermark."""
+
+REASON_TAG = "backfill_assets/reason"
+"""Tag of a run that the sensor requested: why, in words."""
+
+LAUNCHED_BY_TAG = "backfill_assets/launched_by"
+"""Tag of a backfill and its runs: the user of the machine who launched it."""
+
+CHAIN_TAG = "backfill_assets/backfill"
+"""Tag of a run that continues another: the backfill of the first of them, or that run's id.
+
+Dagster's own tag would make it count the run as one of the backfill's.
+"""
+
+AT_MOST_TAG = "backfill_assets/at_most_"
+"""Beginning of the tag of runs of which only so many may be at work: the number is its end."""
+
+CONTINUES_TAG = "backfill_assets/continues"
+"""Tag of a run: the one that it goes on with."""
+
+GOES_ON_WITH_TAG = "backfill_assets/goes_on_with"
+"""Tag of a run: the one that ended paused, whose rest it does."""
+
+FOREGROUND_TAG = "backfill_assets/foreground"
+"""Tag of a run that a shell waits for, and goes on after; no daemon is to."""
+
+OVERRIDE_TAG = "backfill_assets/override_protection"
+"""Tag of a run: why it is to publish protected partitions of all its assets."""
+
+ALLOW_NEW_CODE_TAG = "backfill_assets/allow_new_code"
+"""Tag of a run: why it may go by other code than the runs of its backfill before it."""
+
+WITHHELD_TAG = "backfill_assets/withheld"
+"""Tag of a run: the asset of which it withheld partitions."""
+
+REFUSED_TAG = "backfill_assets/refused"
+"""Tag of a run that published nothing more, as partitions of it are protected."""
+
+PAUSED_TAG = "backfill_assets/paused"
+"""Tag of a run that ended between two chunks: `PAUSED`, or what has become of it since."""
+
+PAUSED, WENT_ON, DROPPED = "true", "went on", "cancelled"
+
+PAUSED_AT_TAG = "backfill_assets/paused_at"
+"""Tag of such a run: the tables that it had not done with, comma-separated."""
+
+
+def find_run_range(run: DagsterRun) -> tuple[str, str] | None:
+    """Finds the first and the last partition key of a run, by its tags; None if they don't say."""
+    first = run.tags.get(RANGE_START_TAG) or run.tags.get(_PARTITION_TAG)
+    last = run.tags.get(RANGE_END_TAG) or run.tags.get(_PARTITION_TAG)
+    return (first, last) if first is not None and last is not None else None
+
+
+def find_chain(run: DagsterRun) -> str:
+    """Finds what a run, its retries and those that continue it have in common.
+
+    It is a backfill, or the first run.
+    """
+    tags = run.tags
+    named = (tags.get(tag) for tag in (BACKFILL_TAG, CHAIN_TAG, ROOT_RUN_ID_TAG))
+    return next(filter(None, named), run.run_id)
+
+
+def is_paused(run: DagsterRun) -> bool:
+    """Tells whether a run ended between two chunks, and is to go on."""
+    return run.status is DagsterRunStatus.FAILURE and run.tags.get(PAUSED_TAG) == PAUSED
+
+
+def was_dropped(run: DagsterRun) -> bool:
+    """Tells whether a run was cancelled while it was paused; Dagster calls it failed."""
+    return run.tags.get(PAUSED_TAG) == DROPPED

@@ -1,0 +1,53 @@
+"""Partitions that unfinished runs, whoever started them, are to materialize."""
+
+from collections.abc import Mapping
+
+from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+
+from backfill_assets.errors import PartitionRangeError
+from backfill_assets.orchestration.due.readiness import get_partitions_def
+from backfill_assets.orchestration.instance.dagster_internals import AssetGraph, find_run_assets
+from backfill_assets.orchestration.runs.run_tags import (
+    FOREGROUND_TAG,
+    PAUSED,
+    PAUSED_TAG,
+    find_run_range,
+)
+from backfill_assets.orchestration.selecting.selections import find_keys_in_range
+
+UNFINISHED = [
+    DagsterRunStatus.QUEUED,
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.STARTING,
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+]
+
+
+def find_partitions_at_work(
+    instance: DagsterInstance, graph: AssetGraph
+) -> Mapping[AssetKey, frozenset[str]]:
+    """Finds them by asset; of a run that doesn't say which partitions, all of its assets.
+
+    A paused run counts, too, as another goes on with it by itself; one that a shell began doesn't.
+    """
+    found: dict[AssetKey, frozenset[str]] = {}
+    paused = RunsFilter(statuses=[DagsterRunStatus.FAILURE], tags={PAUSED_TAG: PAUSED})
+    waiting = (run for run in instance.get_runs(paused) if FOREGROUND_TAG not in run.tags)
+    for run in (*instance.get_runs(RunsFilter(statuses=UNFINISHED)), *waiting):
+        for key in find_run_assets(instance, run):
+            if graph.has(key) and graph.get(key).partitions_def is not None:
+                keys = _find_keys(run, graph, key)
+                found[key] = found.get(key, frozenset()) | keys
+    return found
+
+
+def _find_keys(run: DagsterRun, graph: AssetGraph, key: AssetKey) -> frozenset[str]:
+    partitions_def = get_partitions_def(graph, key)
+    ends = find_run_range(run)
+    if ends is None:
+        return frozenset(partitions_def.get_partition_keys())
+    try:
+        return frozenset(find_keys_in_range(partitions_def, first=ends[0], last=ends[1]))
+    except PartitionRangeError:
+        return frozenset()  # Its step will say so.

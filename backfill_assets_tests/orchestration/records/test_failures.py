@@ -1,0 +1,69 @@
+"""What the machine lacks is one line with its cure; a person at a shell reads it last."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from backfill_assets.orchestration.records.failures import (
+    _is_called_by_a_person,
+    describe_known_cause,
+)
+
+
+def fill(folder: Path) -> None:
+    del folder
+    with Path("/dev/full").open("w") as full:
+        full.write("x")
+
+
+def write_in_vain(folder: Path) -> None:
+    raise PermissionError(13, "Permission denied", str(folder))  # root would be let in
+
+
+def wrap(folder: Path) -> None:
+    """As Java's errors come: several lines of text, below another error."""
+    del folder
+    try:
+        raise RuntimeError("java.io.IOException: No space left on device\n\tat java.base/…")
+    except RuntimeError as error:
+        raise ValueError("the step failed") from error
+
+
+@pytest.mark.parametrize(
+    ("fail", "line"),
+    [
+        (fill, "[Errno 28] No space left on device: the disk is full: make room, then run it"),
+        (write_in_vain, "[Errno 13] Permission denied: '{folder}': this user has no right to a"),
+        (wrap, "java.io.IOException: No space left on device: the disk is full: make room"),
+    ],
+)
+def test_what_the_machine_lacks_is_one_line_with_the_cure(
+    tmp_path: Path, fail: Callable[[Path], None], line: str
+) -> None:
+    with pytest.raises(Exception) as caught:
+        fail(tmp_path)
+    found = describe_known_cause(caught.value)
+    assert found is not None
+    assert found.startswith(line.replace("{folder}", str(tmp_path)))
+    assert "\n" not in found
+
+
+def test_of_other_errors_nothing_is_known() -> None:
+    assert describe_known_cause(KeyError("day")) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "called"),
+    [
+        (["/venv/bin/dagster", "asset", "materialize"], True),
+        (["/venv/bin/dg", "launch"], True),
+        (["/venv/lib/dagster/__main__.py", "job", "execute"], True),
+        (["/venv/bin/dagster", "api", "execute_run"], False),
+        (["/venv/lib/dagster/__main__.py", "api", "grpc"], False),
+        (["/venv/bin/backfill-assets", "rollback"], False),
+        (["/venv/bin/pytest"], False),
+    ],
+)
+def test_only_a_person_is_told_at_the_end(arguments: list[str], *, called: bool) -> None:
+    assert _is_called_by_a_person(arguments) is called
