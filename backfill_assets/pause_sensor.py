@@ -16,21 +16,28 @@ from dagster import (
 
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.backfills.cancelling import is_cancelled
+from backfill_assets.orchestration.backfills.remainders import Remainder, look_for_remainders
+from backfill_assets.orchestration.backfills.resuming import Resumer
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
 from backfill_assets.orchestration.runs.continuation import (
     Continuation,
     build_continuing_tags,
     find_rest,
-    list_paused_at,
 )
 from backfill_assets.orchestration.runs.pausing import (
     drop_paused,
-    find_why_paused,
+    find_why_none_may_go,
+    list_paused_at,
     list_paused_runs,
 )
-from backfill_assets.orchestration.runs.run_options import build_asset_config, find_told_window
-from backfill_assets.orchestration.runs.run_tags import GOES_ON_WITH_TAG, find_chain, find_run_range
-from backfill_assets.publishing.pacing import parse_window
+from backfill_assets.orchestration.runs.run_options import build_asset_config
+from backfill_assets.orchestration.runs.run_tags import (
+    CONTINUES_TAG,
+    GOES_ON_WITH_TAG,
+    find_chain,
+    find_run_range,
+)
+from backfill_assets.pipelines import list_recipes
 from backfill_assets.range_jobs import find_grain_job, grain_jobs
 from backfill_assets.settings import read_settings
 
@@ -39,8 +46,10 @@ from backfill_assets.settings import read_settings
     name="go_on_after_pause",
     description=(
         "Requests what is left of runs that ended between two chunks, once nobody has them paused "
-        "any more and their window is open: the same range and options, of the tables that were "
-        "not done and what comes after these. Chunks that are published already stay as they are."
+        "any more and the window of one of their tables is open: the same range and options, of "
+        "the tables that were not done and what comes after these. Chunks that are published "
+        "already stay as they are. Once these have ended, also what Dagster requested no run for, "
+        "as it takes a paused run for a failed one: the rest of the backfill."
     ),
     minimum_interval_seconds=30,
     default_status=DefaultSensorStatus.RUNNING,
@@ -50,7 +59,8 @@ def go_on_after_pause(context: SensorEvaluationContext) -> SensorResult:
     """Goes on with paused runs that may; each is gone on with once."""
     assert context.repository_def is not None
     instance, graph = context.instance, context.repository_def.asset_graph
-    warehouse, now = Warehouse(read_settings().warehouse), datetime.now(tz=UTC)
+    settings, now = read_settings(), datetime.now(tz=UTC)
+    warehouse = Warehouse(settings.warehouse)
     requests: list[RunRequest] = []
     waiting: list[str] = []
     for run in list_paused_runs(instance):
@@ -61,7 +71,7 @@ def go_on_after_pause(context: SensorEvaluationContext) -> SensorResult:
                 f"backfill {find_chain(run)}, which run {run.run_id} is of, is cancelled"
             )
             continue
-        if why := _find_why_paused(instance, run, now=now):
+        if why := find_why_none_may_go(instance, run, list_paused_at(run), now=now):
             waiting.append(f"run {run.run_id[:8]} is paused: {why}")
             continue
         rest = _find_rest(instance, graph, run, warehouse)
@@ -70,22 +80,16 @@ def go_on_after_pause(context: SensorEvaluationContext) -> SensorResult:
         if not rest.ranges:
             waiting.append(f"run {run.run_id[:8]} can't go on: {_describe_nothing(run, rest)}")
         requests += _request_rest(run, rest)
+    resumer = Resumer(instance, graph, warehouse, list_recipes(), settings.landing)
+    found = look_for_remainders(resumer, now=now)
+    for left_alone in found.left_alone:
+        context.log.info(f"left alone: {left_alone}")
+    requests += map(_request_remainder, found.requested)
+    waiting += found.waiting
     return SensorResult(
         run_requests=requests,
         skip_reason=None if requests else SkipReason("; ".join(waiting) or "no run is paused"),
     )
-
-
-def _find_why_paused(instance: DagsterInstance, run: DagsterRun, *, now: datetime) -> str:
-    """Finds why it may not go on now: while any of its paused tables may not."""
-    windows = [find_told_window(run, key) for key in list_paused_at(run)]
-    reasons = (
-        find_why_paused(
-            instance, find_chain(run), parse_window(window) if window else None, now=now
-        )
-        for window in dict.fromkeys(windows)
-    )
-    return next(filter(None, reasons), "")
 
 
 def _find_rest(
@@ -112,3 +116,17 @@ def _request_rest(run: DagsterRun, rest: Continuation) -> Iterator[RunRequest]:
             run_config=build_asset_config(run, rest.assets, with_acceptances=True),
             tags={**build_continuing_tags(run, first, last), GOES_ON_WITH_TAG: run.run_id},
         )
+
+
+def _request_remainder(one: Remainder) -> RunRequest:
+    tables = ", ".join(key.to_user_string() for key in one.assets)
+    return RunRequest(
+        run_key=f"{one.told.run_id} lacks {tables} {one.first}...{one.last}",
+        job_name=find_grain_job(one.assets[0]),
+        asset_selection=one.assets,
+        run_config=build_asset_config(one.told, one.assets, with_acceptances=True),
+        tags={
+            **build_continuing_tags(one.told, one.first, one.last),
+            CONTINUES_TAG: one.continues,
+        },
+    )

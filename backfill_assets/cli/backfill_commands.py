@@ -37,7 +37,7 @@ def backfills(
     """
     from backfill_assets.cli.progress_lines import describe_backfill, print_backfills
     from backfill_assets.orchestration.backfills.backfills import list_backfills
-    from backfill_assets.orchestration.backfills.progress import ProgressReader
+    from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
 
     with _open_instance() as instance:
         reader = ProgressReader(instance, planners={})
@@ -76,7 +76,7 @@ def watch(
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.backfills.backfill_outcomes import find_outcome
     from backfill_assets.orchestration.backfills.backfills import find_backfill
-    from backfill_assets.orchestration.backfills.progress import ProgressReader
+    from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
 
     with _open_instance() as instance:
         found = find_backfill(instance, backfill)
@@ -168,7 +168,7 @@ def resume(
     from backfill_assets.definitions import defs
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.backfills.backfills import find_backfill
-    from backfill_assets.orchestration.backfills.progress import ProgressReader
+    from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
     from backfill_assets.orchestration.backfills.resuming import Resumer, request_resumption
     from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
     from backfill_assets.pipelines import list_recipes
@@ -177,8 +177,8 @@ def resume(
     warehouse = Warehouse(settings.warehouse)
     warehouse.check_root()
     with _open_instance() as instance:
-        now = datetime.now(tz=UTC)
-        progress = ProgressReader(instance).measure(find_backfill(instance, backfill), now=now)
+        wanted, now = find_backfill(instance, backfill).id, datetime.now(tz=UTC)
+        progress = ProgressReader(instance).read(wanted, now=now)
         resumer = Resumer(instance, graph, warehouse, list_recipes(), settings.landing)
         found = resumer.find(progress, take_all=take_all)
         ranges, left_alone = found.describe_partitions(), found.describe_left_alone()

@@ -43,6 +43,14 @@ OnlyThese = Annotated[
         "stale (input or code is another one)."
     ),
 ]
+Downstream = Annotated[
+    bool | None,
+    typer.Option(
+        "--downstream/--no-downstream",
+        help="Also what else was computed from them, directly or not. With --chunk, what stands "
+        "when its turn comes is left as it is.",
+    ),
+]
 TemplateName = Annotated[
     str | None,
     typer.Option(
@@ -91,7 +99,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Which partitions are asked for: a selection, and a range as keys or as bounds."""
+    """Which partitions are asked for: a selection, a range as keys or as bounds, what follows."""
 
     select: str | None
     first: str | None
@@ -100,6 +108,7 @@ class Asked:
     end: str | None
     strict: bool
     only: str | None
+    downstream: bool | None
     template: Template
 
     def find_ranges(self, tables: "Sequence[Table]") -> "dict[Table, tuple[str, str]]":
@@ -120,6 +129,12 @@ class Asked:
             if touched.snapped:
                 typer.echo(touched.snapped, err=True)
         return found
+
+    @property
+    def takes_downstream(self) -> bool:
+        """Whether what was computed from them is meant: as asked, or as the template has it."""
+        asked = self.downstream
+        return bool(self.template.downstream) if asked is None else asked
 
     def check(self) -> None:
         """Checks that one range is given, or none.
@@ -186,6 +201,7 @@ def make_plan(instance: "DagsterInstance", asked: Asked, *, chunk: str | None) -
     """
     asked.check()
     wanted = asked.read_only()
+    from backfill_assets.catalog import find_table, list_tables
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.planning.planning import open_planner
     from backfill_assets.orchestration.selecting.selections import select_tables
@@ -202,5 +218,10 @@ def make_plan(instance: "DagsterInstance", asked: Asked, *, chunk: str | None) -
     )
     sizes = {choose_pace(table, chunk=chunk).chunk for table in tables}
     ranges = asked.find_ranges(tables)
-    planner = open_planner(instance, load_graph(), list_recipes(), settings, tables=tables, now=now)
-    return planner.plan(ranges, only=wanted, chunk=next(iter(sizes), None))
+    downstream = asked.takes_downstream
+    known = list_tables() if downstream else tables
+    planner = open_planner(instance, load_graph(), list_recipes(), settings, tables=known, now=now)
+    plan = planner.plan(ranges, only=wanted, chunk=next(iter(sizes), None), downstream=downstream)
+    for one in plan.tables:  # Those downstream have to be fit for it, too.
+        choose_pace(find_table(one.table), chunk=chunk)
+    return plan

@@ -8,6 +8,7 @@ from backfill_assets.cli.launch_options import (
     AllowNewCode,
     Asked,
     Chunk,
+    Downstream,
     End,
     FirstOrAll,
     KeepGoing,
@@ -49,11 +50,9 @@ def plan(
     strict: Strict = False,  # noqa: FBT002 (an option)
     select: Select = None,
     only: OnlyThese = None,
+    downstream: Downstream = None,
     template: TemplateName = None,
     chunk: Chunk = None,
-    downstream: Annotated[  # noqa: FBT002 (an option)
-        bool, typer.Option(help="Also what else was computed from them.")
-    ] = False,
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Show what a backfill would do: partitions and why, runs, commits, bytes, time, conflicts.
@@ -70,6 +69,7 @@ def plan(
         end=end,
         strict=strict,
         only=only,
+        downstream=downstream,
         template=chosen,
     )
     with open_instance() as instance:
@@ -77,13 +77,7 @@ def plan(
     if as_json:
         print_json(found)
         return
-    print_plan(found)
-    if downstream:
-        for key, ranges in found.downstream.items():
-            listed = ", ".join(f"{start}...{end}" for start, end in ranges[:_LISTED])
-            typer.echo(f"downstream, at most: {key} {listed}")
-        if not found.downstream:
-            typer.echo("downstream: nothing else was computed from them")
+    print_plan(found, downstream=asked.takes_downstream)
     _print_commands(found, chunk=chunk or chosen.chunk)
 
 
@@ -95,6 +89,7 @@ def launch(
     strict: Strict = False,  # noqa: FBT002 (an option)
     select: Select = None,
     only: OnlyThese = None,
+    downstream: Downstream = None,
     template: TemplateName = None,
     chunk: Chunk = None,
     restart: Restart = None,
@@ -136,6 +131,7 @@ def launch(
         end=end,
         strict=strict,
         only=only,
+        downstream=downstream,
         template=chosen,
     )
     given = {
@@ -158,7 +154,7 @@ def launch(
     )
     with open_instance() as instance:
         found = make_plan(instance, asked, chunk=chunk or chosen.chunk)
-        print_plan(found)
+        print_plan(found, downstream=asked.takes_downstream)
         check_launch(found, told)
         if not any(table.partitions for table in found.tables):
             return
@@ -170,11 +166,22 @@ def launch(
         typer.echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
 
 
-def print_plan(found: "Plan") -> None:
-    """Prints a grid of the tables, and what there is to remark of each."""
+def print_plan(found: "Plan", *, downstream: bool) -> None:
+    """Prints a grid of the tables, and what there is to remark of each.
+
+    Args:
+        found: the plan.
+        downstream: whether what was computed from the selected partitions is part of it.
+    """
     _print_tables(found)
     for table in found.tables:
         _print_remarks(table)
+    if downstream:
+        for key, ranges in found.downstream.items():
+            listed = ", ".join(f"{start}...{end}" for start, end in ranges[:_LISTED])
+            typer.echo(f"downstream, at most: {key} {listed}")
+        if not found.downstream:
+            typer.echo("downstream: nothing else was computed from them")
 
 
 def _print_tables(found: "Plan") -> None:

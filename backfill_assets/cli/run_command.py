@@ -13,6 +13,7 @@ from backfill_assets.cli.launch_options import (
     AllowNewCode,
     Asked,
     Chunk,
+    Downstream,
     End,
     FirstOrAll,
     KeepGoing,
@@ -58,6 +59,7 @@ def run(
     strict: Strict = False,  # noqa: FBT002 (an option)
     select: Select = None,
     only: OnlyThese = None,
+    downstream: Downstream = None,
     template: TemplateName = None,
     chunk: Chunk = None,
     restart: Restart = None,
@@ -96,6 +98,7 @@ def run(
         end=end,
         strict=strict,
         only=only,
+        downstream=downstream,
         template=chosen,
     )
     given = {
@@ -116,7 +119,7 @@ def run(
     with open_instance() as instance:
         plan = make_plan(instance, asked, chunk=chunk or chosen.chunk)
         if not as_json:
-            print_plan(plan)
+            print_plan(plan, downstream=asked.takes_downstream)
         told = check_launch(plan, told)
         if not any(table.partitions for table in plan.tables):
             typer.echo("nothing is to be run", err=as_json)
@@ -176,7 +179,7 @@ def _carry_out(
 def _show(foreground: "Foreground", requests: "Iterable[RangeRun]", *, as_json: bool) -> None:
     """Carries runs out, and shows how they come on: bars on a terminal, else a line a change."""
     from backfill_assets.cli.progress_lines import show_progress
-    from backfill_assets.orchestration.backfills.progress import ProgressReader
+    from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
 
     reader = ProgressReader(foreground.instance)
     states = foreground.carry_out(requests)

@@ -15,6 +15,7 @@ class Template(BaseModel):
     Attributes:
         when: when to use it, for people.
         only: which partitions of the range.
+        downstream: whether also what was computed from them.
         chunk: what is committed and recorded together.
         restart: whether chunks are computed again that stand.
         keep_going: whether it goes on after a chunk that failed.
@@ -29,6 +30,7 @@ class Template(BaseModel):
 
     when: str
     only: str | None = None
+    downstream: bool | None = None
     chunk: str | None = None
     restart: bool | None = None
     keep_going: bool | None = None

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus
+from dagster import AssetKey, AssetMaterialization, DagsterInstance, DagsterRun, DagsterRunStatus
 from typer.testing import CliRunner
 
 from backfill_assets.cli import app
@@ -50,6 +50,41 @@ def test_a_plan_shows_what_would_be_run_and_the_command(tmp_path: Path) -> None:
         alone.output
     )
     assert not (tmp_path / "warehouse").exists()
+
+
+def test_a_template_takes_what_is_downstream_unless_the_command_line_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    templates = tmp_path / "templates.toml"
+    templates.write_text('[all]\nwhen = "Now."\nonly = "all"\ndownstream = true\n')
+    monkeypatch.setenv("BACKFILL_TEMPLATES", str(templates))
+    one = ("--select", "raw/flights", "--from", "2013-01-01", "--to", "2013-01-02")
+    with DagsterInstance.get() as instance:
+        for key in ("staging/flights", "features/carrier_delays"):
+            event = AssetMaterialization(AssetKey.from_user_string(key), partition="2013-01-02")
+            instance.report_runless_asset_event(event)
+    follows = "downstream, at most: staging/flights 2013-01-02...2013-01-02"
+    assert follows in run("plan", *one, "--template", "all").output
+    assert follows not in run("plan", *one, "--template", "all", "--no-downstream").output
+    found = json.loads(run("plan", *one, "--downstream", "--json").output)
+    assert [(each["table"], each["partitions"]) for each in found["tables"]] == [
+        ("raw/flights", 2),
+        ("staging/flights", 1),
+        ("features/carrier_delays", 1),
+    ]
+    refused = run("plan", *one, "--downstream", "--chunk", "hours=6")
+    assert isinstance(refused.exception, SettingsError)
+    result = run("launch", *one, "--template", "all", "--yes")
+    assert (result.exit_code, follows in result.output) == (0, True), result.output
+    with DagsterInstance.get() as instance:
+        (backfill,) = instance.get_backfills()
+    assert backfill.asset_backfill_data is not None
+    target = backfill.asset_backfill_data.target_subset.partitions_subsets_by_asset_key
+    assert {key.to_user_string(): len(subset) for key, subset in target.items()} == {
+        "raw/flights": 2,
+        "staging/flights": 1,
+        "features/carrier_delays": 1,
+    }
 
 
 def test_a_plan_is_told_as_json() -> None:

@@ -22,6 +22,9 @@ def test_those_of_the_package_can_be_honoured_and_say_when() -> None:
             parse_chunk_size(template.chunk)
         if template.window:
             parse_window(template.window)
+        # What follows is computed whole, or as far as it is stale by then: chunks tell that.
+        assert not template.downstream or template.chunk
+    assert found["logic_change"].downstream, "what reads the tables is to change, too"
 
 
 def test_a_users_file_takes_their_place(tmp_path: Path) -> None:

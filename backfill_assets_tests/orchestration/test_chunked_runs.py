@@ -21,7 +21,7 @@ from backfill_assets.orchestration.runs.run_tags import (
     PAUSED_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
-    WENT_ON,
+    SETTLED,
     find_run_range,
 )
 from backfill_assets.orchestration.runs.runs_at_work import find_partitions_at_work
@@ -210,7 +210,7 @@ def test_a_run_that_is_paused_between_chunks_goes_on_with_what_is_left(
     assert ask_sensor(instance) == ([], "no run is paused")
     first = instance.get_run_by_id(paused.id)
     assert first is not None
-    assert first.tags[PAUSED_TAG] == WENT_ON
+    assert first.tags[PAUSED_TAG] == SETTLED
 
 
 def test_outside_its_window_a_run_ends_before_it_writes(pipeline: Pipeline) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dagster import AssetKey, DagsterInstance
 
 from backfill_assets.definitions import defs
-from backfill_assets.orchestration.backfills.progress import Progress, ProgressReader
+from backfill_assets.orchestration.backfills.progress import Progress
+from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
 from backfill_assets.orchestration.due.downstream import request_backfill
 from backfill_assets.orchestration.instance.dagster_internals import BulkActionStatus
 from backfill_assets.orchestration.runs.run_tags import REASON_TAG

@@ -25,6 +25,8 @@ from backfill_assets.orchestration.instance.partition_definitions import (
 from backfill_assets.orchestration.instance.ranges import find_ranges
 from backfill_assets.orchestration.runs.chains import Chain, read_chain
 from backfill_assets.orchestration.runs.run_tags import (
+    FOREGROUND_ENDED_TAG,
+    FOREGROUND_TAG,
     LAUNCHED_BY_TAG,
     REASON_TAG,
     find_chain,
@@ -44,7 +46,7 @@ class Backfill:
         chain: its runs, their retries, and those that continue them.
         record: what Dagster keeps of the backfill; None of a run that belongs to none.
         targets: the partitions that it is to publish, by table key, in the order of the pipelines.
-        goes_on: whether a shell has more runs of it to make, of which Dagster doesn't know.
+        goes_on: whether a shell may have more runs of it to make, of which Dagster doesn't know.
     """
 
     chain: Chain
@@ -184,7 +186,10 @@ def find_backfill(instance: DagsterInstance, wanted: str) -> Backfill:
 def read_backfill(instance: DagsterInstance, backfill_id: str) -> Backfill:
     """Reads a backfill, or a run that belongs to none, as they are now."""
     record, chain = instance.get_backfill(backfill_id), read_chain(instance, backfill_id)
-    return Backfill(chain, record, _find_targets(instance, record, chain))
+    targets = _find_targets(instance, record, chain)
+    is_shells = any(FOREGROUND_TAG in run.tags for run in chain.runs)
+    has_ended = any(FOREGROUND_ENDED_TAG in run.tags for run in chain.runs)
+    return Backfill(chain, record, targets, goes_on=is_shells and not has_ended)
 
 
 def list_backfills(instance: DagsterInstance, *, limit: int) -> list[Backfill]:
@@ -193,6 +198,19 @@ def list_backfills(instance: DagsterInstance, *, limit: int) -> list[Backfill]:
         read_backfill(instance, record.backfill_id)
         for record in instance.get_backfills(limit=limit)
     ]
+
+
+def find_never_requested(instance: DagsterInstance, backfill: Backfill) -> dict[str, list[str]]:
+    """Finds, by table, the partitions of a backfill that none of its runs was to publish."""
+    requested: dict[str, set[str]] = {}
+    for run in backfill.chain.runs:
+        for table, keys in find_requested(instance, run).items():
+            requested.setdefault(table, set()).update(keys)
+    return {
+        table: left
+        for table, keys in backfill.targets.items()
+        if (left := [key for key in keys if key not in requested.get(table, ())])
+    }
 
 
 def _find_targets(

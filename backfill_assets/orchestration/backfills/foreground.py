@@ -13,20 +13,20 @@ from typing import Any, Protocol
 from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 from pydantic import TypeAdapter
 
-from backfill_assets.catalog import find_table
 from backfill_assets.errors import BackfillError
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.backfills.backfills import Backfill
-from backfill_assets.orchestration.due.readiness import find_upstream_tables
+from backfill_assets.orchestration.backfills.table_groups import group_tables
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
 from backfill_assets.orchestration.planning.launching import Launch
-from backfill_assets.orchestration.planning.plans import Plan, TablePlan
+from backfill_assets.orchestration.planning.plans import Plan
 from backfill_assets.orchestration.runs.chains import read_chain
 from backfill_assets.orchestration.runs.continuation import find_continuation
 from backfill_assets.orchestration.runs.run_options import build_asset_config
 from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
+    FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
@@ -105,30 +105,12 @@ def build_range_runs(
         FOREGROUND_TAG: launch_id,
         **_NO_RETRIES,
     }
+    ranges = {one.table: one.ranges for one in plan.tables if one.partitions}
     return [
-        RangeRun(tuple(one.table for one in tables), first, last, tags)
-        for tables in _group_tables(graph, [one for one in plan.tables if one.partitions])
-        for first, last in tables[0].ranges
+        RangeRun(tables, first, last, tags)
+        for tables in group_tables(graph, ranges)
+        for first, last in ranges[tables[0]]
     ]
-
-
-def _group_tables(graph: AssetGraph, plans: Sequence[TablePlan]) -> list[list[TablePlan]]:
-    groups: list[list[TablePlan]] = []
-    placed: dict[str, int] = {}
-    for one in plans:
-        upstream = find_upstream_tables(graph, AssetKey.from_user_string(one.table))
-        at = max((placed.get(key.to_user_string(), -1) for key in upstream), default=-1)
-        if at < 0 or not _is_alike(groups[at][0], one):
-            groups.append([])
-            at = len(groups) - 1
-        groups[at].append(one)
-        placed[one.table] = at
-    return groups
-
-
-def _is_alike(one: TablePlan, other: TablePlan) -> bool:
-    same_grain = find_table(one.table).grain == find_table(other.table).grain
-    return same_grain and list(one.ranges) == list(other.ranges)
 
 
 def find_continuing_runs(
@@ -221,7 +203,8 @@ class Foreground:
     def carry_out(self, requests: Iterable[RangeRun]) -> Iterator[Backfill]:
         """Executes runs in their order, and what goes on after those that withheld something.
 
-        It stops at a run that paused, or that somebody cancelled elsewhere.
+        It stops at a run that paused, or that somebody cancelled elsewhere. Who looks from
+        elsewhere is told by a tag that no more runs are to come.
 
         Yields:
             What there is of them, again and again; from the first run on.
@@ -229,7 +212,13 @@ class Foreground:
         Raises:
             BackfillError: if no run can be made.
         """
-        waiting = deque(requests)
+        try:
+            yield from self._carry_out(deque(requests))
+        finally:
+            for run_id in [*self.runs][-1:]:
+                self.instance.add_run_tags(run_id, {FOREGROUND_ENDED_TAG: "true"})
+
+    def _carry_out(self, waiting: "deque[RangeRun]") -> Iterator[Backfill]:
         while waiting:
             request = waiting.popleft()
             chain_id = next(iter(self.runs), None)

@@ -13,8 +13,9 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.protections import read_protections
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.backfills.backfills import Backfill
+from backfill_assets.orchestration.backfills.backfills import Backfill, find_never_requested
 from backfill_assets.orchestration.backfills.progress import Progress, State
+from backfill_assets.orchestration.backfills.unchanged_inputs import find_unchanged
 from backfill_assets.orchestration.due.downstream import fit_title, request_backfill
 from backfill_assets.orchestration.due.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.instance.dagster_internals import (
@@ -108,6 +109,33 @@ class Resumer:
         """
         backfill = progress.backfill
         _refuse_at_work(progress)
+        lacking: dict[str, Sequence[str]] = {}
+        for table, states in progress.states.items():
+            attempts = self._find_attempts(table, list(states))
+            lacking[table] = [
+                key
+                for key, state in states.items()
+                if state is not State.PUBLISHED
+                or (key in attempts and attempts[key].status != "published")
+            ]
+        return self._find(backfill, lacking, take_all=take_all)
+
+    def find_never_requested(self, backfill: Backfill) -> Resumption:
+        """Finds what no run was requested for, and can be published as things stand now.
+
+        Nothing that its own verdict or an error held back is among it.
+
+        Args:
+            backfill: of which no run is at work.
+
+        Raises:
+            BackfillError: as `find`.
+        """
+        return self._find(backfill, find_never_requested(self.instance, backfill), take_all=False)
+
+    def _find(
+        self, backfill: Backfill, lacking: Mapping[str, Sequence[str]], *, take_all: bool
+    ) -> Resumption:
         self._refuse_twice(backfill)
         at_work = find_partitions_at_work(self.instance, self.graph)
         protections = read_protections(self.warehouse)
@@ -115,26 +143,19 @@ class Resumer:
         left: dict[str, dict[str, str]] = {}
         for asset_key in self.graph.toposorted_asset_keys:
             table = asset_key.to_user_string()
-            if table not in progress.states:
+            keys = lacking.get(table, ())
+            if not keys:
                 continue
-            log = read_log(self.warehouse, find_table(table))
-            attempts = find_attempts(self.instance, log, list(progress.states[table]))
-            keys = [
-                key
-                for key, state in progress.states[table].items()
-                if state is not State.PUBLISHED
-                or (key in attempts and attempts[key].status != "published")
-            ]
             _refuse_busy(table, set(keys) & at_work.get(asset_key, frozenset()))
             readiness = find_readiness(self.instance, self.graph, asset_key, keys, expected=chosen)
             left[table] = dict(readiness.blocked)
             if not take_all:
-                tried = {key: attempts[key] for key in keys if key in attempts}
-                left[table] |= dict.fromkeys(
-                    self._find_unchanged(table, tried, readiness, chosen), _UNCHANGED
-                )
-            if not read_override(_find_run(backfill), asset_key):
-                protected = protections.find(log.table, keys)
+                tried = self._find_attempts(table, keys)
+                withheld = {key: one for key, one in tried.items() if one.status == "withheld"}
+                unchanged = self._find_unchanged(table, withheld, readiness, chosen)
+                left[table] |= dict.fromkeys(unchanged, _UNCHANGED)
+            if not read_override(find_told_run(backfill), asset_key):
+                protected = protections.find(find_table(table), keys)
                 left[table] |= {
                     key: f"protected: {one.describe()}" for key, one in protected.items()
                 }
@@ -142,6 +163,28 @@ class Resumer:
             if rest:
                 chosen[asset_key] = rest
         return Resumption(backfill, chosen, {key: why for key, why in left.items() if why})
+
+    def _find_attempts(self, table: str, keys: Sequence[str]) -> dict[str, Attempt]:
+        return find_attempts(self.instance, read_log(self.warehouse, find_table(table)), keys)
+
+    def _find_unchanged(
+        self,
+        table: str,
+        withheld: Mapping[str, Attempt],
+        readiness: Readiness,
+        chosen: Mapping[AssetKey, Collection[str]],
+    ) -> list[str]:
+        if not withheld:
+            return []
+        recipe = self.recipes[table]
+        partitions = build_partitions(recipe.table, list(withheld))
+        pinned = PinnedInputs(
+            target=read_log(self.warehouse, recipe.table),
+            inputs={one.key: read_log(self.warehouse, one) for one in recipe.inputs},
+            listing=list_landing(recipe, self.landing_root, partitions),
+            windows=readiness.windows,
+        )
+        return find_unchanged(self.graph, recipe, withheld, pinned, coming=chosen)
 
     def _refuse_twice(self, backfill: Backfill) -> None:
         for record in self.instance.get_backfills():
@@ -152,52 +195,6 @@ class Resumer:
                     f"{record.status.value.lower()}: `backfill-assets watch {record.backfill_id}`; "
                     "nothing was requested"
                 )
-
-    def _find_unchanged(
-        self,
-        table: str,
-        attempts: Mapping[str, Attempt],
-        readiness: Readiness,
-        chosen: Mapping[AssetKey, Collection[str]],
-    ) -> list[str]:
-        """Finds the withheld ones whose input and code are what they were withheld with."""
-        recipe = self.recipes[table]
-        withheld = {
-            key: attempt
-            for key, attempt in attempts.items()
-            if attempt.status == "withheld"
-            and attempt.certificate is not None
-            and attempt.certificate.code_version == recipe.code_version
-        }
-        if not withheld:
-            return []
-        keys = list(withheld)
-        listing = list_landing(recipe, self.landing_root, build_partitions(recipe.table, keys))
-        pinned = PinnedInputs(
-            target=read_log(self.warehouse, recipe.table),
-            inputs={one.key: read_log(self.warehouse, one) for one in recipe.inputs},
-            listing=listing,
-            windows=readiness.windows,
-        )
-        consumed = pinned.describe_consumed(keys)
-        missing = {one.key for one in listing.missing} if listing else set[str]()
-        coming = {
-            key
-            for name, windows in readiness.windows.items()
-            for key in keys
-            if not set(windows.get(key, ())).isdisjoint(
-                chosen.get(AssetKey.from_user_string(name), ())
-            )
-        }
-        unchanged: list[str] = []
-        for key, attempt in withheld.items():
-            assert attempt.certificate is not None
-            then = attempt.certificate.held_back_from.get(key)
-            # What was never computed waited for its input: for files, or for what it reads.
-            same = consumed[key].state == then if then is not None else key in missing
-            if same and key not in coming:
-                unchanged.append(key)
-        return unchanged
 
 
 def request_resumption(
@@ -235,12 +232,16 @@ def _find_config(backfill: Backfill, keys: Sequence[AssetKey]) -> Mapping[str, A
     return build_asset_config(backfill.chain.runs[0], keys) or None
 
 
-def _find_run(backfill: Backfill) -> DagsterRun:
-    """Finds a run that was told what what resumes it is: of a backfill, as each of its own is."""
+def find_told_run(backfill: Backfill) -> DagsterRun:
+    """Finds a run that was told what what resumes it is: of a backfill, as each of its own is.
+
+    That run is none of the instance's; its id is the backfill's.
+    """
     record = backfill.record
     if record is None:
         return backfill.chain.runs[0]
-    return DagsterRun("", tags=dict(backfill.tags), run_config=dict(record.run_config or {}))
+    config = dict(record.run_config or {})
+    return DagsterRun("", run_id=backfill.id, tags=dict(backfill.tags), run_config=config)
 
 
 def _refuse_at_work(progress: Progress) -> None:

@@ -13,7 +13,8 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.alerts.held_back import FAILED, PAUSED
 from backfill_assets.orchestration.backfills.backfill_outcomes import find_outcome
 from backfill_assets.orchestration.backfills.foreground import Foreground
-from backfill_assets.orchestration.backfills.progress import ProgressReader, State
+from backfill_assets.orchestration.backfills.progress import State
+from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
 from backfill_assets.orchestration.instance.dagster_internals import find_run_assets
 from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.instance.ranges import format_ranges

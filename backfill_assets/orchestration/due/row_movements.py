@@ -19,6 +19,7 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.due.readiness import ROWS_FOR
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
+from backfill_assets.tables.declarations import Table
 
 
 class Movement(NamedTuple):
@@ -124,6 +125,29 @@ def find_moved(
         return find_moved_rows(nothing, source, partitions, column=column, readers=readers)
     except (pa.ArrowInvalid, OSError) as error:
         raise TableError(f"{source.table.key}: rows can't be read: {error}") from error
+
+
+def find_moved_since(
+    table: Table, source: TableLog, column: str, keys: Collection[str], *, since: int
+) -> set[str]:
+    """Finds the partitions of a table for which an input's rows moved since a version of it.
+
+    Args:
+        table: that reads the input.
+        source: log of the input.
+        column: of it; says which partition a row is for.
+        keys: of the partitions.
+        since: the version, whose own rows don't count.
+
+    Raises:
+        TableError: if rows that are there can't be read.
+    """
+    readers = PartitionIndex(table, build_partitions(table, keys))
+    return {
+        key
+        for commit, changed in _list_changes(source, since)
+        for key in find_moved(source, commit.version, changed, column, readers)
+    }
 
 
 def _list_changes(source: TableLog, since: int) -> Iterator[tuple[Commit, Collection[str]]]:

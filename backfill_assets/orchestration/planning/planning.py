@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from dagster import AssetKey, DagsterInstance
 
+from backfill_assets.catalog import find_table
 from backfill_assets.grains.chunk_sizes import ChunkSize
 from backfill_assets.health.estimates import estimate_seconds
 from backfill_assets.health.outcomes import Outcome, list_outcomes
@@ -137,6 +138,7 @@ class Planner:
         *,
         only: Collection[Only] = (Only.ALL,),
         chunk: ChunkSize | None = None,
+        downstream: bool = False,
     ) -> Plan:
         """Plans ranges of some tables; nothing is written, no JVM is started.
 
@@ -145,38 +147,66 @@ class Planner:
             only: which partitions of the ranges.
             chunk: what is to be committed together; None for as much as memory allows. It fits the
                 tables.
+            downstream: also run what was computed from them, as far as it may change.
 
         Raises:
             PartitionRangeError: if a key is unknown or a range is reversed.
             BackfillError: if a log or the landing zone can't be read.
         """
-        selected = {find_asset_key(table): table for table in ranges}
-        ordered = [selected[key] for key in self.graph.toposorted_asset_keys if key in selected]
-        chosen: dict[AssetKey, list[str]] = {}
-        plans: list[TablePlan] = []
+        tables = {find_asset_key(table): table for table in ranges}
+        choices: dict[AssetKey, _Choice] = {}
+        for asset_key in self._order(tables):
+            first, last = ranges[tables[asset_key]]
+            choices[asset_key] = self._choose(tables[asset_key], first, last, only)
+        chosen = {asset_key: choice.keys for asset_key, choice in choices.items()}
+        affected = self._find_downstream(chosen)
+        if downstream:
+            for asset_key, keys in affected.items():
+                table = find_table(asset_key.to_user_string())
+                every = sorted({*chosen.get(asset_key, ()), *keys})
+                choices[asset_key] = self._choose(table, every[0], every[-1], (), keys=every)
+            chosen = {asset_key: choices[asset_key].keys for asset_key in self._order(choices)}
         at_work = find_partitions_at_work(self.instance, self.graph)
-        for table in ordered:
-            first, last = ranges[table]
-            log, asset_key = self.logs[table.key], find_asset_key(table)
-            found = read_table_statuses(self.instance, log, first=first, last=last, dead=self.dead)
-            states = {
-                one.partition: WITHHELD if one.partition in found.withheld else one.status
-                for one in found.partitions
-            }
-            judges = bool({Only.ALL, Only.STALE} & {*only})
-            pinned = self._pin(table, list(states)) if judges else None
-            recipe = self.recipes[table.key]
-            stale = find_stale(self.graph, recipe, pinned, states.keys()) if pinned else {}
-            keys = choose_partitions(states, stale, only)
-            chosen[asset_key] = keys
-            if pinned is None:
-                pinned = self._pin(table, keys)
-            elif len(keys) < len(states):
-                pinned = pinned.restrict(build_partitions(table, keys))
-            busy = at_work.get(asset_key, frozenset())
-            choice = _Choice(table, states, stale, keys, pinned)
-            plans.append(self._plan_table(choice, chosen, busy, chunk))
-        return Plan(plans, self._find_downstream(chosen))
+        plans = [
+            self._plan_table(choices[asset_key], chosen, at_work.get(asset_key, ()), chunk)
+            for asset_key in chosen
+        ]
+        ends = {
+            key.to_user_string(): find_ranges(get_partitions_def(self.graph, key), keys)
+            for key, keys in affected.items()
+        }
+        return Plan(plans, ends)
+
+    def _order(self, keys: Collection[AssetKey]) -> list[AssetKey]:
+        return [key for key in self.graph.toposorted_asset_keys if key in keys]
+
+    def _choose(
+        self,
+        table: Table,
+        first: str,
+        last: str,
+        only: Collection[Only],
+        *,
+        keys: Sequence[str] | None = None,
+    ) -> _Choice:
+        """Chooses partitions of a range by their states; or takes those that are given."""
+        log = self.logs[table.key]
+        found = read_table_statuses(self.instance, log, first=first, last=last, dead=self.dead)
+        states = {
+            one.partition: WITHHELD if one.partition in found.withheld else one.status
+            for one in found.partitions
+            if keys is None or one.partition in keys
+        }
+        judges = keys is not None or bool({Only.ALL, Only.STALE} & {*only})
+        pinned = self._pin(table, list(states)) if judges else None
+        recipe = self.recipes[table.key]
+        stale = find_stale(self.graph, recipe, pinned, states.keys()) if pinned else {}
+        taken = choose_partitions(states, stale, only) if keys is None else keys
+        if pinned is None:
+            pinned = self._pin(table, taken)
+        elif len(taken) < len(states):
+            pinned = pinned.restrict(build_partitions(table, taken))
+        return _Choice(table, states, stale, taken, pinned)
 
     def _pin(self, table: Table, keys: Sequence[str]) -> PinnedInputs:
         """Finds what partitions would be computed from now, by what was read already."""
@@ -247,14 +277,15 @@ class Planner:
 
     def _find_downstream(
         self, chosen: Mapping[AssetKey, Sequence[str]]
-    ) -> dict[str, Sequence[tuple[str, str]]]:
+    ) -> dict[AssetKey, list[str]]:
+        """Finds other partitions that were computed from those, directly or not."""
         found: dict[AssetKey, set[str]] = {}
         for asset_key, keys in chosen.items():
             dependent = find_dependent_partitions(self.instance, self.graph, asset_key, keys, {})
             for key, partitions in dependent.items():
                 found.setdefault(key, set()).update(partitions)
         return {
-            key.to_user_string(): find_ranges(get_partitions_def(self.graph, key), rest)
+            key: sorted(rest)
             for key, partitions in found.items()
             if (rest := partitions - set(chosen.get(key, ())))
         }

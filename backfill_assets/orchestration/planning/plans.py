@@ -81,9 +81,9 @@ class Plan:
     """What would be done.
 
     Attributes:
-        tables: as selected, upstream ones first.
-        downstream: by table, ranges of other partitions that were computed from those; which of
-            them change is known once these are published, so they are the most there can be.
+        tables: as selected, upstream ones first; also what is downstream, if that is to be run.
+        downstream: by table, ranges of other partitions that were computed from the selected; which
+            of them change is known once these are published, so they are the most there can be.
     """
 
     tables: Sequence[TablePlan]

@@ -23,12 +23,16 @@ from backfill_assets.orchestration.runs.run_tags import (
     DROPPED,
     PAUSED,
     PAUSED_TAG,
+    WENT_ON,
     find_chain,
 )
 from backfill_assets.orchestration.runs.runs_at_work import UNFINISHED
 
 _RETRY_SECONDS = 600.0
 """After how long a retry that was announced and didn't come isn't waited for any more."""
+
+_REST_SECONDS = 600.0
+"""Likewise what a sensor is to request of a backfill that was paused: it may be switched off."""
 
 _TICK = timedelta(seconds=1)
 """Dagster's filter takes what was changed after a time, and not at it."""
@@ -131,6 +135,33 @@ def find_why_unfinished(
         chain: the runs.
         now: UTC.
         settle_seconds: how long the daemon may take to request what goes on after a run.
+    """
+    why = find_why_at_work(instance, chain, now=now, settle_seconds=settle_seconds)
+    if not why and awaits_rest(chain, now=now):
+        return "it was paused, and what no run was requested for is to be looked at"
+    return why
+
+
+def awaits_rest(chain: Chain, *, now: datetime) -> bool:
+    """Tells whether a sensor is to look at what Dagster requested of a backfill no run for.
+
+    Dagster takes a paused run for a failed one, and what reads from it for lost.
+    """
+    silent_seconds = (now - chain.ended_at).total_seconds() if chain.records else 0
+    went_on = any(run.tags.get(PAUSED_TAG) == WENT_ON for run in chain.runs)
+    return chain.kind == "backfill" and went_on and silent_seconds < _REST_SECONDS
+
+
+def find_why_at_work(
+    instance: DagsterInstance, chain: Chain, *, now: datetime, settle_seconds: float
+) -> str:
+    """Finds why anything is at work, paused or about to go on of a chain; empty if nothing is.
+
+    Args:
+        instance: knows the backfill.
+        chain: the runs.
+        now: UTC.
+        settle_seconds: as in `find_why_unfinished`.
     """
     backfill = instance.get_backfill(chain.id) if chain.kind == "backfill" else None
     if backfill is not None and backfill.status not in BULK_ACTION_TERMINAL_STATUSES:

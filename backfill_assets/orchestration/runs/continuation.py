@@ -9,11 +9,13 @@ from backfill_assets.orchestration.due.readiness import find_readiness, get_part
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph, find_run_assets
 from backfill_assets.orchestration.instance.ranges import describe_ranges, find_ranges, shorten
 from backfill_assets.orchestration.runs.claims import CREATOR_TAG, PROCESS_TAG
+from backfill_assets.orchestration.runs.pausing import list_paused_at
 from backfill_assets.orchestration.runs.pinned_code import CODE_TAG, PINNED_TAG
 from backfill_assets.orchestration.runs.protecting import leave_out_protected
 from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
+    FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
     GOES_ON_WITH_TAG,
     PAUSED_AT_TAG,
@@ -33,6 +35,7 @@ _OF_ONE_RUN = {
     CODE_TAG,
     CONTINUES_TAG,
     CREATOR_TAG,
+    FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
     GOES_ON_WITH_TAG,
     PAUSED_AT_TAG,
@@ -148,11 +151,6 @@ def find_rest(
         warehouse, run, assets, _list_keys(partitions_def, first, last)
     )
     return Continuation(assets, tuple(find_ranges(partitions_def, keys)), protected=tuple(left_out))
-
-
-def list_paused_at(run: DagsterRun) -> list[AssetKey]:
-    """Lists the assets between whose chunks a run ended."""
-    return [AssetKey.from_user_string(key) for key in run.tags[PAUSED_AT_TAG].split(",")]
 
 
 def build_continuing_tags(run: DagsterRun, first: str, last: str) -> dict[str, str]:

@@ -148,20 +148,33 @@ def list_paused_runs(instance: DagsterInstance) -> list[DagsterRun]:
     return found
 
 
-def describe_pause(instance: DagsterInstance, run: DagsterRun, *, now: dt.datetime) -> str:
-    """Says of a paused run until when, and what ends that; or that it may go on now.
+def list_paused_at(run: DagsterRun) -> list[AssetKey]:
+    """Lists the assets between whose chunks a run ended."""
+    return [AssetKey.from_user_string(key) for key in run.tags[PAUSED_AT_TAG].split(",")]
+
+
+def find_why_none_may_go(
+    instance: DagsterInstance, run: DagsterRun, keys: Iterable[AssetKey], *, now: dt.datetime
+) -> str:
+    """Finds why none of some assets may go by what a run was told; empty as soon as one may.
+
+    Each has a window of its own, and these may never be open together: one that may not go yet
+    pauses again where the run comes to it, and has lost nothing.
 
     Args:
         instance: the Dagster instance.
-        run: the run, which is paused.
+        run: the run.
+        keys: of the assets, at least one.
         now: UTC.
     """
-    for table in run.tags[PAUSED_AT_TAG].split(","):
-        told = find_told_window(run, AssetKey.from_user_string(table))
-        window = parse_window(told) if told else None
-        if why := find_why_paused(instance, find_chain(run), window, now=now):
-            return why
-    return "until the sensor go_on_after_pause asks for the rest, as it may now"
+    windows = dict.fromkeys(find_told_window(run, key) for key in keys)
+    reasons = [
+        find_why_paused(
+            instance, find_chain(run), parse_window(window) if window else None, now=now
+        )
+        for window in windows
+    ]
+    return " or ".join(dict.fromkeys(reasons)) if all(reasons) else ""
 
 
 def drop_paused(instance: DagsterInstance, runs: Iterable[DagsterRun]) -> bool:

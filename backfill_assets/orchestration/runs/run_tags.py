@@ -38,6 +38,9 @@ GOES_ON_WITH_TAG = "backfill_assets/goes_on_with"
 FOREGROUND_TAG = "backfill_assets/foreground"
 """Tag of a run that a shell waits for, and goes on after; no daemon is to."""
 
+FOREGROUND_ENDED_TAG = "backfill_assets/foreground_ended"
+"""Tag of the last of these: the shell makes no more."""
+
 OVERRIDE_TAG = "backfill_assets/override_protection"
 """Tag of a run: why it is to publish protected partitions of all its assets."""
 
@@ -53,7 +56,8 @@ REFUSED_TAG = "backfill_assets/refused"
 PAUSED_TAG = "backfill_assets/paused"
 """Tag of a run that ended between two chunks: `PAUSED`, or what has become of it since."""
 
-PAUSED, WENT_ON, DROPPED = "true", "went on", "cancelled"
+PAUSED, WENT_ON, DROPPED, SETTLED = "true", "went on", "cancelled", "settled"
+"""Of one that went on, its backfill is settled once what no run was requested for was looked at."""
 
 PAUSED_AT_TAG = "backfill_assets/paused_at"
 """Tag of such a run: the tables that it had not done with, comma-separated."""

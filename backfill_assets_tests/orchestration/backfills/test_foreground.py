@@ -20,12 +20,14 @@ from backfill_assets.orchestration.backfills.foreground import (
     RangeRun,
     build_range_runs,
 )
+from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
 from backfill_assets.orchestration.backfills.verdicts import Verdicts, find_verdicts
 from backfill_assets.orchestration.planning.launching import Launch, describe_planned
 from backfill_assets.orchestration.planning.plans import Plan, TablePlan
 from backfill_assets.orchestration.runs.pausing import pause
 from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
+    FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
     LAUNCHED_BY_TAG,
     REASON_TAG,
@@ -206,6 +208,9 @@ def test_a_cancellation_from_elsewhere_ends_it(home: Home) -> None:
 
     runs, found = carry_out(home, execute)
     assert (runs, found.state) == (["run-1"], "cancelled")
+    run = home.instance.get_run_by_id("run-1")
+    assert run is not None
+    assert FOREGROUND_ENDED_TAG in run.tags
     assert [status for _, status, _, _ in list_held_back(found)] == ["cancelled", "cancelled"]
 
 
@@ -222,6 +227,7 @@ def test_an_error_in_mid_way_leaves_the_verdicts_of_what_was_done(
     plan = Plan([plan_table(RAW, (DAYS[0], DAYS[-1])), plan_table(STAGING, (DAYS[0], DAYS[1]))], {})
     found, is_broken = run_command._carry_out(home.instance, plan, Launch(), as_json=True)
     assert is_broken
+    assert not ProgressReader(home.instance).read("run-1", now=dt.datetime.now(tz=dt.UTC)).at_work
     assert found.errors == ["no run could be made: exit 1"]
     assert [(one.table, one.published, one.partitions) for one in found.tables] == [
         (RAW, 4, 4),

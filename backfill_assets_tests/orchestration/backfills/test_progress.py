@@ -5,13 +5,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from dagster import AssetCheckEvaluation, AssetKey, DagsterEvent, DagsterEventType
 
 from backfill_assets.errors import HistoryError
 from backfill_assets.orchestration.backfills.backfill_outcomes import find_outcome
 from backfill_assets.orchestration.backfills.backfills import find_backfill, list_backfills
 from backfill_assets.orchestration.backfills.progress import Progress, State
+from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
 from backfill_assets.orchestration.instance.dagster_internals import BulkActionStatus
 from backfill_assets.orchestration.runs.pausing import drop_paused, pause, unpause
+from backfill_assets.orchestration.runs.run_tags import FOREGROUND_ENDED_TAG, FOREGROUND_TAG
 from backfill_assets_tests.pipeline.alerting import WHY, Home, open_home
 from backfill_assets_tests.pipeline.requesting import read_progress, request, set_status
 from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
@@ -78,6 +81,60 @@ def test_a_queued_run_waits_and_a_retry_counts(home: Home) -> None:
     assert count(read_progress(home.instance, backfill)) == {RAW: (1, 3, 0, 0)}
     home.begin("retry", RAW, days=DAYS, backfill=backfill, root="crashed", state="NOT_STARTED")
     assert count(read_progress(home.instance, backfill)) == {RAW: (0, 0, 0, 4)}
+
+
+def judge(home: Home, run_id: str, *days: str) -> None:
+    """The run tells a check of days, as it does once a chunk is published."""
+    for day in days:
+        check = AssetCheckEvaluation(
+            AssetKey.from_user_string(RAW), "partition_is_valid", passed=False, partition=day
+        )
+        event = DagsterEvent(
+            DagsterEventType.ASSET_CHECK_EVALUATION.value,
+            "__ASSET_JOB",
+            event_specific_data=check,
+        )
+        home.instance.report_dagster_event(event, run_id)
+
+
+def test_what_a_run_at_work_withheld_counts_chunk_by_chunk(home: Home) -> None:
+    backfill = request(home.instance, RAW, days=DAYS)
+    home.begin("first", RAW, days=DAYS, backfill=backfill)
+    reader = ProgressReader(home.instance)
+
+    def read() -> dict[str, tuple[int, int, int, int]]:
+        return count(reader.read(backfill, now=dt.datetime.now(tz=dt.UTC)))
+
+    assert read() == {RAW: (0, 0, 4, 0)}
+    home.publish("first", RAW, DAYS[0])
+    judge(home, "first", *DAYS[:2])
+    assert read() == {RAW: (1, 1, 2, 0)}
+    home.publish("first", RAW, DAYS[3])
+    judge(home, "first", *DAYS[2:])
+    assert read() == {RAW: (2, 2, 0, 0)}
+    home.fail("first", withheld=RAW)
+    home.begin("retry", RAW, days=DAYS[1:3], backfill=backfill)
+    assert read() == {RAW: (2, 0, 2, 0)}, "another run tries them"
+
+
+def test_between_two_runs_of_a_shell_it_is_not_over(home: Home) -> None:
+    home.begin("first-run", RAW, days=DAYS)
+    home.instance.add_run_tags("first-run", {FOREGROUND_TAG: "once"})
+    home.publish("first-run", RAW, *DAYS)
+    home.succeed("first-run")
+    progress = read_progress(home.instance, "first-run")
+    assert (progress.state, progress.at_work) == (
+        "running",
+        "more of its runs are to come, from the shell that makes them",
+    )
+    assert read_progress(home.instance, "first-run", later=90).is_over, "the shell was killed"
+    home.begin("next-run", STAGING, days=DAYS, chain="first-run")
+    home.instance.add_run_tags("next-run", {FOREGROUND_TAG: "once"})
+    home.publish("next-run", STAGING, *DAYS)
+    home.succeed("next-run")
+    assert not read_progress(home.instance, "first-run").is_over
+    home.instance.add_run_tags("next-run", {FOREGROUND_ENDED_TAG: "true"})
+    assert read_progress(home.instance, "first-run").state == "published"
 
 
 def test_what_is_withheld_is_told_with_ranges_reasons_and_commands(home: Home) -> None:

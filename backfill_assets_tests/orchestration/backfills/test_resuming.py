@@ -1,6 +1,7 @@
 """What is left of a backfill is asked for again: all that can go now, and nothing else."""
 
 import datetime as dt
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +25,12 @@ from backfill_assets.orchestration.instance.dagster_internals import (
 from backfill_assets.orchestration.runs.run_tags import LAUNCHED_BY_TAG, OVERRIDE_TAG, REASON_TAG
 from backfill_assets.pipelines import list_recipes
 from backfill_assets_tests.pipeline.alerting import Home, open_home
-from backfill_assets_tests.pipeline.landing_zone import LandingZone
+from backfill_assets_tests.pipeline.landing_zone import LandingZone, build_flights, double_distance
 from backfill_assets_tests.pipeline.requesting import read_progress, request, set_status
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline, list_days
 
 DAYS = list_days(4, 7)
+ACCEPTED = [{"check": "partition_is_stable", "reason": "moved", "partitions": []}]
 GRAPH = defs.get_repository_def().asset_graph
 
 
@@ -200,3 +202,27 @@ def test_what_was_withheld_is_taken_once_its_input_or_code_is_another(
     # By other code it may come out otherwise.
     found = find(pipeline, backfill, code="another")
     assert found.partitions[AssetKey(RAW.split("/"))] == [days[1], days[3]]
+
+
+def test_rows_say_what_changed_for_a_withheld_day_and_not_the_days_it_may_read(
+    pipeline: Pipeline,
+) -> None:
+    day, in_window, after_window = "2013-01-07", "2013-01-08", "2013-01-11"
+    pipeline.zone.change(day, double_distance)
+    assert pipeline.run(RAW, first=day, last=day, accept=ACCEPTED).success
+    backfill = request(pipeline.instance, STAGING, days=[day])
+    run = pipeline.run(STAGING, first=day, last=day, tags={"dagster/backfill": backfill})
+    assert "withheld 1 of 1 partitions" in run.message
+    set_status(pipeline.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
+
+    def add(landing_day: str, flight_day: str) -> None:
+        """Another flight of a day lands, and raw has it."""
+        flight = {**build_flights(flight_day)[0], "flight": 9000}
+        pipeline.zone.add_lines(landing_day, json.dumps(flight))
+        assert pipeline.run(RAW, first=landing_day, last=landing_day).success
+
+    add(in_window, in_window)
+    found = find(pipeline, backfill)
+    assert (found.count, found.left_alone[STAGING].keys()) == (0, {day}), "no row of it moved"
+    add(after_window, day)
+    assert find(pipeline, backfill).partitions == {AssetKey(STAGING.split("/")): [day]}

@@ -154,7 +154,13 @@ def test_late_rows_reach_exactly_the_days_they_are_of_however_late(settled: Sens
     assert why == "staging/flights 2013-01-02, 2013-01-03 changed"
 
 
-def plan(settled: Sensor, *keys: str, only: Only, first: str = "2013-01-01") -> Plan:
+def plan(
+    settled: Sensor,
+    *keys: str,
+    only: Only,
+    first: str = "2013-01-01",
+    downstream: bool = False,
+) -> Plan:
     """A plan up to day 15."""
     tables = [find_table(key) for key in keys]
     planner = open_planner(
@@ -165,7 +171,9 @@ def plan(settled: Sensor, *keys: str, only: Only, first: str = "2013-01-01") -> 
         tables=tables,
         now=datetime.now(tz=UTC),
     )
-    return planner.plan(dict.fromkeys(tables, (first, "2013-01-15")), only=[only])
+    return planner.plan(
+        dict.fromkeys(tables, (first, "2013-01-15")), only=[only], downstream=downstream
+    )
 
 
 def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
@@ -196,6 +204,22 @@ def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
         STAGING: [("2013-01-12", "2013-01-13")],
         FEATURES: [("2013-01-12", "2013-01-14")],
     }
+    # With what was computed from them: no state chooses it, as it is not stale yet.
+    more = plan(settled, RAW, only=Only.STALE, downstream=True)
+    assert [(one.table, *one.ranges) for one in more.tables] == [
+        (RAW, ("2013-01-10", "2013-01-10")),
+        (STAGING, ("2013-01-08", "2013-01-10")),
+        (FEATURES, ("2013-01-08", "2013-01-14")),
+    ]
+    assert [*more.downstream] == [STAGING, FEATURES]
+    assert more.tables[1].states == {"materialized": 3}
+    more = plan(settled, STAGING, RAW, only=Only.ALL, first="2013-01-14", downstream=True)
+    assert [(one.table, *one.ranges) for one in more.tables] == [
+        (RAW, ("2013-01-14", "2013-01-15")),
+        (STAGING, ("2013-01-12", "2013-01-15")),
+        (FEATURES, ("2013-01-12", "2013-01-14")),
+    ]
+    assert more.downstream == both.downstream
     (alone,) = plan(settled, STAGING, only=Only.MISSING).tables
     assert alone.waits == ["2013-01-15: raw/flights 2013-01-15 is missing"]
     # Once raw is published, the rows say which days are stale, however late they came.

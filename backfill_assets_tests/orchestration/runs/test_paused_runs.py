@@ -24,6 +24,7 @@ from backfill_assets.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
     REFUSED_TAG,
+    SETTLED,
     WENT_ON,
     WITHHELD_TAG,
 )
@@ -132,26 +133,57 @@ def test_a_table_that_a_deploy_removed_keeps_no_other_run(home: Home) -> None:
     )
 
 
-def test_it_waits_for_the_windows_of_all_tables_that_it_was_paused_at(home: Home) -> None:
-    now = dt.datetime.now(tz=dt.UTC)
-    closed = f"{now + dt.timedelta(hours=2):%H:%M}-{now + dt.timedelta(hours=4):%H:%M}"
+def pause_with_windows(home: Home, *windows: str) -> None:
+    """A run that is paused at two tables, each with a window of its own."""
     keys = (RAW, "raw/weather")
     home.begin("template", *keys, days=DAYS)
     template = home.instance.get_run_by_id("template")
     assert template is not None
+    ops = {
+        key.replace("/", "__"): {"config": {"window": window}}
+        for key, window in zip(keys, windows, strict=True)
+    }
     home.instance.add_run(
         DagsterRun(
             "__ASSET_JOB",
             run_id="first-run",
             asset_selection=template.asset_selection,
             tags={**template.tags, PAUSED_TAG: PAUSED, PAUSED_AT_TAG: ",".join(keys)},
-            run_config={"ops": {"raw__weather": {"config": {"window": closed}}}},
+            run_config={"ops": ops},
         )
     )
     home.fail("first-run")
+
+
+def build_window(*, opens_in_hours: int) -> str:
+    start = dt.datetime.now(tz=dt.UTC) + dt.timedelta(hours=opens_in_hours)
+    return f"{start:%H:%M}-{start + dt.timedelta(hours=2):%H:%M}"
+
+
+def test_it_waits_while_none_of_its_tables_has_its_window_open(home: Home) -> None:
+    soon, later = build_window(opens_in_hours=2), build_window(opens_in_hours=5)
+    pause_with_windows(home, soon, later)
     requests, why = ask_sensor(home)
     assert list(requests) == []
-    assert why == f"run first-ru is paused: until its window opens, {closed} UTC"
+    assert why == (
+        f"run first-ru is paused: until its window opens, {soon} UTC or until its window opens, "
+        f"{later} UTC"
+    )
+
+
+def test_windows_that_are_never_open_together_are_each_gone_on_in(home: Home) -> None:
+    closed = build_window(opens_in_hours=4)
+    pause_with_windows(home, build_window(opens_in_hours=-1), closed)
+    ((found,), _) = ask_sensor(home)
+    assert list_assets(found) == [RAW, "raw/weather"]
+    # The second pauses again where the run comes to it; the first is done.
+    home.begin("next-run", RAW, "raw/weather", days=DAYS, chain="first-run")
+    tags = {GOES_ON_WITH_TAG: "first-run", PAUSED_TAG: PAUSED, PAUSED_AT_TAG: "raw/weather"}
+    home.instance.add_run_tags("next-run", {**tags, "backfill_assets/window": closed})
+    home.fail("next-run")
+    assert ask_sensor(home)[1].startswith(
+        f"run next-run is paused: until its window opens, {closed} UTC"
+    )
 
 
 def test_what_goes_on_after_withheld_days_is_not_the_rest_of_a_pause(home: Home) -> None:
@@ -162,7 +194,7 @@ def test_what_goes_on_after_withheld_days_is_not_the_rest_of_a_pause(home: Home)
     home.begin("the rest", RAW, days=DAYS, chain="first-run")
     home.instance.add_run_tags("the rest", {GOES_ON_WITH_TAG: found.tags[GOES_ON_WITH_TAG]})
     assert ask_sensor(home)[1] == "no run is paused"
-    assert read_tag(home, "first-run") == WENT_ON
+    assert read_tag(home, "first-run") == SETTLED, "it is of no backfill that could lack more"
 
 
 def test_days_that_were_protected_meanwhile_are_left_out(home: Home) -> None:
