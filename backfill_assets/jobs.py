@@ -234,5 +234,12 @@ def maintain() -> None:
 
 
 maintain_nightly = ScheduleDefinition(
-    name="maintain_nightly", job=maintain, cron_schedule="30 3 * * *", execution_timezone="UTC"
+    name="maintain_nightly",
+    job=maintain,
+    cron_schedule="30 3 * * *",
+    execution_timezone="UTC",
+    description=(
+        "At 03:30 UTC: joins small files of days that are final, vacuums, and drops old withheld "
+        "and rejected rows, of all tables."
+    ),
 )

@@ -31,7 +31,9 @@ class SparkResource(LazyPySparkResource):
         spark_config: settings by name that win over the environment's.
     """
 
-    spark_config: dict[str, Any] = Field(default_factory=dict)
+    spark_config: dict[str, Any] = Field(
+        default_factory=dict, description="Spark settings that win over the environment's."
+    )
     _tagged_remote: str | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: InitResourceContext) -> None:
@@ -110,16 +112,29 @@ class LakehouseResource(ConfigurableResource):
     goes by the environment, and a resource's configuration is shown in the UI, keys and all.
     """
 
-    landing_root: str
-    warehouse_root: str
-    retention_days: int
-    withheld_days: int
-    chunk_partitions: int
-    chunk_bytes: int
-    read_back_bytes: int
-    check_events: int
-    silent_seconds: int
-    wait_seconds: int
+    landing_root: str = Field(description="Root of the landing zone, a path or URI.")
+    warehouse_root: str = Field(description="Root of the Delta tables, a path or URI.")
+    retention_days: int = Field(
+        description="Days for which old table versions, and with them undo, are kept."
+    )
+    withheld_days: int = Field(
+        description="Days for which the rows of withheld partitions are kept."
+    )
+    chunk_partitions: int = Field(description="Most partitions that a step works on at once.")
+    chunk_bytes: int = Field(description="Most bytes of input files that it works on at once.")
+    read_back_bytes: int = Field(
+        description="Bytes of data files from which on Spark's tasks read checksums."
+    )
+    check_events: int = Field(
+        description="Check evaluations of a run beyond which passes are folded into one a check."
+    )
+    silent_seconds: int = Field(
+        description="Seconds without a sign of life after which a run counts as dead whose process "
+        "can't be seen from here."
+    )
+    wait_seconds: int = Field(
+        description="Most seconds that a step waits for upstream partitions in progress."
+    )
 
     def warehouse(self) -> Warehouse:
         """Gives access to the Delta tables."""

@@ -24,7 +24,7 @@ _SETTINGS = {
                 "args": [
                     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
                     *("--no-first-run", "--disable-background-networking", "--disable-sync"),
-                    *("--disable-component-update", "--window-size=1400,1000"),
+                    *("--disable-component-update", "--window-size=1440,1000"),
                 ]
             }
         }
@@ -54,6 +54,12 @@ class Browser:
         """Replaces the text of a field, and presses Enter."""
         self._do(xpath, "clear", {}, seconds=60)
         self._do(xpath, "value", {"text": text + _ENTER}, seconds=60)
+
+    def type(self, text: str) -> None:
+        """Types where the cursor is."""
+        pressed = [{"type": kind, "value": one} for one in text for kind in ("keyDown", "keyUp")]
+        keyboard = {"type": "key", "id": "keyboard", "actions": pressed}
+        _ask("POST", f"{self.session}/actions", {"actions": [keyboard]})
 
     def wait_for(self, xpath: str, *, seconds: float = 60) -> str:
         """Waits until an element shows, and returns its text."""

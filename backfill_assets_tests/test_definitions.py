@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -13,6 +15,7 @@ from dagster import (
     DailyPartitionsDefinition,
     Definitions,
     IdentityPartitionMapping,
+    OpDefinition,
     TimeWindowPartitionMapping,
 )
 
@@ -153,6 +156,62 @@ def test_mappings_say_which_days_a_day_needs():
             start_offset=-6, end_offset=0, allow_nonexistent_upstream_partitions=True
         )
     }
+
+
+def find_fields(config: Any, path: str) -> Iterator[tuple[str, str | None]]:
+    """Finds the fields of a configuration at any depth, by path, each with its description."""
+    for name, field in getattr(config, "fields", {}).items():
+        # In place of each scalar Dagster takes the name of a variable; that is its own field.
+        if name != "env":
+            yield f"{path}.{name}", field.description
+            yield from find_fields(field.config_type, f"{path}.{name}")
+    for within in ("inner_type", "scalar_type", "non_scalar_type"):
+        if hasattr(config, within):
+            yield from find_fields(getattr(config, within), path)
+
+
+def find_described_jobs() -> Iterator[tuple[str, str | None]]:
+    """Finds jobs, ops, resources and what they may be told, by name, each with its description."""
+    # Dagster describes neither its own job nor the op of a check, which the check itself is for.
+    for job in defs.get_repository_def().get_all_jobs():
+        if job.name != "__ASSET_JOB":
+            yield f"job {job.name}", job.description
+        for node in job.all_node_defs:
+            if not node.name.endswith("_partition_is_readable"):
+                yield f"op {node.name}", node.description
+            if isinstance(node, OpDefinition):
+                yield from find_fields(node.config_schema.config_type, f"op {node.name}")
+        for name in {"lakehouse", "spark"} & job.resource_defs.keys():
+            resource = job.resource_defs[name]
+            yield f"resource {name}", resource.description
+            yield from find_fields(resource.config_schema.config_type, f"resource {name}")
+
+
+def find_described() -> Iterator[tuple[str, str | None]]:
+    """Finds all that the UI shows of this project, by name, each with its description."""
+    yield from find_described_jobs()
+    repository = defs.get_repository_def()
+    for tick in (*repository.sensor_defs, *repository.schedule_defs):
+        yield f"automation {tick.name}", tick.description
+    for key in GRAPH.get_all_asset_keys():
+        yield f"asset {key.to_user_string()}", GRAPH.get(key).description
+    for key in GRAPH.asset_check_keys:
+        yield f"check {key.name}", GRAPH.get_check_spec(key).description
+
+
+def test_all_that_the_ui_shows_has_a_description():
+    described = dict(find_described())
+    for expected in (
+        "job flights",
+        "op maintain_tables.final_days",
+        "op staging__flights.accept.reason",
+        "resource lakehouse.wait_seconds",
+        "automation maintain_nightly",
+        "asset landing/flights",
+        "check partition_is_readable",
+    ):
+        assert expected in described
+    assert [name for name, description in described.items() if not description] == []
 
 
 def test_workspace_and_pyproject_load_the_same_module():

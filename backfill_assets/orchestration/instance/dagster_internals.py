@@ -72,8 +72,14 @@ from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME as INDEX_SHARD
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 
-# By which a run's retries are found, those that are to come and those that came.
-from dagster._core.storage.tags import AUTO_RETRY_RUN_ID_TAG, ROOT_RUN_ID_TAG, WILL_RETRY_TAG
+# By which a run's retries are found, those that are to come and those that came; and how a tag
+# begins that the UI shows to nobody.
+from dagster._core.storage.tags import (
+    AUTO_RETRY_RUN_ID_TAG,
+    HIDDEN_TAG_PREFIX,
+    ROOT_RUN_ID_TAG,
+    WILL_RETRY_TAG,
+)
 from dagster._core.utils import make_new_backfill_id
 
 # How an instance keeps which class stands for a part of it, and with what configuration.
@@ -85,6 +91,7 @@ __all__ = [
     "BULK_ACTION_TERMINAL_STATUSES",
     "COMPOSITE_STORAGE",
     "EVENTS_ARE_LOGGED",
+    "HIDDEN_TAG_PREFIX",
     "INDEX_SHARD",
     "ROOT_RUN_ID_TAG",
     "RUNLESS_JOB_NAME",

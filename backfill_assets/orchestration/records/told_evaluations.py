@@ -50,8 +50,8 @@ class ToldEvaluations:
         tells_all = self._may_tell_all(withheld)
         if recovering is not None and tells_all:
             recovering |= {result.key for result in withheld}
-        table, warehouse = self.target.table, self.target.warehouse
-        pages = build_withheld_pages(warehouse, table, withheld, run_id=self.context.run.run_id)
+        table = self.target.table
+        pages = build_withheld_pages(table, withheld, run_id=self.context.run.run_id)
         yield from build_evaluations(
             asset_key, results, targets=targets, recovering=recovering, pages=pages
         )

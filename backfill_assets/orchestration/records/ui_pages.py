@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dagster import MarkdownMetadataValue, MetadataValue
 
 from backfill_assets.lake.side_tables import build_quarantine_table, build_withheld_table
-from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.instance.ranges import build_command
 from backfill_assets.proof.certificates import Certificate
 from backfill_assets.proof.pages import render_certificate
@@ -21,26 +20,23 @@ _LISTED = 20
 
 
 def build_withheld_pages(
-    warehouse: Warehouse, table: Table, results: Sequence[PartitionResult], *, run_id: str
+    table: Table, results: Sequence[PartitionResult], *, run_id: str
 ) -> dict[str, MarkdownMetadataValue]:
     """Builds the page of each withheld partition, by its key; of so many only the first have one.
 
     Args:
-        warehouse: where the table is.
         table: its table.
         results: of a step, or of a chunk of it.
         run_id: the run.
     """
     withheld = [result for result in results if result.version is None and not result.not_due]
     return {
-        result.key: MetadataValue.md(_render_withheld(warehouse, table, result, run_id))
+        result.key: MetadataValue.md(_render_withheld(table, result, run_id))
         for result in withheld[:_PAGES]
     }
 
 
-def _render_withheld(
-    warehouse: Warehouse, table: Table, result: PartitionResult, run_id: str
-) -> str:
+def _render_withheld(table: Table, result: PartitionResult, run_id: str) -> str:
     key = result.key
     again = build_command([table.key], key, key, {})
     parts = [
@@ -53,7 +49,7 @@ def _render_withheld(
     if result.measures.rejects:
         kept[f"{result.measures.rejects:,} rejected records"] = build_quarantine_table(table)
     if kept:
-        places = [f"{what} are kept aside in `{warehouse.uri(at)}`" for what, at in kept.items()]
+        places = [f"{what} are kept aside in `{at.key}`" for what, at in kept.items()]
         parts.append(
             f"{', '.join(places)}. To look at them:\n\n"
             f"```\nbackfill-assets withheld {table.key} --from {key} --to {key}\n```"

@@ -5,22 +5,38 @@ whoever creates a run, and whoever works on it, notes on it which process that i
 """
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import Any
 
-from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+from dagster import (
+    AssetKey,
+    DagsterInstance,
+    DagsterRun,
+    DagsterRunStatus,
+    JobDefinition,
+    RunsFilter,
+)
 
 from backfill_assets.orchestration.instance.batching_instance import BatchingInstance
-from backfill_assets.orchestration.instance.dagster_internals import RunRecord
+from backfill_assets.orchestration.instance.dagster_internals import (
+    HIDDEN_TAG_PREFIX,
+    PartitionBackfill,
+    RunRecord,
+)
 from backfill_assets.orchestration.instance.processes import identify_own_process, is_alive
-from backfill_assets.orchestration.runs.run_tags import PAUSED_AT_TAG, PAUSED_TAG
+from backfill_assets.orchestration.runs.run_tags import (
+    ABOUT_TAG,
+    PAUSED_AT_TAG,
+    PAUSED_TAG,
+)
+from backfill_assets.orchestration.runs.run_titles import add_title, build_run_title
 
-PROCESS_TAG = "backfill_assets/process"
+PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}backfill_assets/process"
 """Tag of a run: the process that works on it."""
 
-CREATOR_TAG = "backfill_assets/created_by"
+CREATOR_TAG = f"{HIDDEN_TAG_PREFIX}backfill_assets/created_by"
 """Tag of a run: the process that created it, which is the one that works on it for a command."""
 
 _HEARTBEAT_SECONDS = 30.0
@@ -36,27 +52,43 @@ _MAY_BE_DEAD = [
 class ClaimingInstance(BatchingInstance):
     """A Dagster instance that notes on each run who creates it, before Dagster stores its plan.
 
+    It also gives runs and backfills a title.
+
     `dagster.yaml` names it. With an instance of Dagster's own, a run that was killed before its
     first step counts as dead only once it has given no sign of life for a while, and its events are
     stored one by one, which takes longer.
     """
 
-    def create_run(self, *, tags: Mapping[str, Any] | None, **run: Any) -> DagsterRun:
+    def create_run(
+        self, *, job_name: str, tags: Mapping[str, Any] | None, **run: Any
+    ) -> DagsterRun:
         """Creates a run, as Dagster does."""
-        return super().create_run(tags=_claim(tags), **run)
+        noted = _note(job_name, run.get("asset_selection"), tags)
+        return super().create_run(job_name=job_name, tags=noted, **run)
 
     def create_run_for_job(
-        self, *args: Any, tags: Mapping[str, str] | None = None, **run: Any
+        self, job_def: JobDefinition, *args: Any, tags: Mapping[str, str] | None = None, **run: Any
     ) -> DagsterRun:
         """Creates a run that this process will execute, as Dagster does."""
-        return super().create_run_for_job(*args, tags=_claim(tags), **run)
+        noted = _note(job_def.name, run.get("asset_selection"), tags)
+        return super().create_run_for_job(job_def, *args, tags=noted, **run)
+
+    def add_backfill(self, partition_backfill: PartitionBackfill) -> None:
+        """Stores a backfill that somebody asks for, as Dagster does."""
+        super().add_backfill(add_title(partition_backfill))
 
 
-def _claim(tags: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Notes who creates a run; a retry has the tags of the run before, and nobody works on it."""
+def _note(
+    job_name: str, assets: Collection[AssetKey] | None, tags: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Notes what a run is about, and who creates it.
+
+    A retry has the tags of the run before, and nobody works on it.
+    """
     of_another = (PROCESS_TAG, PAUSED_TAG, PAUSED_AT_TAG)
     kept = {name: value for name, value in (tags or {}).items() if name not in of_another}
-    return {**kept, CREATOR_TAG: identify_own_process()}
+    title = build_run_title(job_name, assets, kept)
+    return {**kept, ABOUT_TAG: title, CREATOR_TAG: identify_own_process()}
 
 
 @contextmanager

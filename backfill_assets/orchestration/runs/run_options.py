@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dagster import AssetKey, Config, DagsterRun
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from backfill_assets.catalog import find_table
 from backfill_assets.errors import SettingsError
@@ -16,6 +16,7 @@ from backfill_assets.orchestration.runs.run_tags import (
     OVERRIDE_TAG,
     TAG_PREFIX,
 )
+from backfill_assets.publishing.write_modes.options import ModeName
 from backfill_assets.rules.verdicts import Acceptance, Check
 
 OF_ROWS = ("write_mode", "delete_missing", "filter", "batch")
@@ -28,7 +29,9 @@ PACE = ("chunk", "restart", "keep_going", "window")
 class AcceptanceConfig(Config):
     """One failed check that may be published all the same."""
 
-    check: str = Field(description="The check, such as partition_is_stable.")
+    check: str = Field(
+        description="The check: partition_is_complete, partition_is_valid or partition_is_stable."
+    )
     reason: str = Field(description="Why; it is kept in the commit and in the event.")
     partitions: list[str] = Field(
         default_factory=list, description="The keys it is about; none means all of the run."
@@ -41,8 +44,10 @@ class PublishConfig(Config):
     accept: list[AcceptanceConfig] = Field(
         default_factory=list, description="Failed checks that a person accepts."
     )
-    write_mode: str | None = Field(
-        default=None, description="overwrite, merge or append_once; docs/write-modes.md."
+    write_mode: ModeName | None = Field(
+        default=None,
+        description="overwrite, merge or append_once; else as the table has it: "
+        "docs/write-modes.md.",
     )
     delete_missing: bool | None = Field(
         default=None, description="Of a merge: rows that the source no longer has go."
@@ -175,9 +180,22 @@ def find_told_window(run: DagsterRun, key: AssetKey) -> str | None:
 
 
 def read_asset_config(run: DagsterRun, key: AssetKey) -> PublishConfig:
-    """Reads what a run was configured to do with an asset."""
+    """Reads what a run was configured to do with an asset.
+
+    Raises:
+        SettingsError: if it names a variable in place of a value, which Dagster lets pass.
+    """
     run_config: Mapping[str, Any] = run.run_config
-    return PublishConfig(**run_config.get("ops", {}).get(_name_op(key), {}).get("config", {}))
+    told = run_config.get("ops", {}).get(_name_op(key), {}).get("config", {})
+    try:
+        return PublishConfig(**told)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, (_name_op(key), *first["loc"])))
+        raise SettingsError(
+            f"{where}: {first['input']} is no value: write the value itself, as certificates and "
+            "runs that go on tell what was asked"
+        ) from None
 
 
 def _name_op(key: AssetKey) -> str:
@@ -194,7 +212,8 @@ def read_wishes(config: PublishConfig, tags: Mapping[str, str]) -> dict[str, Any
         configured = getattr(config, name)
         value = tagged if configured is None else configured
         if value is not None and name != "accept":
-            wishes[name] = value
+            # A plain text of what is chosen by name, as wishes become configurations and tags.
+            wishes[name] = str(value) if isinstance(value, ModeName) else value
     return wishes
 
 

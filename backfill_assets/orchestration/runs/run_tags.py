@@ -1,5 +1,7 @@
 """What a run says of itself by its tags; without Spark, as whatever reads of runs goes by them."""
 
+from collections.abc import Mapping
+
 from dagster import DagsterRun, DagsterRunStatus
 
 from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TAG, ROOT_RUN_ID_TAG
@@ -10,6 +12,10 @@ PRIORITY_TAG = "dagster/priority"
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 _PARTITION_TAG = "dagster/partition"
+
+ABOUT_TAG = "about"
+"""Tag of a run or a backfill: what it is about, in words, for people; the first that the UI lists,
+as that goes by the alphabet."""
 
 INCREMENTAL_TAG = "backfill_assets/incremental"
 """Tag of a run that takes a table on from its watermark."""
@@ -65,8 +71,13 @@ PAUSED_AT_TAG = "backfill_assets/paused_at"
 
 def find_run_range(run: DagsterRun) -> tuple[str, str] | None:
     """Finds the first and the last partition key of a run, by its tags; None if they don't say."""
-    first = run.tags.get(RANGE_START_TAG) or run.tags.get(_PARTITION_TAG)
-    last = run.tags.get(RANGE_END_TAG) or run.tags.get(_PARTITION_TAG)
+    return find_tagged_range(run.tags)
+
+
+def find_tagged_range(tags: Mapping[str, str]) -> tuple[str, str] | None:
+    """Finds the first and the last partition key that a run's tags name; None if they don't."""
+    first = tags.get(RANGE_START_TAG) or tags.get(_PARTITION_TAG)
+    last = tags.get(RANGE_END_TAG) or tags.get(_PARTITION_TAG)
     return (first, last) if first is not None and last is not None else None
 
 

@@ -8,7 +8,7 @@ from backfill_assets.filters.row_filters import parse_filter
 from backfill_assets.publishing.write_modes.append_once import AppendOnce
 from backfill_assets.publishing.write_modes.merge import Merge
 from backfill_assets.publishing.write_modes.mode import WriteMode
-from backfill_assets.publishing.write_modes.options import WriteOptions
+from backfill_assets.publishing.write_modes.options import ModeName, WriteOptions
 from backfill_assets.publishing.write_modes.overwrite import Overwrite
 from backfill_assets.publishing.write_modes.restore import Rollback, TakeBack
 from backfill_assets.tables.declarations import Table
@@ -37,9 +37,8 @@ def choose_options(table: Table, **wishes: Any) -> WriteOptions:
     """
     asked = {name: value for name, value in wishes.items() if value}
     options = WriteOptions(**{"write_mode": table.write_mode, **asked})
-    choices = [name for name, mode in WRITE_MODES.items() if mode.may_be_chosen]
-    if options.write_mode not in choices:
-        raise SettingsError(f"no write mode {options.write_mode}: there are {', '.join(choices)}")
+    if options.write_mode not in list(ModeName):
+        raise SettingsError(f"no write mode {options.write_mode}: there are {', '.join(ModeName)}")
     chosen = find_write_mode(options)
     options = replace(options, row_filter=options.row_filter.strip())
     if options.row_filter:

@@ -25,13 +25,11 @@ class WriteMode:
         name: as runs are told it, and as commits carry it.
         takes: the `WriteOptions` that it understands, beside its name; with the message for a run
             that gives one to another mode.
-        may_be_chosen: whether a run may ask for it.
         restores: whether its rows are of an earlier version, and not computed from inputs.
     """
 
     name: ClassVar[str]
     takes: ClassVar[Mapping[str, str]] = {}
-    may_be_chosen: ClassVar[bool] = True
     restores: ClassVar[bool] = False
 
     def refuse_table(self, table: Table) -> None:

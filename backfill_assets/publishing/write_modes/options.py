@@ -1,6 +1,7 @@
 """How a run writes one table. Pure data; `choosing` says what a table can honour."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from backfill_assets.filters.row_filters import RowFilter, combine_filters
 from backfill_assets.tables.declarations import Table
@@ -8,6 +9,17 @@ from backfill_assets.tables.declarations import Table
 APPEND_ONCE = "append_once"
 TAKE_BACK = "take_back"
 """The mode in which a run takes back what it published and can't read as it was audited."""
+
+
+class ModeName(StrEnum):
+    """Names the modes that a run may be told; there are others, in which no run can be told to.
+
+    Its members are named by their values, as Dagster takes an optional enum by its members' names.
+    """
+
+    overwrite = "overwrite"
+    merge = "merge"
+    append_once = APPEND_ONCE
 
 
 @dataclass(frozen=True, kw_only=True)

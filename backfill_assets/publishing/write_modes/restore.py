@@ -8,7 +8,6 @@ class Rollback(WriteMode):
     """A person took partitions back to an earlier version."""
 
     name = "rollback"
-    may_be_chosen = False
     restores = True
 
 

@@ -62,9 +62,9 @@ def find_dead(instance: DagsterInstance, *, later_seconds: float = 0) -> list[st
     return list(find_dead_runs(instance, now=now, silent_seconds=SILENT_SECONDS))
 
 
-def add_run(instance: DagsterInstance, status: DagsterRunStatus, **tags: str) -> None:
-    claims = {f"backfill_assets/{name}": value for name, value in tags.items()}
-    instance.add_run(DagsterRun("__ASSET_JOB", run_id="run", status=status, tags=claims))
+def add_run(instance: DagsterInstance, status: DagsterRunStatus, **claims: str) -> None:
+    tags = {{"process": PROCESS_TAG, "created_by": CREATOR_TAG}[by]: claims[by] for by in claims}
+    instance.add_run(DagsterRun("__ASSET_JOB", run_id="run", status=status, tags=tags))
 
 
 def test_this_process_lives_and_a_killed_one_does_not() -> None:

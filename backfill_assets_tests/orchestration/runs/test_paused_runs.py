@@ -13,6 +13,7 @@ from dagster import DagsterRun, RunRequest, build_sensor_context
 from backfill_assets.definitions import defs
 from backfill_assets.lake.protections import Protection, add_protection
 from backfill_assets.orchestration.instance.dagster_internals import BulkActionStatus
+from backfill_assets.orchestration.runs.claims import PROCESS_TAG
 from backfill_assets.orchestration.runs.run_tags import (
     CONTINUES_TAG,
     DROPPED,
@@ -90,7 +91,7 @@ def test_the_rest_says_who_asked_and_how_and_not_what_became_of_the_run(home: Ho
         WITHHELD_TAG: STAGING,
         REFUSED_TAG: "true",
         "backfill_assets/pinned": "{}",
-        "backfill_assets/process": "1",
+        PROCESS_TAG: "1",
     }
     home.instance.add_run_tags("first-run", {**carried, **own})
     ((found,), _) = ask_sensor(home)
