@@ -10,14 +10,11 @@ from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
 
 from backfill_assets.contents.partition_reader import PartitionReader
-from backfill_assets.errors import SettingsError
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.settings import Settings, read_settings
-from backfill_assets.spark.connect import hide_parameters, limit_retries
+from backfill_assets.spark.connect import limit_retries
+from backfill_assets.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
-
-SPARK_REMOTE_TAG = "backfill_assets/spark_remote"
-"""Tag of a run: the Spark Connect URL that it goes by, in place of SPARK_REMOTE."""
 
 
 class SparkResource(LazyPySparkResource):
@@ -58,7 +55,7 @@ class SparkResource(LazyPySparkResource):
     def _start_session(self) -> SparkSession:
         settings, tagged = read_settings(), self._tagged_remote
         if tagged is not None:
-            check_tagged_remote(tagged)
+            check_tagged_remote(tagged, named_by=f"tag {SPARK_REMOTE_TAG}")
         remote = settings.spark_remote if tagged is None else tagged
         check_prerequisites(
             remote=remote,
@@ -75,25 +72,6 @@ class SparkResource(LazyPySparkResource):
         if remote is not None:
             limit_retries(session)
         return session
-
-
-def check_tagged_remote(remote: str) -> None:
-    """Checks what a run's tag names.
-
-    Raises:
-        SettingsError: if it is no Spark Connect URL, or holds a token, which all could read.
-    """
-    if not remote.startswith("sc://"):
-        raise SettingsError(
-            f"tag {SPARK_REMOTE_TAG}={hide_parameters(remote)}: "
-            "name a Spark Connect server, as in sc://host:15002"
-        )
-    if "token=" in remote.lower() or "@" in remote:
-        raise SettingsError(
-            f"tag {SPARK_REMOTE_TAG}={hide_parameters(remote)}: "
-            "whoever sees the run reads its tags, so a token doesn't belong there: "
-            "set SPARK_REMOTE where runs are started instead"
-        )
 
 
 def build_tagged_conf(remote: str, overrides: Mapping[str, str]) -> dict[str, str]:

@@ -6,14 +6,9 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster_shared.serdes import serialize_value
 
 from backfill_assets.errors import SettingsError, SparkUnavailableError
-from backfill_assets.resources import (
-    SPARK_REMOTE_TAG,
-    SparkResource,
-    build_resources,
-    build_tagged_conf,
-    check_tagged_remote,
-)
+from backfill_assets.resources import SparkResource, build_resources, build_tagged_conf
 from backfill_assets.settings import read_settings
+from backfill_assets.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
 from backfill_assets_tests.ports import find_free_port
 
 
@@ -26,16 +21,36 @@ def test_a_tagged_server_gets_settings_of_its_own_and_no_master() -> None:
     assert not {"spark.master", "spark.jars", "spark.driver.memory"} & conf.keys()
 
 
-@pytest.mark.parametrize("remote", ["", "local", "spark://a:7077", "http://a:15002"])
+@pytest.mark.parametrize(
+    "remote",
+    [
+        *("", "local", "spark://a:7077", "http://a:15002", "SC://a"),
+        *(
+            "sc://",
+            "sc://:15002",
+            "sc://a:0",
+            "sc://a:99999",
+            "sc://a:port",
+            "sc://a b:1",
+            "sc://[a",
+        ),
+        *("sc://a:1/path", "sc://a:1?user_id=me", "sc://a:1/path/;user_id=me", "sc://a:1\n"),
+    ],
+)
 def test_what_is_no_connect_server_is_refused(remote: str) -> None:
     with pytest.raises(SettingsError, match="name a Spark Connect server, as in sc://host:15002"):
-        check_tagged_remote(remote)
+        check_tagged_remote(remote, named_by="--spark-remote")
+
+
+@pytest.mark.parametrize("remote", ["sc://a", "sc://a:15002/", "sc://[::1]:15002/;user_id=me"])
+def test_a_server_with_parameters_that_are_no_secret_may_be_named(remote: str) -> None:
+    check_tagged_remote(remote, named_by="--spark-remote")
 
 
 @pytest.mark.parametrize("remote", ["sc://a:443/;token=s3cret", "sc://user:s3cret@a:443"])
 def test_a_secret_in_a_tag_is_refused_and_not_repeated(remote: str) -> None:
     with pytest.raises(SettingsError, match="a token doesn't belong there") as refusal:
-        check_tagged_remote(remote)
+        check_tagged_remote(remote, named_by="--spark-remote")
     assert "s3cret" not in str(refusal.value)
 
 

@@ -82,7 +82,7 @@ def main() -> None:
 
 def _describe(error: Exception) -> str:
     if isinstance(error, BackfillError):
-        return str(error)
+        return " ".join(str(error).splitlines())  # what was given may have several
     lines = (line.strip() for line in str(error).splitlines())
     first = next((line for line in lines if line), "")
     return (

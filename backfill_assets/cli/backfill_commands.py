@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_assets.cli.options import AsJson, default_dagster_home, print_json
+from backfill_assets.cli.options import AsJson, confirm, default_dagster_home, print_json
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
@@ -23,10 +23,13 @@ BackfillId = Annotated[
 _STILL_AT_WORK_EXIT = 3
 _CANCELLED_EXIT = 130
 _LOOK_AGAIN_SECONDS = 1.0
+_MOST_LISTED = 100_000
 
 
 def backfills(
-    limit: Annotated[int, typer.Option(min=1, help="Most backfills to list.")] = 20,
+    limit: Annotated[
+        int, typer.Option(min=1, max=_MOST_LISTED, help="Most backfills to list.")
+    ] = 20,
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """List backfills, newest first: who launched what, why, when, and what came of it.
@@ -129,7 +132,7 @@ def cancel(
     with _open_instance() as instance:
         if not yes:
             described = describe_wanted(instance, backfill)
-            typer.confirm(f"cancel {backfill} ({described})?", abort=True)
+            confirm(f"cancel {backfill} ({described})?", is_aside=as_json)
         done = cancel_now(
             instance,
             backfill,
@@ -189,7 +192,7 @@ def resume(
             for table, listed in ranges.items():
                 typer.echo(f"{table} {', '.join(listed)}", err=as_json)
             if not yes:
-                typer.confirm(f"ask for these {found.count} partitions?", abort=True, err=as_json)
+                confirm(f"ask for these {found.count} partitions?", is_aside=as_json)
             requested, title = request_resumption(instance, graph, found)
         has_daemon = progress.has_daemon
     if as_json:

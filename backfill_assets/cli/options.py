@@ -36,6 +36,15 @@ def refuse_empty(value: str | None) -> str | None:
     return value
 
 
+def refuse_blank(value: str) -> str:
+    """Refuses blanks where an empty text says the same as no option.
+
+    Raises:
+        SettingsError: if it is blank.
+    """
+    return value if value == "" else str(refuse_empty(value))
+
+
 Select = Annotated[
     str | None,
     typer.Option(
@@ -54,6 +63,31 @@ TableKeys = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 TableKey = Annotated[str, typer.Argument(help="A table, as staging/flights.")]
+
+
+def confirm(question: str, *, is_aside: bool = False) -> None:
+    """Asks a person whether to go on.
+
+    Args:
+        question: whose answer is yes or no.
+        is_aside: whether it goes to stderr.
+
+    Raises:
+        SettingsError: if nobody is there to answer.
+        Abort: if the answer is no.
+    """
+    nobody = SettingsError(f"{question} nobody answered: say --yes beforehand; nothing was done")
+    if sys.stdin is None or sys.stdin.closed:
+        raise nobody
+    try:
+        agreed = typer.confirm(question, err=is_aside)
+    except typer.Abort:  # the end of the input, or Ctrl-C at a terminal
+        typer.echo(err=True)
+        if sys.stdin.isatty():
+            raise
+        raise nobody from None
+    if not agreed:
+        raise typer.Abort
 
 
 def print_json(result: Any) -> None:

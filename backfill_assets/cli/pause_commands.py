@@ -1,11 +1,13 @@
 """`pause` and `unpause`: a backfill, or the runs of a chain, between two chunks."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_assets.cli.options import default_dagster_home
+from backfill_assets.cli.backfill_commands import BackfillId
+from backfill_assets.cli.options import AsJson, default_dagster_home, print_json
 from backfill_assets.errors import HistoryError
 
 if TYPE_CHECKING:
@@ -13,12 +15,11 @@ if TYPE_CHECKING:
 
     from backfill_assets.orchestration.backfills.backfills import Backfill
 
-Named = Annotated[str, typer.Argument(help="A backfill or a run, or the beginning of its id.")]
-
 
 def pause(
-    backfill: Named,
+    backfill: BackfillId,
     reason: Annotated[str, typer.Option(help="Why, for whoever wonders.")] = "",
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Let a backfill, or a run, stop after the chunk that it works on; nothing is lost.
 
@@ -33,10 +34,16 @@ def pause(
         if named.ended_at is not None and not any(map(is_paused, named.chain.runs)):
             raise HistoryError(f"{named.kind} {named.id} is over: there is nothing to pause")
         found = note_pause(instance, named.id, reason=reason, now=datetime.now(tz=UTC))
-    typer.echo(f"{named.kind} {named.id}: {found}; it ends after the chunk at work")
+    if as_json:
+        print_json({"id": named.id, "kind": named.kind, **asdict(found)})
+    else:
+        typer.echo(f"{named.kind} {named.id}: {found}; it ends after the chunk at work")
 
 
-def unpause(backfill: Named) -> None:
+def unpause(
+    backfill: BackfillId,
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
     """Let what is left of a paused backfill go on; the daemon's sensor asks for it."""
     from backfill_assets.orchestration.instance.daemons import (
         DAEMON_COMMANDS,
@@ -51,7 +58,10 @@ def unpause(backfill: Named) -> None:
         has_one = has_daemon(instance)
     if not was_paused:
         raise HistoryError(f"{named.kind} {named.id} is not paused: nothing was changed")
-    typer.echo(f"{named.kind} {named.id}: the sensor go_on_after_pause asks for what is left")
+    if as_json:
+        print_json({"id": named.id, "kind": named.kind, "has_daemon": has_one})
+    else:
+        typer.echo(f"{named.kind} {named.id}: the sensor go_on_after_pause asks for what is left")
     if not has_one:
         typer.echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
 

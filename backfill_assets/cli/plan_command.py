@@ -1,5 +1,8 @@
 """`plan`: what a backfill would do, before anything runs; `launch`: asks Dagster for just that."""
 
+import shutil
+import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -7,6 +10,7 @@ import typer
 from backfill_assets.cli.launch_options import (
     AllowNewCode,
     Asked,
+    BoundedColumn,
     Chunk,
     Downstream,
     End,
@@ -19,6 +23,7 @@ from backfill_assets.cli.launch_options import (
     Restart,
     RowFilter,
     SaveWatermark,
+    SparkRemote,
     Start,
     Strict,
     TemplateName,
@@ -29,7 +34,14 @@ from backfill_assets.cli.launch_options import (
     merge_options,
     open_instance,
 )
-from backfill_assets.cli.options import AsJson, Select, load_graph, print_grid, print_json
+from backfill_assets.cli.options import (
+    AsJson,
+    Select,
+    confirm,
+    load_graph,
+    print_grid,
+    print_json,
+)
 from backfill_assets.cli.templates import read_template
 from backfill_assets.settings import read_settings
 
@@ -38,6 +50,8 @@ if TYPE_CHECKING:
     from backfill_assets.orchestration.planning.plans import Plan, TablePlan
 
 _LISTED = 20
+_GRID_WIDTH = 140  # Characters; a narrower one cuts the names of tables.
+
 _FEWEST_STEPS = 3
 _BEHIND_THE_DAILY_RUN = -1
 
@@ -47,6 +61,7 @@ def plan(
     last: LastOrAll = None,
     start: Start = None,
     end: End = None,
+    column: BoundedColumn = None,
     strict: Strict = False,  # noqa: FBT002 (an option)
     select: Select = None,
     only: OnlyThese = None,
@@ -67,6 +82,7 @@ def plan(
         last=last,
         start=start,
         end=end,
+        column=column,
         strict=strict,
         only=only,
         downstream=downstream,
@@ -86,6 +102,7 @@ def launch(
     last: LastOrAll = None,
     start: Start = None,
     end: End = None,
+    column: BoundedColumn = None,
     strict: Strict = False,  # noqa: FBT002 (an option)
     select: Select = None,
     only: OnlyThese = None,
@@ -107,13 +124,16 @@ def launch(
     reason: Reason = "",
     override_protection: OverrideProtection = "",
     allow_new_code: AllowNewCode = "",
+    spark_remote: SparkRemote = None,
     yes: Yes = False,  # noqa: FBT002 (an option)
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Show the plan, and ask Dagster for a backfill of just these partitions.
 
     It is on the Backfills page of the UI then, and Dagster's daemon carries it out: the tables that
     others read first, one run for each contiguous range of a table. Refused while other runs are at
-    work on any of the partitions, and if any is protected (docs/protection.md).
+    work on any of the partitions, and if any is protected (docs/protection.md). With --json its id
+    and the plan are printed as JSON, the question goes to stderr.
     """
     from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
     from backfill_assets.orchestration.planning.launching import (
@@ -129,6 +149,7 @@ def launch(
         last=last,
         start=start,
         end=end,
+        column=column,
         strict=strict,
         only=only,
         downstream=downstream,
@@ -151,18 +172,29 @@ def launch(
         max_parallel=max_parallel or chosen.max_parallel,
         override_protection=override_protection,
         allow_new_code=allow_new_code,
+        spark_remote=spark_remote,
     )
     with open_instance() as instance:
         found = make_plan(instance, asked, chunk=chunk or chosen.chunk)
-        print_plan(found, downstream=asked.takes_downstream)
+        if not as_json:
+            print_plan(found, downstream=asked.takes_downstream)
         check_launch(found, told)
-        if not any(table.partitions for table in found.tables):
-            return
-        if not yes:
-            typer.confirm("launch it?", abort=True)
-        launched = request_planned(instance, load_graph(), found, told)
-    typer.echo(f"requested backfill {launched.backfill_id}: {launched.title}")
-    if not launched.has_daemon:
+        launched = None
+        if any(table.partitions for table in found.tables):
+            if not yes:
+                confirm("launch it?", is_aside=as_json)
+            launched = request_planned(instance, load_graph(), found, told)
+    if as_json:
+        print_json(
+            {
+                "backfill_id": launched.backfill_id if launched else "",
+                "title": launched.title if launched else "",
+                "plan": asdict(found),
+            }
+        )
+    elif launched:
+        typer.echo(f"requested backfill {launched.backfill_id}: {launched.title}")
+    if launched and not launched.has_daemon:
         typer.echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
 
 
@@ -182,18 +214,22 @@ def print_plan(found: "Plan", *, downstream: bool) -> None:
             typer.echo(f"downstream, at most: {key} {listed}")
         if not found.downstream:
             typer.echo("downstream: nothing else was computed from them")
+    if found.row_filter:
+        typer.echo(f"only rows with {found.row_filter}; the others stay as they are published")
 
 
 def _print_tables(found: "Plan") -> None:
     from rich.table import Table as Grid
 
+    counts = ("partitions", "runs", "chunks", "commits")
+    names = (*counts, "read", "rows", "write", "seconds")
+    is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _GRID_WIDTH
     grid = Grid("table", "now")
-    for name in ("partitions", "runs", "chunks", "commits", "read", "rows", "write", "seconds"):
+    for name in names:
         grid.add_column(name, justify="right")
     for one in found.tables:
-        grid.add_row(
-            one.table,
-            ", ".join(f"{count:,} {state}" for state, count in one.states.items()),
+        states = ", ".join(f"{count:,} {state}" for state, count in one.states.items())
+        cells = [
             f"{one.partitions:,}",
             f"{len(one.ranges):,}",
             f"{one.chunks:,}",
@@ -202,8 +238,14 @@ def _print_tables(found: "Plan") -> None:
             f"{one.rows:,}",
             _format_bytes(one.bytes_written),
             _format_seconds(one.seconds),
-        )
-    print_grid(grid, width=160)
+        ]
+        grid.add_row(one.table, states, *cells)
+        if is_narrow:
+            told = [f"{name} {cell}" for name, cell in zip(names, cells, strict=True)]
+            lines = [", ".join(told[: len(counts)]), ", ".join(told[len(counts) :])]
+            typer.echo("\n  ".join([f"{one.table}: {states}", *lines]))
+    if not is_narrow:
+        print_grid(grid, width=160)
 
 
 def _print_remarks(table: "TablePlan") -> None:
@@ -234,8 +276,11 @@ def _print_commands(found: "Plan", *, chunk: str | None) -> None:
     from backfill_assets.orchestration.instance.ranges import build_command, join_tables, shorten
     from backfill_assets.orchestration.runs.run_options import build_options_config
 
+    options = {"chunk": chunk}
+    if found.row_filter:
+        options |= {"write_mode": "merge", "filter": found.row_filter}
     commands = [
-        build_command(keys, start, end, build_options_config(keys, {"chunk": chunk}))
+        build_command(keys, start, end, build_options_config(keys, options))
         for keys, ranges in join_tables({one.table: one.ranges for one in found.tables})
         for start, end in ranges
     ]

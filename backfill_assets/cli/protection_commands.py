@@ -31,7 +31,13 @@ _Reason = Annotated[
 ]
 
 
-def protect(table: TableKey, reason: _Reason, first: _First = None, last: _Last = None) -> None:
+def protect(
+    table: TableKey,
+    reason: _Reason,
+    first: _First = None,
+    last: _Last = None,
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
     """Protect a table, or a range of it: no run publishes it then, however it is started.
 
     Unless the run says why (docs/protection.md). It counts for all who use the warehouse, and for
@@ -39,11 +45,20 @@ def protect(table: TableKey, reason: _Reason, first: _First = None, last: _Last 
     """
     warehouse, declared = _open_warehouse(), _find_table(table, first, last)
     decision = _decide(declared, first, last, reason, protected=True)
-    _add(warehouse, decision)
-    typer.echo(f"{table}: {decision.format_range()} protected: {reason}")
+    stored = _add(warehouse, decision)
+    if as_json:
+        print_json(stored)
+    else:
+        typer.echo(f"{table}: {decision.format_range()} protected: {reason}")
 
 
-def unprotect(table: TableKey, reason: _Reason, first: _First = None, last: _Last = None) -> None:
+def unprotect(
+    table: TableKey,
+    reason: _Reason,
+    first: _First = None,
+    last: _Last = None,
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
     """Lift what `protect` set, of a table or of a range of it.
 
     What is declared with the table stays protected: change it there, or let a run override it.
@@ -60,8 +75,11 @@ def unprotect(table: TableKey, reason: _Reason, first: _First = None, last: _Las
             f"nothing of {table} {decision.format_range()} is protected{stays}: "
             "`backfill-assets protections` lists what is"
         )
-    _add(warehouse, decision)
-    typer.echo(f"{table}: {decision.format_range()} no longer protected: {reason}")
+    stored = _add(warehouse, decision)
+    if as_json:
+        print_json(stored)
+    else:
+        typer.echo(f"{table}: {decision.format_range()} no longer protected: {reason}")
     for one in staying:
         typer.echo(
             f"{table}: {one.format_range()} stays protected: {one.describe()}",
@@ -119,10 +137,10 @@ def _decide(
     )
 
 
-def _add(warehouse: "Warehouse", decision: "Protection") -> None:
+def _add(warehouse: "Warehouse", decision: "Protection") -> "Protection":
     from backfill_assets.lake.protections import add_protection
 
-    add_protection(warehouse, decision, now=datetime.now(tz=UTC))
+    return add_protection(warehouse, decision, now=datetime.now(tz=UTC))
 
 
 def _print_standing(found: "list[StandingProtection]") -> None:

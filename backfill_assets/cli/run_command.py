@@ -12,6 +12,7 @@ import typer
 from backfill_assets.cli.launch_options import (
     AllowNewCode,
     Asked,
+    BoundedColumn,
     Chunk,
     Downstream,
     End,
@@ -24,6 +25,7 @@ from backfill_assets.cli.launch_options import (
     Restart,
     RowFilter,
     SaveWatermark,
+    SparkRemote,
     Start,
     Strict,
     TemplateName,
@@ -34,7 +36,7 @@ from backfill_assets.cli.launch_options import (
     merge_options,
     open_instance,
 )
-from backfill_assets.cli.options import AsJson, Select, load_graph, print_json
+from backfill_assets.cli.options import AsJson, Select, confirm, load_graph, print_json
 from backfill_assets.cli.templates import read_template
 from backfill_assets.errors import BackfillError
 from backfill_assets.settings import read_settings
@@ -56,6 +58,7 @@ def run(
     last: LastOrAll = None,
     start: Start = None,
     end: End = None,
+    column: BoundedColumn = None,
     strict: Strict = False,  # noqa: FBT002 (an option)
     select: Select = None,
     only: OnlyThese = None,
@@ -71,6 +74,7 @@ def run(
     reason: Reason = "",
     override_protection: OverrideProtection = "",
     allow_new_code: AllowNewCode = "",
+    spark_remote: SparkRemote = None,
     yes: Yes = False,  # noqa: FBT002 (an option)
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
@@ -87,6 +91,7 @@ def run(
     """
     from backfill_assets.cli.plan_command import print_plan
     from backfill_assets.cli.verdict_grid import print_verdicts
+    from backfill_assets.orchestration.backfills.verdicts import Verdicts
     from backfill_assets.orchestration.planning.launching import Launch, check_launch
 
     chosen = read_template(template, read_settings().templates)
@@ -96,6 +101,7 @@ def run(
         last=last,
         start=start,
         end=end,
+        column=column,
         strict=strict,
         only=only,
         downstream=downstream,
@@ -115,6 +121,7 @@ def run(
         options=merge_options(chosen, given),
         override_protection=override_protection,
         allow_new_code=allow_new_code,
+        spark_remote=spark_remote,
     )
     with open_instance() as instance:
         plan = make_plan(instance, asked, chunk=chunk or chosen.chunk)
@@ -122,10 +129,13 @@ def run(
             print_plan(plan, downstream=asked.takes_downstream)
         told = check_launch(plan, told)
         if not any(table.partitions for table in plan.tables):
-            typer.echo("nothing is to be run", err=as_json)
+            if as_json:
+                print_json(Verdicts(run_id="", state="published", only_waits=False))
+            else:
+                typer.echo("nothing is to be run")
             return
         if not yes:
-            typer.confirm("run it?", abort=True, err=as_json)
+            confirm("run it?", is_aside=as_json)
         found, is_broken = _carry_out(instance, plan, told, as_json=as_json)
     if as_json:
         print_json(found)

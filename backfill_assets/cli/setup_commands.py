@@ -63,7 +63,7 @@ def _find_landing() -> str:
 
 def check() -> None:
     """Check that Spark can start here; fetch and make what it needs unless that is cached."""
-    from backfill_assets.spark.connect import hide_parameters
+    from backfill_assets.spark.remotes import hide_parameters
     from backfill_assets.spark.session import check_prerequisites, is_trained, train_sessions
 
     settings = read_settings()

@@ -93,7 +93,7 @@ def parse_chunk_size(text: str) -> ChunkSize:
             "files with a number from 1 on, as months=1 or step=100000"
         )
     if unit in _SHORTEST and int(count or 1) * _SHORTEST[unit] > _MOST_YEARS * _SHORTEST["years"]:
-        raise ValueError(f"--chunk {text}: give less than {_MOST_YEARS} years, or leave it out")
+        raise ValueError(f"--chunk {text}: give {_MOST_YEARS} years at most, or leave it out")
     if count is None and unit in (ChunkUnit.STEP, ChunkUnit.FILES):
         raise ValueError(f"--chunk {text}: say how many, as {unit}=1000")
     return ChunkSize(ChunkUnit(unit), int(count or 1))

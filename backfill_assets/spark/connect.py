@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from backfill_assets.errors import SparkUnavailableError
+from backfill_assets.spark.remotes import hide_parameters
 
 _PORT = 15002
-_USER = re.compile("//.*@")
 _PATIENCE_SECONDS = 10
 # The client drops a session that the server doesn't know, and then has none for the next call.
 _FORGOTTEN = re.compile(
@@ -46,11 +46,6 @@ def check_server(remote: str, *, named_by: str) -> None:
             f"no Spark Connect server answers at {named_by}={hide_parameters(remote)} ({error}): "
             f"start it, or unset {named_by} to run Spark in the process"
         ) from error
-
-
-def hide_parameters(remote: str) -> str:
-    """Returns a Spark Connect URL without what may be secret: its parameters, a name before `@`."""
-    return _USER.sub("//", remote.partition("/;")[0].partition(";")[0])
 
 
 def limit_retries(session: SparkSession) -> None:

@@ -4,6 +4,7 @@ In this process, on a warehouse that older code made; `test_hostile_processes.py
 as a person meets them.
 """
 
+import io
 import json
 import os
 import shutil
@@ -11,8 +12,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from dagster import DagsterInstance
 
 from backfill_assets.cli import main
+from backfill_assets_tests.cli import hostile_launches
 from backfill_assets_tests.cli.hostile_cases import (
     CASES,
     DIFF,
@@ -98,6 +101,81 @@ def test_a_certificate_that_is_cut_off_leaves_the_others_verified(
     lines = json.loads(capsys.readouterr().out)
     (broken,) = (line for line in lines if line["holds"] is False)
     assert "is cut off or was edited" in broken["found"]
+
+
+@pytest.mark.parametrize(("arguments", "line"), hostile_launches.CASES)
+def test_nothing_is_planned_launched_or_run(
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    line: str,
+) -> None:
+    before = place.list_files()
+    assert run(monkeypatch, *arguments) == 1
+    (error,) = (one for one in capsys.readouterr().err.splitlines() if one.startswith("error: "))
+    assert error.removeprefix("error: ").startswith(line)
+    assert "Error:" not in error, "an error of a library, and no cure"
+    assert place.list_files() == before
+    check_nothing_was_asked_for()
+
+
+@pytest.mark.parametrize("command", ["launch", "run"])
+@pytest.mark.parametrize("stdin", ["closed", "at its end"])
+def test_where_nobody_answers_it_says_how_not_to_be_asked(
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    stdin: str,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None if stdin == "closed" else io.StringIO(""))
+    arguments = (*hostile_launches.RAW, *hostile_launches.DAYS, "--json")
+    assert run(monkeypatch, command, *arguments) == 1
+    answer = capsys.readouterr()
+    assert answer.out.strip() == ""
+    assert answer.err.splitlines()[-1].endswith(
+        "it? nobody answered: say --yes beforehand; nothing was done"
+    )
+    check_nothing_was_asked_for()
+
+
+def test_of_a_column_only_the_rows_between_the_bounds_are_asked_for(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the cases above lack: a table that can merge, and partitions that are published."""
+    bounds = "`landing_date` >= DATE '2013-01-02' AND `landing_date` < DATE '2013-01-04'"
+    arguments = (*hostile_launches.BY_LANDING, *hostile_launches.BOUNDS)
+    assert run(monkeypatch, "plan", *arguments) == 0
+    planned = capsys.readouterr().out
+    assert f"only rows with {bounds}; the others stay as they are published" in planned
+    assert '"write_mode": "merge"' in planned
+    told = ("--write-mode", "merge", "--filter", "origin = 'JFK'", "--yes", "--json")
+    assert run(monkeypatch, "launch", *arguments, *told) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["plan"]["row_filter"] == bounds
+    assert found["plan"]["tables"][0]["ranges"] == [["2013-01-01", "2013-01-02"]]
+    with DagsterInstance.get() as instance:
+        (backfill,) = instance.get_backfills()
+        tags = backfill.tags or {}
+    assert tags["backfill_assets/filter"] == f"(origin = 'JFK') AND ({bounds})"
+    assert tags["backfill_assets/write_mode"] == "merge"
+
+
+def test_the_partitions_own_column_bounds_partitions(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (*hostile_launches.RAW, *hostile_launches.BOUNDS, "--column", "LANDING_DATE")
+    assert run(monkeypatch, "plan", *arguments, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["row_filter"] == ""
+    assert found["tables"][0]["ranges"] == [["2013-01-02", "2013-01-03"]]
+
+
+def check_nothing_was_asked_for() -> None:
+    with DagsterInstance.get() as instance:
+        assert not instance.get_runs()
+        assert not instance.get_backfills()
 
 
 @pytest.mark.parametrize("debug", [False, True])

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from backfill_assets.cli import app
 from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.spark.remotes import SPARK_REMOTE_TAG
 from backfill_assets_tests.pipeline.landing_zone import LandingZone
 
 RANGE = ("--select", "raw/flights,staging/flights", "--from", "2013-01-01", "--to", "2013-01-03")
@@ -141,6 +142,28 @@ def test_a_run_is_refused_while_others_work_on_its_partitions() -> None:
     assert "runs are at work on raw/flights 2013-01-02...2013-01-02" in str(result.exception)
     with DagsterInstance.get() as instance:
         assert len(instance.get_runs()) == 1
+
+
+def test_a_launch_names_its_spark_and_tells_itself_as_json() -> None:
+    result = run("launch", *RANGE, "--spark-remote", "sc://big:15002", "--yes", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    with DagsterInstance.get() as instance:
+        (backfill,) = instance.get_backfills()
+    assert (backfill.tags or {})[SPARK_REMOTE_TAG] == "sc://big:15002"
+    assert (found["backfill_id"], found["title"]) == (backfill.backfill_id, backfill.title)
+    assert [one["table"] for one in found["plan"]["tables"]] == ["raw/flights", "staging/flights"]
+    paused = json.loads(run("pause", backfill.backfill_id, "--reason", "disk", "--json").stdout)
+    assert (paused["id"], paused["reason"]) == (backfill.backfill_id, "disk")
+    going_on = json.loads(run("unpause", backfill.backfill_id, "--json").stdout)
+    assert going_on == {"id": backfill.backfill_id, "kind": "backfill", "has_daemon": False}
+
+
+def test_what_is_not_to_be_run_is_told_as_json_too() -> None:
+    none = ("--only", "withheld", "--yes", "--json")
+    assert json.loads(run("launch", *RANGE, *none).stdout)["backfill_id"] == ""
+    done = json.loads(run("run", *RANGE, *none).stdout)
+    assert (done["run_id"], done["state"], done["tables"]) == ("", "published", [])
 
 
 def test_of_all_time_only_what_is_named_is_planned() -> None:

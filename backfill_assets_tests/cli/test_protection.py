@@ -1,5 +1,6 @@
 """Protecting at a shell, and what `plan` and `launch` then say. No Spark."""
 
+import contextlib
 import json
 import os
 import pty
@@ -48,7 +49,11 @@ def run_in_terminal(*arguments: str, columns: int) -> list[str]:
     assert answer.returncode == 0
     os.close(theirs)
     with open(ours, "rb", buffering=0) as terminal:  # noqa: PTH123 (a descriptor)
-        return terminal.read(100_000).decode().splitlines()
+        pieces: list[bytes] = []
+        with contextlib.suppress(OSError):  # at its end, as nobody else has it open
+            while piece := terminal.read(100_000):
+                pieces.append(piece)
+    return b"".join(pieces).decode().splitlines()
 
 
 def refuse(*arguments: str) -> str:
@@ -72,6 +77,14 @@ def test_a_range_is_protected_listed_and_lifted(monkeypatch: pytest.MonkeyPatch)
     assert found["ranges"] == [["2013-01-03", "2013-01-03"]]
     run("unprotect", RAW, "--reason", "all open")
     assert json.loads(run("protections", "--json")) == []
+
+
+def test_a_plan_says_all_of_it_at_80_columns() -> None:
+    lines = run_in_terminal("plan", *PLAN, columns=80)
+    at = lines.index("staging/flights: 4 missing")
+    assert lines[at + 1].startswith("  partitions 4, runs 1, chunks 1, commits 1")
+    assert "rows 0, write 0 B, seconds no earlier step" in lines[at + 2]
+    assert max(map(len, lines[: at + 3])) <= 80
 
 
 def test_the_list_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:

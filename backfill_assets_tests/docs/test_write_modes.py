@@ -18,10 +18,17 @@ def test_the_page_does_what_it_says(
     before = project.read_checksums()
     outputs = run_page("write-modes.md", cwd=PROJECT, environment=project.environment)
     log = read_log(Warehouse(str(project.warehouse)), STAGING_FLIGHTS)
-    record = log.commits[0].record
+    by_column, by_filter = (commit.record for commit in log.commits[:2])
+    assert by_column is not None
+    assert (by_column.write_mode, len(by_column.rows)) == ("merge", 5)
+    assert by_column.row_filter == (
+        "`landing_date` >= DATE '2013-01-03' AND `landing_date` < DATE '2013-01-05'"
+    )
+    assert "published: 5 of 5 of staging/flights" in outputs[1]
+    record = by_filter
     assert record is not None
     assert (record.write_mode, len(record.rows)) == ("merge", 10)
     assert record.row_filter == "origin = 'JFK' AND dep_delay IS NOT NULL"
     assert project.read_checksums() == before, "merging what is there changes nothing"
-    assert outputs[1] == "", "no incremental run yet"
-    assert outputs[2].splitlines()[-1].startswith("raw/flights\tbefore 2013-01-04\t")
+    assert outputs[2] == "", "no incremental run yet"
+    assert outputs[3].splitlines()[-1].startswith("raw/flights\tbefore 2013-01-04\t")

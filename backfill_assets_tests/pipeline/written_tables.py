@@ -27,6 +27,7 @@ def commit_days(
     input_versions: Mapping[str, int | str] | None = None,
     consumed: Mapping[str, Consumed] | None = None,
     provisional: Mapping[str, str] | None = None,
+    row_filter: str = "",
 ) -> None:
     """Publishes days of a table that has its days as folders, in one commit."""
     partitions = build_partitions(table, days)
@@ -45,6 +46,7 @@ def commit_days(
         checksums={day: f"{number:016x}" for number, day in enumerate(days)},
         backfill_id=backfill_id,
         provisional=provisional or {},
+        row_filter=row_filter,
         **describe_consumed(consumed or {}),
     )
     starts = [partition.slice.start for partition in partitions for _ in range(ROWS)]

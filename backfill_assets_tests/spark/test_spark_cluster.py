@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
-from backfill_assets.resources import SPARK_REMOTE_TAG
+from backfill_assets.spark.remotes import SPARK_REMOTE_TAG
 from backfill_assets_tests.commands import Project
 from backfill_assets_tests.landing_zones import copy_days
 from backfill_assets_tests.spark_cluster import SparkCluster, serve_spark_cluster

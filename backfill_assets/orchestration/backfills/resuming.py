@@ -30,7 +30,7 @@ from backfill_assets.orchestration.runs.runs_at_work import find_partitions_at_w
 from backfill_assets.orchestration.status.attempts import Attempt, find_attempts
 from backfill_assets.publishing.inputs import PinnedInputs, list_landing
 from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.resources import SPARK_REMOTE_TAG
+from backfill_assets.spark.remotes import SPARK_REMOTE_TAG
 
 RESUMES_TAG = "backfill_assets/resumes"
 """Tag of a backfill and its runs: the backfill, or the run, that it resumes."""

@@ -73,11 +73,7 @@ def find_movements(
     Raises:
         TableError: if rows that are there can't be read.
     """
-    consumed = {
-        key: int(version)
-        for key, publish in reader.publishes.items()
-        if (version := publish.record.input_versions.get(source.table.key)) is not None
-    }
+    consumed = find_consumed_versions(reader, source.table)
     since = known.version if known else min(consumed.values(), default=source.version)
     found = dict(known.outstanding) if known else {}
     readers: PartitionIndex | None = None
@@ -92,6 +88,27 @@ def find_movements(
         key: movement for key, movement in found.items() if movement.version > consumed.get(key, -1)
     }
     return Movements(source.version, outstanding)
+
+
+def find_consumed_versions(reader: TableLog, source: Table) -> dict[str, int]:
+    """Finds the version of an input that all rows of a published partition are of, by key.
+
+    A publish of part of the rows leaves the others as they were computed before; where no whole
+    publish is known, they may be of any version: -1.
+    """
+    newest = reader.publishes
+    parts = [key for key, publish in newest.items() if publish.record.row_filter]
+    earlier = group_publishes(reader.known_commits) if parts else {}
+    whole = {
+        key: next((one for one in earlier[key] if not one.record.row_filter), None) for key in parts
+    }
+    found: dict[str, int] = {}
+    for key, publish in newest.items():
+        computed = whole.get(key, publish)
+        version = computed.record.input_versions.get(source.key) if computed else -1
+        if version is not None:
+            found[key] = int(version)
+    return found
 
 
 def find_moved(

@@ -5,7 +5,12 @@ from dataclasses import replace
 
 from backfill_assets.lake.commits import Publish
 from backfill_assets.lake.table_log import TableLog
-from backfill_assets.orchestration.due.row_movements import Movements, find_movements, find_rows_for
+from backfill_assets.orchestration.due.row_movements import (
+    Movements,
+    find_consumed_versions,
+    find_movements,
+    find_rows_for,
+)
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
@@ -58,9 +63,8 @@ def _find_moved(
     log: TableLog, source: TableLog, column: str, publishes: Mapping[str, Publish]
 ) -> list[str]:
     """Finds those for which rows moved in an input since they were computed."""
-    name = source.table.key
-    versions = [one.record.input_versions.get(name) for one in publishes.values()]
-    consumed = [int(version) for version in versions if version is not None]
+    versions = find_consumed_versions(log, source.table)
+    consumed = [versions[key] for key in publishes if key in versions]
     since = Movements(min(consumed, default=source.version), {})
     keys = find_partitions_def(log.table).get_partition_keys()
     found = find_movements(log, source, column, keys, since)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from dagster import DagsterInstance
 
 from backfill_assets.catalog import find_table
-from backfill_assets.errors import BackfillError, ProtectedError
+from backfill_assets.errors import BackfillError, ProtectedError, SettingsError
+from backfill_assets.filters.row_filters import combine_filters
 from backfill_assets.grains.grain import Grain
 from backfill_assets.orchestration.due.downstream import request_backfill
 from backfill_assets.orchestration.instance.daemons import has_daemon
@@ -27,6 +28,7 @@ from backfill_assets.orchestration.runs.run_tags import (
     REASON_TAG,
     TAG_PREFIX,
 )
+from backfill_assets.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
 
 _LISTED = 7
 
@@ -57,6 +59,7 @@ class Launch:
         max_parallel: runs of it that are at work at once; None for as many as there are places.
         override_protection: why protected partitions are to be published; empty if they aren't.
         allow_new_code: why a deploy meanwhile needn't stop its runs; empty if it does.
+        spark_remote: the Spark Connect server of its runs; None for that of where they run.
     """
 
     reason: str = ""
@@ -65,6 +68,7 @@ class Launch:
     max_parallel: int | None = None
     override_protection: str = ""
     allow_new_code: str = ""
+    spark_remote: str | None = None
 
     def build_tags(self) -> dict[str, str]:
         """Builds the tags by which runs say who launched them, why, and what they are told."""
@@ -73,6 +77,7 @@ class Launch:
             OVERRIDE_TAG: self.override_protection,
             ALLOW_NEW_CODE_TAG: self.allow_new_code,
             PRIORITY_TAG: str(self.priority or ""),
+            SPARK_REMOTE_TAG: self.spark_remote or "",
         }
         options = {
             f"{TAG_PREFIX}{name}": str(value).lower() if isinstance(value, bool) else value
@@ -112,14 +117,18 @@ def check_launch(plan: Plan, launch: Launch) -> Launch:
 
     Returns:
         What they are told: a reason to override protection only where something is protected, as it
-        is no licence for what will be later.
+        is no licence for what will be later; and that only the rows of the plan count.
 
     Raises:
-        SettingsError: if one can't.
+        SettingsError: if one can't, or no run may name such a Spark.
         FilterError: if the filter is unreadable.
         ProtectedError: if partitions of it are protected, without a reason to override that.
         BackfillError: if runs are at work on partitions of it.
     """
+    if launch.spark_remote is not None:
+        check_tagged_remote(launch.spark_remote, named_by="--spark-remote")
+    if plan.row_filter:
+        launch = _bound_rows(plan, launch)
     tags = launch.build_tags()
     for one in plan.tables:
         check_tags(find_table(one.table), tags)
@@ -132,6 +141,26 @@ def check_launch(plan: Plan, launch: Launch) -> Launch:
         )
     _refuse_at_work(plan)
     return launch if protected else replace(launch, override_protection="")
+
+
+def _bound_rows(plan: Plan, launch: Launch) -> Launch:
+    """Lets only the rows of a plan count, of those that the launch itself would let.
+
+    Raises:
+        SettingsError: if runs wouldn't merge them.
+        FilterError: if the launch's own filter is unreadable.
+    """
+    tables = [find_table(one.table) for one in plan.tables]
+    told = launch.options.get("filter")
+    for table in tables:
+        if (launch.options.get("write_mode") or table.write_mode) != "merge":
+            raise SettingsError(
+                f"{table.key}: with --column only some rows of a partition are computed, which "
+                "must not replace the others: add --write-mode merge; nothing was launched"
+            )
+    texts = (told if isinstance(told, str) else None, plan.row_filter)
+    combined = [combine_filters(table, *texts) for table in tables]
+    return replace(launch, options={**launch.options, "filter": combined[0] and combined[0].text})
 
 
 def _refuse_at_work(plan: Plan) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from dagster import AssetKey, DagsterInstance
 
 from backfill_assets.catalog import find_table
+from backfill_assets.errors import PartitionRangeError
 from backfill_assets.grains.chunk_sizes import ChunkSize
 from backfill_assets.health.estimates import estimate_seconds
 from backfill_assets.health.outcomes import Outcome, list_outcomes
@@ -27,7 +28,12 @@ from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
-from backfill_assets.orchestration.instance.ranges import describe_ranges, find_ranges
+from backfill_assets.orchestration.instance.ranges import (
+    describe_ranges,
+    find_ranges,
+    format_ranges,
+    shorten,
+)
 from backfill_assets.orchestration.planning.plans import (
     Only,
     Plan,
@@ -54,6 +60,7 @@ from backfill_assets.settings import Settings
 from backfill_assets.tables.declarations import Table
 
 _HISTORY_DAYS = 90
+_LISTED = 7
 
 
 def open_planner(
@@ -139,6 +146,7 @@ class Planner:
         only: Collection[Only] = (Only.ALL,),
         chunk: ChunkSize | None = None,
         downstream: bool = False,
+        row_filter: str = "",
     ) -> Plan:
         """Plans ranges of some tables; nothing is written, no JVM is started.
 
@@ -148,9 +156,11 @@ class Planner:
             chunk: what is to be committed together; None for as much as memory allows. It fits the
                 tables.
             downstream: also run what was computed from them, as far as it may change.
+            row_filter: which of the computed rows are to count; empty for all.
 
         Raises:
-            PartitionRangeError: if a key is unknown or a range is reversed.
+            PartitionRangeError: if a key is unknown or a range is reversed; or if part of the rows
+                is asked for of partitions that were never published, or of tables that can't merge.
             BackfillError: if a log or the landing zone can't be read.
         """
         tables = {find_asset_key(table): table for table in ranges}
@@ -166,6 +176,9 @@ class Planner:
                 every = sorted({*chosen.get(asset_key, ()), *keys})
                 choices[asset_key] = self._choose(table, every[0], every[-1], (), keys=every)
             chosen = {asset_key: choices[asset_key].keys for asset_key in self._order(choices)}
+        if row_filter:
+            for choice in choices.values():
+                self._check_parts(choice.table, choice.keys)
         at_work = find_partitions_at_work(self.instance, self.graph)
         plans = [
             self._plan_table(choices[asset_key], chosen, at_work.get(asset_key, ()), chunk)
@@ -175,7 +188,7 @@ class Planner:
             key.to_user_string(): find_ranges(get_partitions_def(self.graph, key), keys)
             for key, keys in affected.items()
         }
-        return Plan(plans, ends)
+        return Plan(plans, ends, row_filter)
 
     def _order(self, keys: Collection[AssetKey]) -> list[AssetKey]:
         return [key for key in self.graph.toposorted_asset_keys if key in keys]
@@ -207,6 +220,20 @@ class Planner:
         elif len(taken) < len(states):
             pinned = pinned.restrict(build_partitions(table, taken))
         return _Choice(table, states, stale, taken, pinned)
+
+    def _check_parts(self, table: Table, keys: Sequence[str]) -> None:
+        """Refuses to publish part of what a partition is to hold, as if that were all of it."""
+        if not table.natural_key:
+            raise PartitionRangeError(
+                f"{table.key} declares no natural key that would tell which row replaces which, so "
+                "that no part of its rows can be computed anew: leave it out, or --column"
+            )
+        if never := [key for key in keys if key not in self.logs[table.key].publishes]:
+            listed = ", ".join(shorten(format_ranges(find_partitions_def(table), never), _LISTED))
+            raise PartitionRangeError(
+                f"{table.key} {listed}: never published, and part of the rows would stand for all: "
+                "publish these whole first, without --column, or leave them out"
+            )
 
     def _pin(self, table: Table, keys: Sequence[str]) -> PinnedInputs:
         """Finds what partitions would be computed from now, by what was read already."""

@@ -84,10 +84,13 @@ class Plan:
         tables: as selected, upstream ones first; also what is downstream, if that is to be run.
         downstream: by table, ranges of other partitions that were computed from the selected; which
             of them change is known once these are published, so they are the most there can be.
+        row_filter: which of the computed rows count, as SQL; empty for all. The others stay as they
+            are published, so that runs of it merge.
     """
 
     tables: Sequence[TablePlan]
     downstream: Mapping[str, Sequence[tuple[str, str]]]
+    row_filter: str = ""
 
 
 def list_planned_partitions(plan: Plan) -> dict[AssetKey, list[str]]:

@@ -47,10 +47,7 @@ def find_touched_partitions(
     """
     begin, stop = _read_bound(table, start), _read_bound(table, end)
     if not begin < stop:  # type: ignore[operator]
-        raise PartitionRangeError(
-            f"--start {start} --end {end}: that is empty; the end is the first value that is no "
-            "longer meant"
-        )
+        raise PartitionRangeError(describe_empty(start, end))
     partitions = build_partitions(table, find_partitions_def(table).get_partition_keys())
     moments = [_as_moment(partition.slice.start) for partition in partitions]
     at = max(0, bisect_right(moments, begin) - 1)  # type: ignore[type-var]
@@ -85,13 +82,31 @@ def _read_bound(table: Table, text: str) -> SliceBound:
     try:
         if is_integer:
             return int(text)
-        found = dt.datetime.fromisoformat(text)
-    except ValueError:
+        return read_moment(text)
+    except (ValueError, OverflowError):
         wanted = "an integer" if is_integer else "a date or a time, as 2013-01-31 or 2013-01-31T18"
         raise PartitionRangeError(
             f"{text}: the partitions of {table.key} are {table.grain}: give {wanted}"
         ) from None
+
+
+def read_moment(text: str) -> dt.datetime:
+    """Reads a date or a time in ISO 8601, UTC unless it says otherwise.
+
+    Raises:
+        ValueError: if it is none.
+        OverflowError: if it is before the year 1 or after 9999, UTC.
+    """
+    found = dt.datetime.fromisoformat(text)
     return (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
+
+
+def describe_empty(start: str, end: str) -> str:
+    """Says why nothing lies between two bounds, of which the second isn't after the first."""
+    return (
+        f"--start {start} --end {end}: that is empty; the end is the first value that is no longer "
+        "meant"
+    )
 
 
 def _as_moment(bound: SliceBound) -> SliceBound:

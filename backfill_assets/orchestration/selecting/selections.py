@@ -64,9 +64,8 @@ def select_tables(
         }
         listed = ", ".join(f"{key} of {table}" for key, table in examples.items())
         whose = "of these tables" if selection else "here"
-        raise PartitionRangeError(
-            f"no table {whose} has both partitions {first} and {last}: give keys such as {listed}"
-        )
+        keys = f"a partition {first}" if first == last else f"both partitions {first} and {last}"
+        raise PartitionRangeError(f"no table {whose} has {keys}: give keys such as {listed}")
     return found
 
 

@@ -15,8 +15,8 @@ from backfill_assets.orchestration.runs.run_tags import (
     RANGE_START_TAG,
     WITHHELD_TAG,
 )
-from backfill_assets.resources import SPARK_REMOTE_TAG
 from backfill_assets.sensors import continue_after_withheld
+from backfill_assets.spark.remotes import SPARK_REMOTE_TAG
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline
 
 FIRST, BAD, LAST = "2013-01-04", "2013-01-05", "2013-01-06"

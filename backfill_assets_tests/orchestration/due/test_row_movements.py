@@ -1,0 +1,33 @@
+"""Of which version of an input all rows of a partition are. No Spark."""
+
+from pathlib import Path
+
+from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.due.row_movements import find_consumed_versions
+from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
+from backfill_assets_tests.pipeline.written_tables import commit_days
+
+FIRST, SECOND, THIRD = "2013-01-01", "2013-01-02", "2013-01-03"
+
+
+def test_rows_that_a_filter_left_out_are_of_the_version_before(tmp_path: Path) -> None:
+    """Else what it left out would never be called stale, nor be asked for by the sensor."""
+    warehouse = Warehouse(str(tmp_path))
+
+    def publish(days: list[str], version: int, row_filter: str = "") -> dict[str, int]:
+        run_id, versions = f"run-{version}", {RAW_FLIGHTS.key: version}
+        commit_days(
+            warehouse,
+            STAGING_FLIGHTS,
+            days,
+            run_id=run_id,
+            input_versions=versions,
+            row_filter=row_filter,
+        )
+        return find_consumed_versions(read_log(warehouse, STAGING_FLIGHTS), RAW_FLIGHTS)
+
+    assert publish([FIRST, SECOND], 3) == {FIRST: 3, SECOND: 3}
+    assert publish([FIRST, THIRD], 5, "hour < 9") == {FIRST: 3, SECOND: 3, THIRD: -1}
+    assert publish([FIRST], 6, "hour > 9") == {FIRST: 3, SECOND: 3, THIRD: -1}
+    assert publish([FIRST], 7) == {FIRST: 7, SECOND: 3, THIRD: -1}
