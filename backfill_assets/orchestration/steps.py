@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 
@@ -31,6 +31,7 @@ from backfill_assets.orchestration.recovery.recovery_messages import (
 from backfill_assets.orchestration.runs.claims import fail_dead_runs, keep_claim
 from backfill_assets.orchestration.runs.pausing import check_may_go_on
 from backfill_assets.proof.certified_publishes import keep_publishes
+from backfill_assets.publishing.audits_ahead import AuditsAhead, gather_lots
 from backfill_assets.publishing.chunks import cut_range
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
@@ -47,6 +48,7 @@ from backfill_assets.publishing.results import (
     withhold,
 )
 from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.write_modes.options import OVERWRITE
 from backfill_assets.resources import LakehouseResource, SparkResource, build_reader
 from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.tables.landings import JsonLanding
@@ -191,21 +193,37 @@ class Step:
         pace, outcome = self.run.pace, recorder.outcome
         outcome.chunks = ChunkRecords(self.run.options.write_mode) if pace.chunk else None
         chunks = cut_range(ready, pace.chunk, pinned)
-        for at, chunk in enumerate(chunks):
-            self._check_may_go_on(
-                left=sum(map(len, chunks[at:])),
-                of=len(ready),
-                has_published=any(result.is_written for result in outcome.results),
-            )
-            if outcome.chunks:
-                outcome.chunks.begin(chunk)
-            stands = [partition for partition in chunk if partition.key in standing]
-            if stands:
-                yield from recorder.record([standing[partition.key] for partition in stands])
-                self._pass_over(publisher, recorder, stands)
-            left = [partition for partition in chunk if partition.key not in standing]
-            if left:
-                yield from self._publish_chunk(publisher, recorder, pinned, left)
+        left = [[one for one in chunk if one.key not in standing] for chunk in chunks]
+        with self._audit_ahead(pinned, left) as ahead:
+            publisher = replace(publisher, ahead=ahead)
+            for at, chunk in enumerate(chunks):
+                self._check_may_go_on(
+                    left=sum(map(len, chunks[at:])),
+                    of=len(ready),
+                    has_published=any(result.is_written for result in outcome.results),
+                )
+                if outcome.chunks:
+                    outcome.chunks.begin(chunk)
+                stands = [partition for partition in chunk if partition.key in standing]
+                if stands:
+                    yield from recorder.record([standing[partition.key] for partition in stands])
+                    self._pass_over(publisher, recorder, stands)
+                if left[at]:
+                    yield from self._publish_chunk(publisher, recorder, pinned, left[at])
+
+    def _audit_ahead(
+        self, pinned: PinnedInputs, chunks: Sequence[Sequence[Partition]]
+    ) -> AuditsAhead:
+        """Prepares to audit small chunks together: those that were asked for, not memory's."""
+        if self.run.pace.chunk is None or self.run.options != OVERWRITE:
+            return AuditsAhead(pinned)
+        sizes = measure_input_bytes(pinned, list(chain.from_iterable(chunks)))
+        return AuditsAhead(pinned, gather_lots(pinned, chunks, sizes, **self._bounds))
+
+    @property
+    def _bounds(self) -> dict[str, int]:
+        lakehouse = self.lakehouse
+        return {"max_partitions": lakehouse.chunk_partitions, "max_bytes": lakehouse.chunk_bytes}
 
     def _check_may_go_on(self, *, left: int, of: int, has_published: bool = False) -> None:
         instance, now = self.context.instance, datetime.now(tz=UTC)
@@ -231,12 +249,7 @@ class Step:
 
         Where the run keeps going, what an error keeps from being published has failed with it.
         """
-        parts = split_chunks(
-            chunk,
-            measure_input_bytes(pinned, chunk),
-            max_partitions=self.lakehouse.chunk_partitions,
-            max_bytes=self.lakehouse.chunk_bytes,
-        )
+        parts = split_chunks(chunk, measure_input_bytes(pinned, chunk), **self._bounds)
         for at, part in enumerate(parts):
             try:
                 results = publisher.publish_chunk(part, pinned)

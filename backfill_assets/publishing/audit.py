@@ -11,6 +11,7 @@ from backfill_assets.lake.commits import Publish
 from backfill_assets.lake.evolution import build_field_columns, find_new_fields
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.landing import FileFault
+from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.writer import add_columns
 from backfill_assets.publishing.recipes import Recipe
@@ -33,10 +34,11 @@ class Audit:
 
     Attributes:
         window: what could be computed; without the partitions of broken files.
-        frame: the persisted rows, with audit columns.
+        frame: the persisted rows, with audit columns; of the window, and maybe more.
         measures: by partition key, ascending.
         verdicts: likewise.
         broken_files: files that can't be read, with each partition that they may hold records of.
+        is_whole: whether all persisted rows are of the window.
     """
 
     window: InputWindow
@@ -44,10 +46,25 @@ class Audit:
     measures: Mapping[str, PartitionMeasures]
     verdicts: Mapping[str, Verdict]
     broken_files: tuple[FileFault, ...] = ()
+    is_whole: bool = True
+
+    def restrict(self, partitions: Iterable[Partition]) -> "Audit":
+        """Returns what was found of some of its partitions; the frame has the rows of all."""
+        keys = {partition.key for partition in partitions}
+        left = tuple(one for one in self.window.partitions if one.key in keys)
+        listing = self.window.listing.restrict(left) if self.window.listing else None
+        return Audit(
+            replace(self.window, partitions=left, listing=listing),
+            self.frame,
+            {key: measured for key, measured in self.measures.items() if key in keys},
+            {key: verdict for key, verdict in self.verdicts.items() if key in keys},
+            tuple(fault for fault in self.broken_files if fault.partition.key in keys),
+            is_whole=self.is_whole and len(left) == len(self.window.partitions),
+        )
 
     @property
     def rows(self) -> DataFrame:
-        """The rows to publish: neither rejected nor left out."""
+        """The rows to publish: neither rejected nor left out. Of the frame, so maybe more."""
         return keep_rows(self.frame)
 
 

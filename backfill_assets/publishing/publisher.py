@@ -1,6 +1,7 @@
 """Publishes a chunk of partitions: the good ones in one commit, the bad ones kept aside."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
@@ -20,6 +21,7 @@ from backfill_assets.lake.writer import (
     overwrite_partitions,
 )
 from backfill_assets.publishing.audit import Audit, audit_window, describe_faults
+from backfill_assets.publishing.audits_ahead import AuditsAhead
 from backfill_assets.publishing.inputs import (
     PinnedInputs,
     measure_input_bytes,
@@ -53,6 +55,7 @@ class Publisher:
         provisional: by partition key, what of its input is not there yet, or not final.
         restored: of a rollback, by partition key, what comes back.
         reader: reads back what was published.
+        ahead: audits of chunks together; None to audit each alone.
     """
 
     spark: SparkSession
@@ -63,6 +66,7 @@ class Publisher:
     provisional: Mapping[str, str] = field(default_factory=dict)
     restored: Mapping[str, str] = field(default_factory=dict)
     reader: PartitionReader = IN_THIS_PROCESS
+    ahead: AuditsAhead | None = None
 
     def publish_chunk(
         self, partitions: Sequence[Partition], pinned: PinnedInputs
@@ -150,18 +154,8 @@ class Publisher:
         pending = tuple(partition for partition in partitions if partition.key not in decided)
         if not pending:
             return results, set()
-        current = pinned.target.reread()
-        window = InputWindow(
-            spark=self.spark,
-            target=pinned.target,
-            partitions=pending,
-            inputs=pinned.inputs,
-            listing=pinned.restrict(pending).listing,
-            extra_fields=current.extra_fields,
-        )
-        with audit_window(
-            self.recipe, window, self.run, current.publishes, self.provisional
-        ) as audit:
+        window = self._build_window(pending, pinned)
+        with self._open_audit(window, pinned) as audit:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()
             is_partial = bool(self.run.options.row_filter)
@@ -195,8 +189,40 @@ class Publisher:
                 published = verify_publish(
                     audit.window, self.recipe, self.run, published, reader=self.reader
                 )
+            if self.ahead and (changed or any(result.version is None for result in published)):
+                # What comes after was judged as if all this were published.
+                self.ahead.drop()
         together = results + withheld + published
         return [replace(result, stated_in=version) for result in together], changed
+
+    def _build_window(self, partitions: tuple[Partition, ...], pinned: PinnedInputs) -> InputWindow:
+        return InputWindow(
+            spark=self.spark,
+            target=pinned.target,
+            partitions=partitions,
+            inputs=pinned.inputs,
+            listing=pinned.restrict(partitions).listing,
+            extra_fields=pinned.target.reread().extra_fields,
+        )
+
+    def _open_audit(
+        self, window: InputWindow, pinned: PinnedInputs
+    ) -> AbstractContextManager[Audit]:
+        """Audits a window, unless it is audited together with what comes after it."""
+        ahead = self.ahead
+        if ahead is not None:
+            audit = ahead.find(
+                window.partitions,
+                pinned,
+                lambda lot: self._audit(self._build_window(lot, ahead.pinned)),
+            )
+            if audit is not None:
+                return nullcontext(audit)
+        return self._audit(window)
+
+    def _audit(self, window: InputWindow) -> AbstractContextManager[Audit]:
+        published = window.target.reread().publishes
+        return audit_window(self.recipe, window, self.run, published, self.provisional)
 
     def _write_judged(
         self,
@@ -263,7 +289,7 @@ class Publisher:
         keys = {result.key for result in good}
         partitions = [partition for partition in audit.window.partitions if partition.key in keys]
         rows = audit.rows
-        if len(partitions) < len(audit.measures):
+        if not audit.is_whole or len(partitions) < len(audit.measures):
             slices = (partition.slice for partition in partitions)
             rows = rows.where(build_table_predicate(self.recipe.table, slices))
         options = self.run.options

@@ -27,6 +27,8 @@ _SQL_CONF = {
     "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "true",
     # A publish of partitions that had no rows and have none is a publish all the same.
     "spark.databricks.delta.skipRecordingEmptyCommits": "false",
+    # A commit would look up how many rows it replaces, for a history that nobody reads.
+    "spark.databricks.delta.dmlMetricsFromMetadata.enabled": "false",
     # Defaults are for clusters: 50 tasks to read a small table's log.
     "spark.databricks.delta.snapshotPartitions": "1",
     # What is persisted is read three times and then forgotten: packing it costs more than it saves.
