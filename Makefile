@@ -4,7 +4,7 @@ BIN := .venv/bin
 MATERIALIZE := $(BIN)/dagster asset materialize -m backfill_assets.definitions
 export DAGSTER_HOME ?= $(CURDIR)
 
-.PHONY: backfill cluster test drills check check-code check-units check-spark lock
+.PHONY: backfill cluster test drill drills check check-code check-units check-spark lock
 
 backfill: check-spark
 	$(BIN)/backfill-assets sample flights
@@ -24,6 +24,11 @@ test: check-spark check-code
 DRILLS ?= slow
 drills: check-spark
 	$(BIN)/pytest -m "$(DRILLS)"
+
+# Breaks a run, the daemon, the code server and a landed day at random, puts each right, and reports how long it took.
+SEED ?= 0
+drill: check-spark
+	$(BIN)/python -m benchmarks.drill --seed $(SEED) --report drill.md
 
 # The loop while working, under a minute: lint, contracts, types, and beside them the tests without Spark.
 check: .venv/installed

@@ -12,23 +12,53 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from backfill_assets.orchestration.runs.run_tags import (
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    TAG_PREFIX,
+)
 from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.ports import find_free_port
 
 _LOCATIONS = "{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }"
+_RELOAD = """
+mutation { reloadRepositoryLocation(repositoryLocationName: "backfill_assets") {
+  ... on WorkspaceLocationEntry { loadStatus }
+  ... on PythonError { message }
+} }
+"""
+_RUN = """
+mutation($params: ExecutionParams!) {
+  launchRun(executionParams: $params) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on PythonError { message }
+    ... on RunConfigValidationInvalid { errors { message } }
+  }
+}
+"""
+_BACKFILL = """
+mutation($params: LaunchBackfillParams!) {
+  launchPartitionBackfill(backfillParams: $params) {
+    __typename
+    ... on LaunchBackfillSuccess { backfillId }
+    ... on PythonError { message }
+  }
+}
+"""
 
 
 class Dagster:
     """Webserver and daemon as `dagster dev` starts them, on loopback."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, workspace: Path = PROJECT / "workspace.yaml") -> None:
         self.port = find_free_port()
         environment = project.environment  # makes the project's folder
-        self.log = (project.root / "dagster.log").open("w")
+        self.log = (project.root / "dagster.log").open("a")
         self.process = subprocess.Popen(
             [
                 *(str(Path(sys.executable).parent / "dagster"), "dev"),
-                *("-w", str(PROJECT / "workspace.yaml"), "-p", str(self.port)),
+                *("-w", str(workspace), "-p", str(self.port)),
             ],
             env=environment,
             cwd=project.root,
@@ -47,9 +77,45 @@ class Dagster:
         """Asks the webserver by GraphQL."""
         return ask(self.address, query, variables)
 
+    def launch_run(self, *keys: str, first: str, last: str) -> str:
+        """Runs a range of assets of the flights as the UI does; returns the run's id."""
+        ends = {RANGE_START_TAG: first, RANGE_END_TAG: last}
+        params = {
+            "selector": {
+                "repositoryLocationName": "backfill_assets",
+                "repositoryName": "__repository__",
+                "jobName": "flights",
+                "assetSelection": [{"path": key.split("/")} for key in keys],
+            },
+            "runConfigData": {},
+            "executionMetadata": {"tags": [{"key": k, "value": v} for k, v in ends.items()]},
+        }
+        answer = self.query(_RUN, {"params": params})["launchRun"]
+        assert answer["__typename"] == "LaunchRunSuccess", answer
+        return answer["run"]["runId"]
+
+    def launch_backfill(self, *keys: str, first: str, last: str, **tags: str) -> str:
+        """Asks for a backfill as the UI does, past what `launch` checks; returns its id."""
+        days = {"ranges": [{"start": first, "end": last}]}
+        params = {
+            "partitionsByAssets": [
+                {"assetKey": {"path": key.split("/")}, "partitions": days} for key in keys
+            ],
+            "tags": [{"key": f"{TAG_PREFIX}{k}", "value": v} for k, v in tags.items()],
+        }
+        answer = self.query(_BACKFILL, {"params": params})["launchPartitionBackfill"]
+        assert answer["__typename"] == "LaunchBackfillSuccess", answer
+        return answer["backfillId"]
+
+    def reload(self) -> None:
+        """Loads the code location anew, as a deploy does."""
+        answer = self.query(_RELOAD)["reloadRepositoryLocation"]
+        assert "loadStatus" in answer, answer
+        self.wait_until_ready()
+
     def wait_until_ready(self) -> None:
         """Waits for the code location to be loaded."""
-        wait_for(self._loaded, seconds=120)
+        wait_for(self._loaded, seconds=300)
 
     def _loaded(self) -> bool:
         try:
@@ -86,9 +152,9 @@ def _heed_interrupts() -> None:
 
 
 @contextmanager
-def serve(project: Project) -> Iterator[Dagster]:
+def serve(project: Project, workspace: Path = PROJECT / "workspace.yaml") -> Iterator[Dagster]:
     """Servers of a project, ready to be asked; they end with the block."""
-    dagster = Dagster(project)
+    dagster = Dagster(project, workspace)
     try:
         dagster.wait_until_ready()
         yield dagster
@@ -96,9 +162,9 @@ def serve(project: Project) -> Iterator[Dagster]:
         dagster.stop()
 
 
-def wait_for(condition: Callable[[], bool], *, seconds: float) -> None:
+def wait_for(condition: Callable[[], bool], *, seconds: float, look_every: float = 5) -> None:
     """Raises AssertionError if it isn't met in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(5)
+        time.sleep(look_every)

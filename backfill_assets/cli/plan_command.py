@@ -132,8 +132,8 @@ def launch(
 
     It is on the Backfills page of the UI then, and Dagster's daemon carries it out: the tables that
     others read first, one run for each contiguous range of a table. Refused while other runs are at
-    work on any of the partitions, and if any is protected (docs/protection.md). With --json its id
-    and the plan are printed as JSON, the question goes to stderr.
+    work on any of the partitions, or requested, and if any is protected (docs/protection.md). With
+    --json its id and the plan are printed as JSON, the question goes to stderr.
     """
     from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
     from backfill_assets.orchestration.planning.launching import (

@@ -34,15 +34,6 @@ NOT_PUBLISHED = {
     # Each day whose week has a day that staging withheld.
     "features/carrier_delays": {*DAYS[4:18], *DAYS[19:26]},
 }
-LAUNCH = """
-mutation($params: LaunchBackfillParams!) {
-  launchPartitionBackfill(backfillParams: $params) {
-    __typename
-    ... on LaunchBackfillSuccess { backfillId }
-    ... on PythonError { message }
-  }
-}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -88,16 +79,9 @@ def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
     project: Project,
 ) -> None:
     with serve(project) as dagster:
-        january = {"ranges": [{"start": DAYS[0], "end": DAYS[-1]}]}
-        backfill = {
-            "partitionsByAssets": [
-                {"assetKey": {"path": table.split("/")}, "partitions": january} for table in TABLES
-            ]
-        }
-        answer = dagster.query(LAUNCH, {"params": backfill})["launchPartitionBackfill"]
-        assert answer["__typename"] == "LaunchBackfillSuccess", answer
+        backfill = dagster.launch_backfill(*TABLES, first=DAYS[0], last=DAYS[-1])
         wait_for(lambda: find_not_published(project) == NOT_PUBLISHED, seconds=520)
-        assert_certified_as_one_chain(project, answer["backfillId"])
+        assert_certified_as_one_chain(project, backfill)
     assert_nothing_withheld_can_be_read(project)
 
 

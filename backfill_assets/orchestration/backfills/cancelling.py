@@ -111,8 +111,8 @@ def cancel(
             _request_cancellation(instance, backfill)
     ended = _end_runs(instance, find_runs, wait_seconds=wait_seconds, silent_seconds=silent_seconds)
     unfinished = [run.run_id for run in find_runs()]
-    by_daemon = record is not None and is_cancelled(instance, whole) and has_daemon(instance)
-    if record is not None and not by_daemon and not unfinished:
+    by_daemon = _is_being_cancelled(instance, whole) and has_daemon(instance)
+    if not by_daemon and not unfinished:
         _mark_cancelled(instance, whole)
     return Cancellation(whole, sorted(ended - set(unfinished)), unfinished, by_daemon)
 
@@ -136,8 +136,14 @@ def _request_cancellation(instance: DagsterInstance, backfill: Backfill) -> None
         raise BackfillError(
             f"backfill {backfill.id} is over ({status}): there is nothing to cancel"
         )
-    if not backfill.is_settled:
-        instance.update_backfill(backfill.record.with_status(BulkActionStatus.CANCELING))
+    # What Dagster called failed, as a run of it paused or withheld, it looks at no more.
+    status = BulkActionStatus.CANCELED if backfill.is_settled else BulkActionStatus.CANCELING
+    instance.update_backfill(backfill.record.with_status(status))
+
+
+def _is_being_cancelled(instance: DagsterInstance, backfill_id: str) -> bool:
+    record = instance.get_backfill(backfill_id)
+    return record is not None and record.status is BulkActionStatus.CANCELING
 
 
 def _mark_cancelled(instance: DagsterInstance, backfill_id: str) -> None:

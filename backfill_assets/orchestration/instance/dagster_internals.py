@@ -49,6 +49,7 @@ from dagster._core.events import (
 from dagster._core.events.log import EventLogEntry
 from dagster._core.execution.backfill import (
     BULK_ACTION_TERMINAL_STATUSES,
+    BulkActionsFilter,
     BulkActionStatus,
     PartitionBackfill,
 )
@@ -106,6 +107,7 @@ __all__ = [
     "AssetObservationData",
     "AssetPartitionStatus",
     "BulkActionStatus",
+    "BulkActionsFilter",
     "CheckStatus",
     "ConfigurableClassData",
     "DagsterEvent",

@@ -123,7 +123,7 @@ def check_launch(plan: Plan, launch: Launch) -> Launch:
         SettingsError: if one can't, or no run may name such a Spark.
         FilterError: if the filter is unreadable.
         ProtectedError: if partitions of it are protected, without a reason to override that.
-        BackfillError: if runs are at work on partitions of it.
+        BackfillError: if runs are at work on partitions of it, or requested.
     """
     if launch.spark_remote is not None:
         check_tagged_remote(launch.spark_remote, named_by="--spark-remote")
@@ -167,8 +167,9 @@ def _refuse_at_work(plan: Plan) -> None:
     busy = [f"{one.table} {', '.join(one.at_work)}" for one in plan.tables if one.at_work]
     if busy:
         raise BackfillError(
-            f"runs are at work on {'; '.join(busy)}: wait for them, cancel them, or choose others "
-            "with --only; nothing was launched"
+            f"runs are at work on {'; '.join(busy)}, or requested: wait for them, cancel them "
+            "(`backfill-assets backfills` lists them), or choose others with --only; nothing was "
+            "launched"
         )
 
 

@@ -75,9 +75,9 @@ def check_pinned_code(
         first = earlier[0].dagster_run.run_id
         raise CodeChangedError(
             f"since run {first} of backfill {backfill} another code was deployed, or other options "
-            f"were given: {'; '.join(shorten(changed, _LISTED))}: let all of a backfill go by one: "
-            "`backfill-assets launch` the rest as another backfill, or say why it may go by both, "
-            f"by the tag {ALLOW_NEW_CODE_TAG}; nothing was written"
+            f"were given: {'; '.join(shorten(changed, _LISTED))}: `backfill-assets launch` the "
+            f"rest as another backfill, or say why by the tag {ALLOW_NEW_CODE_TAG}; nothing was "
+            "written"
         )
     return allowed if changed else ""
 

@@ -1,4 +1,4 @@
-"""Partitions that unfinished runs, whoever started them, are to materialize."""
+"""Partitions that unfinished runs and backfills, whoever started them, are to materialize."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,12 @@ from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, Run
 
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.orchestration.due.readiness import get_partitions_def
-from backfill_assets.orchestration.instance.dagster_internals import AssetGraph, find_run_assets
+from backfill_assets.orchestration.instance.dagster_internals import (
+    AssetGraph,
+    BulkActionsFilter,
+    BulkActionStatus,
+    find_run_assets,
+)
 from backfill_assets.orchestration.runs.run_tags import (
     FOREGROUND_TAG,
     PAUSED,
@@ -30,8 +35,9 @@ def find_partitions_at_work(
     """Finds them by asset; of a run that doesn't say which partitions, all of its assets.
 
     A paused run counts, too, as another goes on with it by itself; one that a shell began doesn't.
+    So does what a backfill is to request yet: Dagster's daemon looks every 30 s only.
     """
-    found: dict[AssetKey, frozenset[str]] = {}
+    found = _find_to_be_requested(instance)
     paused = RunsFilter(statuses=[DagsterRunStatus.FAILURE], tags={PAUSED_TAG: PAUSED})
     waiting = (run for run in instance.get_runs(paused) if FOREGROUND_TAG not in run.tags)
     for run in (*instance.get_runs(RunsFilter(statuses=UNFINISHED)), *waiting):
@@ -39,6 +45,20 @@ def find_partitions_at_work(
             if graph.has(key) and graph.get(key).partitions_def is not None:
                 keys = _find_keys(run, graph, key)
                 found[key] = found.get(key, frozenset()) | keys
+    return found
+
+
+def _find_to_be_requested(instance: DagsterInstance) -> dict[AssetKey, frozenset[str]]:
+    """Finds what is to be requested of backfills of assets; those of a job request all at once."""
+    found: dict[AssetKey, frozenset[str]] = {}
+    requested = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
+    for backfill in instance.get_backfills(requested):
+        data = backfill.asset_backfill_data
+        if data is None:
+            continue
+        left = data.target_subset - data.requested_subset - data.failed_and_downstream_subset
+        for key, subset in left.partitions_subsets_by_asset_key.items():
+            found[key] = found.get(key, frozenset()) | frozenset(subset.get_partition_keys())
     return found
 
 

@@ -24,7 +24,7 @@ from backfill_assets.orchestration.runs.claims import CREATOR_TAG, PROCESS_TAG
 from backfill_assets.orchestration.runs.run_tags import DROPPED, PAUSED_TAG
 from backfill_assets.sensors import continue_after_withheld
 from backfill_assets_tests.pipeline.alerting import Home, open_home
-from backfill_assets_tests.pipeline.requesting import read_progress, request
+from backfill_assets_tests.pipeline.requesting import read_progress, request, set_status
 from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_assets_tests.pipeline.slow_runs import materialize_slowly
 
@@ -75,6 +75,21 @@ def test_a_backfill_ends_with_all_that_is_at_work_of_it(home: Home) -> None:
 def test_what_has_no_run_yet_is_cancelled_too(home: Home) -> None:
     backfill = request(home.instance, RAW, days=DAYS)
     assert cancel_now(home, backfill).ended == []
+    assert read_progress(home.instance, backfill).state == "cancelled"
+
+
+def test_what_goes_on_after_dagster_called_the_backfill_failed_is_cancelled_as_such(
+    home: Home,
+) -> None:
+    backfill = request(home.instance, RAW, days=DAYS)
+    home.begin("paused-run", RAW, days=DAYS, backfill=backfill)
+    home.pause("paused-run", RAW)
+    set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
+    home.begin("goes-on", RAW, days=DAYS, chain=backfill)
+    assert not is_cancelled(home.instance, backfill)
+    found = cancel_now(home, backfill)
+    assert (found.ended, found.unfinished, found.by_daemon) == (["goes-on"], [], False)
+    assert is_cancelled(home.instance, backfill), "so no sensor goes on with it"
     assert read_progress(home.instance, backfill).state == "cancelled"
 
 

@@ -6,15 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dagster import DagsterInstance
 
 from backfill_assets_tests.commands import PROJECT, Project
+from backfill_assets_tests.pipeline.commanding import Line, read_lines, watch
 from backfill_assets_tests.pipeline.landing_zone import LandingZone
 from backfill_assets_tests.pipeline.requesting import request
 from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
@@ -22,7 +22,6 @@ from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 _BIN = Path(sys.executable).parent
-Line = Mapping[str, Any]
 
 
 @contextmanager
@@ -50,31 +49,6 @@ def run_daemon(project: Project, **settings: str) -> Iterator["subprocess.Popen[
             with suppress(ProcessLookupError):
                 os.killpg(daemon.pid, signal.SIGKILL)
             daemon.wait()
-
-
-@contextmanager
-def watch(project: Project, backfill: str) -> Iterator["subprocess.Popen[str]"]:
-    """`watch --json`, as somebody else watches."""
-    out = project.root / f"watch-{backfill}.jsonl"
-    with out.open("w") as file:
-        watching = subprocess.Popen(
-            [str(_BIN / "backfill-assets"), "watch", backfill, "--json"],
-            env=project.environment,
-            cwd=project.root,
-            stdout=file,
-            text=True,
-        )
-        try:
-            yield watching
-        finally:
-            watching.kill()
-            watching.wait()
-
-
-def read_lines(project: Project, backfill: str) -> list[Line]:
-    """What the watching has told so far."""
-    text = (project.root / f"watch-{backfill}.jsonl").read_text()
-    return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
 
 
 def count_published(line: Line) -> int:

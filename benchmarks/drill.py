@@ -1,0 +1,241 @@
+"""A drill: what a backfill stands on breaks at random, and is put right by the documented steps.
+
+On a scratch folder, with a webserver and a daemon on loopback. In each round the source is mended,
+a backfill in chunks is launched over three layers, and one thing breaks while it works: its run is
+killed, or the daemon, or the code server, or a landed day is spoiled. Then whoever has the watch
+does what the pages say: starts what is down, lands again what is spoiled, and runs what `watch`
+ends with. A round is over once all is published, and all partitions must hold then what an
+undisturbed run makes of the same source, by checksum.
+"""
+
+import argparse
+import json
+import random
+import shlex
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from backfill_assets_tests.commands import Project
+from backfill_assets_tests.pipeline.commanding import launch, read_lines, watch
+from backfill_assets_tests.pipeline.landing_zone import LandingZone, build_landed
+from backfill_assets_tests.servers import Dagster, wait_for
+
+_TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
+_DAYS = [f"2013-01-{day:02}" for day in range(1, 4)]
+_MOST_SECONDS = 1800.0
+_SPOILED = "a landed day"
+_PROCESSES = {
+    "the run": "multiprocessing.spawn",
+    "the daemon": "dagster._daemon",
+    "the code server": "dagster api grpc",
+}
+"""What of a command line tells each process that is killed."""
+_NEEDED = {"the daemon": "dagster._daemon", "the code server": "dagster code-server"}
+"""And those without which nothing goes on: `dagster dev` starts none of them again."""
+FAULTS = (*_PROCESSES, _SPOILED)
+
+
+@dataclass
+class Round:
+    """What became of one round.
+
+    Attributes:
+        broken: what broke.
+        moment: how many seconds after the backfill's first run began.
+        seconds: from then until all was published.
+        seen: what whoever has the watch saw, in order.
+        typed: what they typed, or had others do.
+        is_exact: whether all partitions hold what they are to in the end.
+    """
+
+    broken: str
+    moment: float
+    seconds: float = 0.0
+    seen: list[str] = field(default_factory=list)
+    typed: list[str] = field(default_factory=list)
+    is_exact: bool = False
+
+
+@dataclass
+class Drill:
+    """The servers, and the folder that they work on."""
+
+    root: Path
+    moments: random.Random
+    served: list[Dagster] = field(default_factory=list)
+
+    @property
+    def project(self) -> Project:
+        """The one that is broken."""
+        return Project(self.root / "drilled", self.root / "landing")
+
+    def run(self, number: int, broken: str) -> Round:
+        """Runs a round; the servers are up before, and after."""
+        self._land(number, *_DAYS)
+        begun = time.monotonic()
+        expected = self._read_expected()
+        lasts = time.monotonic() - begun
+        ends = ("--from", _DAYS[0], "--to", _DAYS[-1])
+        backfill = launch(self.project, "--select", ",".join(_TABLES), *ends, "--chunk", "days=1")
+        wait_for(lambda: bool(self._find("multiprocessing.spawn")), seconds=300, look_every=0.2)
+        # Landed days are read first, and one that is spoiled later does no harm.
+        found = Round(broken, self.moments.uniform(0, lasts / 3 if broken == _SPOILED else lasts))
+        time.sleep(found.moment)
+        begun = time.monotonic()
+        spoiled = self._break(found)
+        self._put_right(found, backfill, number, spoiled)
+        found.seconds = time.monotonic() - begun
+        found.is_exact = self.project.read_checksums() == expected
+        return found
+
+    def start(self) -> None:
+        """Starts webserver and daemon."""
+        self.served.append(Dagster(self.project))
+        self.served[-1].wait_until_ready()
+
+    def stop(self) -> None:
+        """Stops all that was ever started."""
+        for one in self.served:
+            one.stop()
+
+    def _read_expected(self) -> dict[tuple[str, str], str]:
+        undisturbed = Project(self.root / "undisturbed", self.root / "landing")
+        run = undisturbed.materialize(*_TABLES, partitions=f"{_DAYS[0]}...{_DAYS[-1]}")
+        if run.returncode != 0:
+            sys.exit(run.stdout + run.stderr)
+        return undisturbed.read_checksums()
+
+    def _land(self, number: int, *days: str) -> None:
+        """Lands days with some more flights than in the rounds before."""
+        zone = LandingZone(self.root / "landing")
+        for day in days:
+            flight = build_landed(day)[5]
+            more = [{**flight, "flight": 9000 + one} for one in range(number + 1)]
+            zone.add_lines(day, *map(json.dumps, more))
+
+    def _find(self, words: str) -> list[psutil.Process]:
+        """Finds processes below the servers that are up, by what their command line says."""
+        found: list[psutil.Process] = []
+        with suppress(psutil.NoSuchProcess):
+            for process in psutil.Process(self.served[-1].process.pid).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):  # it has just ended
+                    if words in " ".join(process.cmdline()):
+                        found.append(process)
+        return found
+
+    def _break(self, found: Round) -> str | None:
+        """Breaks it; returns the day that was spoiled, if any."""
+        if found.broken == _SPOILED:
+            day = self.moments.choice(_DAYS)
+            LandingZone(self.root / "landing").truncate(day)
+            return day
+        processes = self._find(_PROCESSES[found.broken])
+        for process in processes:
+            process.kill()
+        if not processes:
+            found.seen.append("it had ended already")
+        return None
+
+    def _put_right(self, found: Round, backfill: str, number: int, spoiled: str | None) -> None:
+        deadline = time.monotonic() + _MOST_SECONDS
+        while backfill:
+            _check_in_time(found, deadline)
+            outcome = self._watch(found, backfill, deadline)
+            found.seen.append(_describe(outcome))
+            if spoiled:
+                self._land(number, spoiled)
+                found.typed.append(f"(the source lands {spoiled} again)")
+            if outcome["outcome"] == "published" and not spoiled:
+                return
+            spoiled = None
+            command = f"backfill-assets resume {backfill} --yes"
+            found.typed.append(command)
+            resumed = self.project.run(*shlex.split(command), "--json")
+            if resumed.returncode != 0:
+                sys.exit(resumed.stderr)
+            backfill = json.loads(resumed.stdout)["backfill_id"]
+        found.seen.append("nothing is left to resume")
+
+    def _watch(self, found: Round, backfill: str, deadline: float) -> dict[str, Any]:
+        """Watches until the backfill is over, and starts meanwhile what is down."""
+        found.typed.append(f"backfill-assets watch {backfill}")
+        with watch(self.project, backfill) as watching:
+            while watching.poll() is None:
+                _check_in_time(found, deadline)
+                if down := [name for name, words in _NEEDED.items() if not self._find(words)]:
+                    found.seen.append(f"{' and '.join(down)} not running")
+                    found.typed.append("dagster dev")
+                    self.start()
+                time.sleep(1)
+        return dict(read_lines(self.project, backfill)[-1])
+
+
+def _check_in_time(found: Round, deadline: float) -> None:
+    if time.monotonic() > deadline:
+        sys.exit(f"error: {found} was not put right in {_MOST_SECONDS:.0f} s")
+
+
+def _describe(outcome: dict[str, Any]) -> str:
+    held_back = [
+        f"{one['table']} {', '.join(one['ranges'])} {one['status']}" for one in outcome["held_back"]
+    ]
+    return "; ".join([outcome["outcome"], *held_back])
+
+
+def write_report(rounds: list[Round], *, seed: int) -> str:
+    """Writes what broke, how long it took to be right again, and what a person did, in Markdown."""
+    lines = [
+        f"# Drill, seed {seed}",
+        "",
+        f"{len(_DAYS)} days, {len(_TABLES)} layers, chunks of a day; one fault a round.",
+        "",
+        "| broken | after | right again after | seen | typed | contents |",
+        "|---|---|---|---|---|---|",
+    ]
+    for one in rounds:
+        typed = "<br>".join(f"`{text}`" if text[0] != "(" else text for text in one.typed)
+        exact = "exact" if one.is_exact else "**not exact**"
+        lines.append(
+            f"| {one.broken} | {one.moment:.0f} s | {one.seconds:.0f} s | {'<br>'.join(one.seen)} "
+            f"| {typed} | {exact} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Runs the rounds, prints and writes the report; exits with 1 if anything isn't exact."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0, help="another one breaks at other moments")
+    parser.add_argument("--rounds", type=int, default=len(FAULTS), help="faults, each kind in turn")
+    parser.add_argument("--report", type=Path, default=Path("drill.md"), help="where it is written")
+    told = parser.parse_args()
+    moments = random.Random(told.seed)
+    faults: list[str] = []
+    while len(faults) < told.rounds:
+        faults += moments.sample(FAULTS, len(FAULTS))
+    rounds: list[Round] = []
+    with tempfile.TemporaryDirectory(prefix="drill-") as root:
+        drill = Drill(Path(root), moments)
+        try:
+            drill.start()
+            for number, broken in enumerate(faults[: told.rounds]):
+                rounds.append(drill.run(number, broken))
+                print(write_report(rounds[-1:], seed=told.seed).splitlines()[-1], flush=True)
+        finally:
+            drill.stop()
+    report = write_report(rounds, seed=told.seed)
+    told.report.write_text(report)
+    print(f"\n{report}\nwritten to {told.report}")
+    if not all(one.is_exact for one in rounds):
+        sys.exit("error: not all partitions hold what an undisturbed run makes of the same source")
+
+
+if __name__ == "__main__":
+    main()
