@@ -44,6 +44,7 @@ from backfill_assets.orchestration.records.ui_pages import (
     build_failure_metadata,
 )
 from backfill_assets.orchestration.recovery.held_up import find_what_can_go_on, hold_up
+from backfill_assets.orchestration.runs.applied_rehearsals import find_shown
 from backfill_assets.orchestration.runs.pinned_code import check_pinned_code
 from backfill_assets.orchestration.runs.protecting import check_protection
 from backfill_assets.orchestration.runs.run_building import build_run, check_whole_run
@@ -114,8 +115,13 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
         with fail_with_message(context):
             check_whole_run(context.instance, context.run, now=now)
             code_versions = {key: one.code_version for key, one in list_recipes().items()}
+            rehearsal, shown = find_shown(
+                context.run, table, context.partition_keys, lakehouse.warehouse()
+            )
             run = replace(
                 build_run(table, config, context.run, now=now),
+                rehearsal=rehearsal,
+                rehearsed=shown,
                 overrides=check_protection(
                     context.instance,
                     context.run,

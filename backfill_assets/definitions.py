@@ -6,7 +6,13 @@ from backfill_assets.alerts import report_withheld
 from backfill_assets.asset_checks import build_readable_check
 from backfill_assets.asset_definitions import build_asset
 from backfill_assets.catalog import list_tables
-from backfill_assets.jobs import maintain, maintain_nightly, reconcile, rollback_partitions
+from backfill_assets.jobs import (
+    maintain,
+    maintain_nightly,
+    reconcile,
+    rehearse,
+    rollback_partitions,
+)
 from backfill_assets.landing_assets import build_landing_asset
 from backfill_assets.landing_sensor import observe_landing
 from backfill_assets.ops.backfill_health import backfill_health
@@ -44,6 +50,7 @@ defs = Definitions(
         *grain_jobs,
         rollback_partitions,
         reconcile,
+        rehearse,
         maintain,
         watch,
     ],

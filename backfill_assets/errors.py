@@ -49,6 +49,10 @@ class RollbackError(BackfillError):
     """Partitions can't be taken back to an earlier version, or not without losing more."""
 
 
+class RehearsalError(BackfillError):
+    """There is no such rehearsal, or what was rehearsed can't be applied."""
+
+
 class ProtectedError(BackfillError):
     """Partitions are protected, and nobody has said why they are to be written all the same."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dagster import (
     Config,
+    MetadataValue,
     OpExecutionContext,
     ScheduleDefinition,
     job,
@@ -23,6 +24,9 @@ from backfill_assets.orchestration.instance.partition_definitions import find_pa
 from backfill_assets.orchestration.instance.ranges import shorten
 from backfill_assets.orchestration.instance.reconciled_runs import note_reconciliation
 from backfill_assets.orchestration.records.failures import build_failure, fail_with_message
+from backfill_assets.orchestration.records.rehearsal_pages import describe_rehearsal
+from backfill_assets.orchestration.rehearsing import RehearsalConfig
+from backfill_assets.orchestration.rehearsing import rehearse as run_rehearsal
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
 from backfill_assets.orchestration.selecting.selections import find_keys_in_range, select_tables
 from backfill_assets.pipelines import list_recipes
@@ -173,6 +177,27 @@ def reconcile_tables(
             list_recipes()[table.key], build_partitions(table, keys[table.key])
         )
     ]
+
+
+@op
+def rehearse_partitions(
+    context: OpExecutionContext,
+    config: RehearsalConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    """Computes and audits partitions as a run would, and shows how they differ; returns its id."""
+    with fail_with_message(context):
+        done = run_rehearsal(context, config, list_recipes(), spark, lakehouse)
+    context.add_output_metadata({"differences": MetadataValue.md(describe_rehearsal(done))})
+    context.log.info(f"`backfill-assets apply {done.rehearsal_id}` publishes what was rehearsed")
+    return done.rehearsal_id
+
+
+@job(description="Shows what publishing partitions would change, and publishes nothing.")
+def rehearse() -> None:
+    """One op, so that its configuration is short."""
+    rehearse_partitions()
 
 
 class MaintainConfig(Config):

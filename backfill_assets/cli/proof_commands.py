@@ -20,6 +20,7 @@ from backfill_assets.cli.proof_grids import (
     print_diff,
     print_golden,
     print_history,
+    print_pins,
     print_reconciled,
 )
 from backfill_assets.errors import CertificateError, PartitionRangeError, SettingsError
@@ -127,6 +128,27 @@ def diff(
         print_json(found)
     else:
         print_diff(found)
+
+
+def pin(
+    select: Select = None,
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
+    """Show the versions at which tables belong together, for who reads several of them.
+
+    Exit 1: partitions of one were computed from other contents than another has at its version.
+    """
+    from backfill_assets.orchestration.selecting.selections import select_tables
+    from backfill_assets.proof.pins import pin_tables
+
+    tables = select_tables(_open_warehouse(), select, first=None, last=None, load_graph=load_graph)
+    found = pin_tables([_read_log(table).require() for table in tables])
+    if as_json:
+        print_json(found)
+    else:
+        print_pins(found)
+    if any(one.apart for one in found):
+        raise typer.Exit(1)
 
 
 def certificate(

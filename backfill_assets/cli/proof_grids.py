@@ -11,8 +11,11 @@ from backfill_assets.cli.options import print_grid
 if TYPE_CHECKING:
     from backfill_assets.proof.diffs import TableDiff
     from backfill_assets.proof.golden_comparison import GoldenReport
+    from backfill_assets.proof.pins import Pin
     from backfill_assets.proof.reconciliation import ReconciledPartition
     from backfill_assets.proof.table_history import Change
+
+_LISTED = 20
 
 
 def print_reconciled(reconciled: "Sequence[ReconciledPartition]") -> None:
@@ -50,6 +53,20 @@ def print_history(changes: "Sequence[Change]") -> None:
             change.backfill_id or "",
         )
     print_grid(grid, width=200)
+
+
+def print_pins(pins: "Sequence[Pin]") -> None:
+    """Prints a row for each table, and where they do not belong together."""
+    grid = Grid("table", "version", "belongs to the others", "where")
+    for pin in pins:
+        apart = f"[red]{len(pin.apart)} partitions do not[/]" if pin.apart else "yes"
+        grid.add_row(pin.table, str(pin.version), apart, pin.uri)
+    print_grid(grid, width=160)
+    for pin in pins:
+        for key, upstream in list(pin.apart.items())[:_LISTED]:
+            typer.echo(f"{pin.table} {key} was computed from other contents of {upstream}")
+        if len(pin.apart) > _LISTED:
+            typer.echo(f"and {len(pin.apart) - _LISTED} more of {pin.table}: --json lists all")
 
 
 def print_diff(diff: "TableDiff") -> None:

@@ -90,7 +90,6 @@ def run(
     what never came, or it was paused; 130: cancelled.
     """
     from backfill_assets.cli.plan_command import print_plan
-    from backfill_assets.cli.verdict_grid import print_verdicts
     from backfill_assets.orchestration.backfills.verdicts import Verdicts
     from backfill_assets.orchestration.planning.launching import Launch, check_launch
 
@@ -136,7 +135,19 @@ def run(
             return
         if not yes:
             confirm("run it?", is_aside=as_json)
-        found, is_broken = _carry_out(instance, plan, told, as_json=as_json)
+        carry_out(instance, plan, told, as_json=as_json)
+
+
+def carry_out(instance: "DagsterInstance", plan: "Plan", told: "Launch", *, as_json: bool) -> None:
+    """Carries a plan out, prints the verdicts, and exits as `run` does.
+
+    Raises:
+        BackfillError: if no run could be made at all.
+        typer.Exit: if not all is published.
+    """
+    from backfill_assets.cli.verdict_grid import print_verdicts
+
+    found, is_broken = _carry_out(instance, plan, told, as_json=as_json)
     if as_json:
         print_json(found)
     else:
@@ -153,11 +164,7 @@ def run(
 def _carry_out(
     instance: "DagsterInstance", plan: "Plan", told: "Launch", *, as_json: bool
 ) -> "tuple[Verdicts, bool]":
-    """Carries a plan out; returns the verdicts, and whether an error ended it.
-
-    Raises:
-        BackfillError: if no run could be made at all.
-    """
+    """Returns the verdicts, and whether an error ended it."""
     from backfill_assets.cli.worker_process import open_worker
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.backfills.foreground import Foreground, build_range_runs

@@ -71,6 +71,7 @@ class CommitRecord:
             back another of its run.
         overrides: by partition key, of protected partitions: why they were published all the same.
         new_code: why it went by other code than the runs of its backfill before it; empty if not.
+        rehearsal: that the run applied; empty if none.
     """
 
     commit_id: str
@@ -100,6 +101,7 @@ class CommitRecord:
     statement: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict)
     new_code: str = ""
+    rehearsal: str = ""
 
     def find_consumed(self, key: str) -> Consumed:
         """Finds what a partition was computed from; commits of earlier releases don't say."""
@@ -148,7 +150,7 @@ _BY_PARTITION = (
     "remarks",
     "overrides",
 )
-_RARE = ("overrides", "new_code")
+_RARE = ("overrides", "new_code", "rehearsal")
 
 _RECORDS = TypeAdapter(CommitRecord)
 

@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,6 +14,7 @@ from backfill_assets.lake.evolution import extend_table
 from backfill_assets.lake.json_landing import JsonListing
 from backfill_assets.lake.landed_lines import UNREADABLE
 from backfill_assets.lake.landing import Listing
+from backfill_assets.lake.overlays import Overlay
 from backfill_assets.lake.parquet_landing import ParquetListing
 from backfill_assets.lake.parquet_records import count_records, read_records
 from backfill_assets.lake.partitions import build_table_predicate
@@ -46,6 +47,8 @@ class InputWindow:
         inputs: logs of the input tables at the versions to read, by table key.
         listing: files of the landing zone, for a table that reads it.
         extra_fields: fields of the source that the table has beyond its declaration.
+        overlays: by table key, partitions of inputs that are read from elsewhere, as of a
+            rehearsal.
     """
 
     spark: SparkSession
@@ -54,6 +57,7 @@ class InputWindow:
     inputs: Mapping[str, TableLog]
     listing: Listing | None = None
     extra_fields: tuple[str, ...] = ()
+    overlays: Mapping[str, Overlay] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -87,7 +91,8 @@ class InputWindow:
             before=dt.timedelta(days=days_before),
             after=dt.timedelta(days=days_after),
         )
-        rows = read_table(self.spark, self.inputs[table.key])
+        log, overlay = self.inputs[table.key], self.overlays.get(table.key)
+        rows = overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
         return rows.where(build_predicate(column, slices))
 
     def read_landing(self) -> DataFrame:
@@ -187,7 +192,8 @@ class InputWindow:
             before: how many partitions the window reaches back.
         """
         grain = self.table.grain
-        counts = self.inputs[table.key].count_rows()
+        counts, overlay = self.inputs[table.key].count_rows(), self.overlays.get(table.key)
+        counts = overlay.count_over(counts) if overlay else counts
         by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
         return {
             partition.key: sum(

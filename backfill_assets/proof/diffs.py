@@ -78,14 +78,29 @@ def diff_table(
         table=table.key,
         before=older,
         after=newer,
-        partitions=_compare_partitions(*versions, partitions, reader),
+        partitions=compare_partitions(*versions, partitions, reader=reader),
         untouched=prove_untouched(log, keys, versions=range(older + 1, newer + 1), reader=reader),
     )
 
 
-def _compare_partitions(
-    before: TableLog, after: TableLog, partitions: Sequence[Partition], reader: PartitionReader
+def compare_partitions(
+    before: TableLog,
+    after: TableLog,
+    partitions: Sequence[Partition],
+    *,
+    reader: PartitionReader = IN_THIS_PROCESS,
 ) -> dict[str, PartitionDiff]:
+    """Compares what two tables of one declaration, or two versions of one, hold of partitions.
+
+    Args:
+        before: of the one; the table must exist.
+        after: of the other, likewise.
+        partitions: which to compare, ascending.
+        reader: reads the checksums.
+
+    Returns:
+        By partition key, for each of `partitions`.
+    """
     older, newer = (reader.read_back(log, partitions) for log in (before, after))
     # What can't be read on both sides isn't the same: to read its rows says which file it is.
     compared = {

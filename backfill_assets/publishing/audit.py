@@ -75,6 +75,8 @@ def audit_window(
     run: Run,
     published: Mapping[str, Publish],
     provisional: Mapping[str, str],
+    *,
+    adds_fields: bool = True,
 ) -> Iterator[Audit]:
     """Audits a window; the frame stays persisted for as long as the context is open.
 
@@ -86,6 +88,7 @@ def audit_window(
         run: says how what is computed gets together with what is published.
         published: the last publish of each partition, by key: what the window's are compared with.
         provisional: by key, what of a partition's input is not there yet, or not final.
+        adds_fields: whether the table may get columns; where nothing is published it may not.
     """
     broken_files = tuple(window.listing.faults) if window.listing else ()
     window = _leave_out(window, broken_files)
@@ -110,7 +113,7 @@ def audit_window(
             recipe, window, measures, source_records, landed, run, published, provisional
         )
         new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
-        if new_fields:
+        if new_fields and adds_fields:
             add_columns(window.spark, window.target, build_field_columns(new_fields))
             window = replace(window, extra_fields=(*window.extra_fields, *new_fields))
             frame.unpersist()

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.errors import TableError
+from backfill_assets.lake.commits import Publish
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.slices import Partition
@@ -20,6 +21,7 @@ from backfill_assets.lake.writer import (
     hold_partitions,
     overwrite_partitions,
 )
+from backfill_assets.publishing.as_rehearsed import judge_as_rehearsed
 from backfill_assets.publishing.audit import Audit, audit_window, describe_faults
 from backfill_assets.publishing.audits_ahead import AuditsAhead
 from backfill_assets.publishing.inputs import (
@@ -38,6 +40,7 @@ from backfill_assets.publishing.withholding import keep_rejected_records, keep_w
 from backfill_assets.publishing.write_modes.append_once import build_transaction
 from backfill_assets.publishing.write_modes.choosing import find_write_mode
 from backfill_assets.rules.finding_names import FindingName
+from backfill_assets.rules.verdicts import Verdict
 
 _ROUNDS = 5
 
@@ -159,11 +162,12 @@ class Publisher:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()
             is_partial = bool(self.run.options.row_filter)
+            publishes = pinned.target.reread().publishes
             consumed = pinned.describe_consumed(audit.measures, is_partial=is_partial)
             input_versions = pinned.describe()
             found = [
                 PartitionResult(
-                    audit.verdicts[key],
+                    self._judge_as_rehearsed(audit, key, publishes.get(key)),
                     measures,
                     input_versions=input_versions,
                     consumed=consumed[key],
@@ -223,6 +227,13 @@ class Publisher:
     def _audit(self, window: InputWindow) -> AbstractContextManager[Audit]:
         published = window.target.reread().publishes
         return audit_window(self.recipe, window, self.run, published, self.provisional)
+
+    def _judge_as_rehearsed(self, audit: Audit, key: str, published: Publish | None) -> Verdict:
+        verdict, shown = audit.verdicts[key], self.run.rehearsed.get(key)
+        if shown is None:
+            return verdict
+        over = published.checksum if published is not None else ""
+        return judge_as_rehearsed(verdict, audit.measures[key], shown, published=over)
 
     def _write_judged(
         self,
@@ -309,6 +320,7 @@ class Publisher:
             backfill_id=self.run.backfill_id or "",
             based_on=pinned.target.version,
             new_code=self.run.new_code,
+            rehearsal=self.run.rehearsal,
             statement=build_statement(
                 self.run,
                 asset_key=self.recipe.table.key,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from backfill_assets.publishing.as_rehearsed import Shown
 from backfill_assets.publishing.pacing import IN_ONE_GO, Pace
 from backfill_assets.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_assets.rules.verdicts import Acceptance
@@ -28,6 +29,8 @@ class Run:
         overrides: by partition key, of protected partitions that a person lets it publish: why.
         new_code: why it may go by other code or options than the runs of its backfill before it;
             empty where it goes by the same.
+        rehearsal: that it applies; empty if none.
+        rehearsed: by partition key, what that has shown of each; no other is published then.
     """
 
     run_id: str
@@ -41,3 +44,5 @@ class Run:
     pace: Pace = IN_ONE_GO
     overrides: Mapping[str, str] = field(default_factory=dict)
     new_code: str = ""
+    rehearsal: str = ""
+    rehearsed: Mapping[str, Shown] = field(default_factory=dict)

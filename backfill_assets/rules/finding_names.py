@@ -117,6 +117,13 @@ class FindingName(StrEnum):
         "always passes: nothing was written",
         "nothing; to add other rows name another batch",
     )
+    CONTENT_IS_AS_REHEARSED = (
+        *("content_is_as_rehearsed", Check.COMPLETE),
+        "of a run that applies a rehearsal: rows to publish",
+        "the rows and the checksum that were rehearsed, over the published contents that they were "
+        "compared with",
+        "input, code or the table changed since: rehearse again, and look at the difference",
+    )
     AS_CERTIFIED = (
         *("as_certified", Check.COMPLETE),
         "what a certificate says of any check, where the Dagster home does not know the run",

@@ -40,6 +40,7 @@ ROWS_FOR = "backfill_assets/rows_for"
 _LISTED = 7
 _IN_PROGRESS = "still in progress"
 _MISSING = "missing"
+_LOST = "failed or withheld"
 
 
 class Required(StrEnum):
@@ -79,6 +80,7 @@ def find_readiness(
     *,
     run_id: str = "",
     expected: Mapping[AssetKey, Collection[str]] | None = None,
+    refused: Mapping[AssetKey, Collection[str]] | None = None,
     windows: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     with_provisional: bool = True,
 ) -> Readiness:
@@ -91,6 +93,7 @@ def find_readiness(
         keys: its partitions.
         run_id: the run that asks; what it does itself is no other run's progress.
         expected: upstream partitions that will be published before, and are taken as if they were.
+        refused: upstream partitions that would be withheld, and are taken as if they were.
         windows: by upstream table, what the asset's mapping gives, if it was found before.
         with_provisional: also look whether what is published upstream is provisional, for which
             its events are read.
@@ -108,6 +111,7 @@ def find_readiness(
         wanted = set[str]().union(*needed.values())
         coming = (expected or {}).get(upstream_asset, ())
         states = _find_states(instance, graph, upstream_asset, wanted.difference(coming))
+        states |= dict.fromkeys(wanted.intersection((refused or {}).get(upstream_asset, ())), _LOST)
         at_work = {key for key, state in states.items() if state == _IN_PROGRESS}
         runs = find_planning_runs(instance, upstream_asset) if at_work else {}
         others = (key for key in at_work if runs.get(key) != run_id)
@@ -210,7 +214,7 @@ def _find_states(
     partitions_def = get_partitions_def(graph, asset_key)
     statuses = instance.get_status_by_partition(asset_key, ordered, partitions_def) or {}
     words = {
-        AssetPartitionStatus.FAILED: "failed or withheld",
+        AssetPartitionStatus.FAILED: _LOST,
         AssetPartitionStatus.IN_PROGRESS: _IN_PROGRESS,
         None: _MISSING,
     }

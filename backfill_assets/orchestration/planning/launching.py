@@ -26,6 +26,7 @@ from backfill_assets.orchestration.runs.run_tags import (
     OVERRIDE_TAG,
     PRIORITY_TAG,
     REASON_TAG,
+    REHEARSAL_TAG,
     TAG_PREFIX,
 )
 from backfill_assets.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
@@ -60,6 +61,7 @@ class Launch:
         override_protection: why protected partitions are to be published; empty if they aren't.
         allow_new_code: why a deploy meanwhile needn't stop its runs; empty if it does.
         spark_remote: the Spark Connect server of its runs; None for that of where they run.
+        rehearsal: of which just what was shown is published; empty for what is computed.
     """
 
     reason: str = ""
@@ -69,6 +71,7 @@ class Launch:
     override_protection: str = ""
     allow_new_code: str = ""
     spark_remote: str | None = None
+    rehearsal: str = ""
 
     def build_tags(self) -> dict[str, str]:
         """Builds the tags by which runs say who launched them, why, and what they are told."""
@@ -78,6 +81,7 @@ class Launch:
             ALLOW_NEW_CODE_TAG: self.allow_new_code,
             PRIORITY_TAG: str(self.priority or ""),
             SPARK_REMOTE_TAG: self.spark_remote or "",
+            REHEARSAL_TAG: self.rehearsal,
         }
         options = {
             f"{TAG_PREFIX}{name}": str(value).lower() if isinstance(value, bool) else value

@@ -147,6 +147,7 @@ class Planner:
         chunk: ChunkSize | None = None,
         downstream: bool = False,
         row_filter: str = "",
+        among: Mapping[str, Collection[str]] | None = None,
     ) -> Plan:
         """Plans ranges of some tables; nothing is written, no JVM is started.
 
@@ -157,6 +158,8 @@ class Planner:
                 tables.
             downstream: also run what was computed from them, as far as it may change.
             row_filter: which of the computed rows are to count; empty for all.
+            among: by table key, the partitions of the ranges that are meant, whatever their states;
+                None for those that `only` says.
 
         Raises:
             PartitionRangeError: if a key is unknown or a range is reversed; or if part of the rows
@@ -167,7 +170,8 @@ class Planner:
         choices: dict[AssetKey, _Choice] = {}
         for asset_key in self._order(tables):
             first, last = ranges[tables[asset_key]]
-            choices[asset_key] = self._choose(tables[asset_key], first, last, only)
+            keys = sorted(among[tables[asset_key].key]) if among is not None else None
+            choices[asset_key] = self._choose(tables[asset_key], first, last, only, keys=keys)
         chosen = {asset_key: choice.keys for asset_key, choice in choices.items()}
         affected = self._find_downstream(chosen)
         if downstream:

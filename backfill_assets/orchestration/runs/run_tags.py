@@ -53,6 +53,9 @@ OVERRIDE_TAG = "backfill_assets/override_protection"
 ALLOW_NEW_CODE_TAG = "backfill_assets/allow_new_code"
 """Tag of a run: why it may go by other code than the runs of its backfill before it."""
 
+REHEARSAL_TAG = "backfill_assets/rehearsal"
+"""Tag of a run: the rehearsal of which it is to publish just what was shown."""
+
 WITHHELD_TAG = "backfill_assets/withheld"
 """Tag of a run: the asset of which it withheld partitions."""
 
