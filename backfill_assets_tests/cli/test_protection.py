@@ -24,8 +24,8 @@ PLAN = ("--select", f"{RAW},staging/flights", "--from", "2013-01-01", "--to", "2
 
 @pytest.fixture(autouse=True)
 def _installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four days that landed, and a Dagster home."""
-    LandingZone(tmp_path / "landing").land([f"2013-01-0{day}" for day in range(1, 5)])
+    """Five days that landed, and a Dagster home."""
+    LandingZone(tmp_path / "landing").land([f"2013-01-0{day}" for day in range(1, 6)])
     home = tmp_path / "home"
     home.mkdir()
     (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n", encoding="utf-8")
@@ -133,7 +133,7 @@ def test_a_plan_shows_what_is_protected_and_a_launch_asks_for_a_reason() -> None
         assert instance.get_backfills() == []
     words = ("--override-protection", "restated", "--allow-new-code", "a hotfix comes")
     run("launch", *PLAN, *words, "--yes")
-    run("launch", *PLAN[:2], "--from", "2013-01-04", "--to", "2013-01-04", *words[:2], "--yes")
+    run("launch", *PLAN[:2], "--from", "2013-01-05", "--to", "2013-01-05", *words[:2], "--yes")
     with DagsterInstance.get() as instance:
         free, overriding = (one.tags for one in instance.get_backfills())
     assert overriding["backfill_assets/override_protection"] == "restated"

@@ -29,7 +29,7 @@ DAY = "2013-01-05"
 RANGES = {  # what a change of what landed on DAY can reach
     RAW: [[DAY, DAY]],
     STAGING: [["2013-01-03", DAY]],
-    FEATURES: [["2013-01-03", "2013-01-11"]],
+    FEATURES: [["2013-01-03", "2013-01-10"]],  # the last that is published
 }
 
 
@@ -84,6 +84,8 @@ class Repair:
 @pytest.fixture(scope="module")
 def repair(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repair]:
     with copy_pipeline(published_root, tmp_path_factory.mktemp("rehearsal")) as pipeline:
+        features = pipeline.run(FEATURES, first="2013-01-01", last="2013-01-10")
+        assert features.success, features.message
         before = look(pipeline)
         pipeline.zone.change(DAY, delay)
         rehearsal = rehearse(pipeline, ranges=RANGES, max_changed_share=0.5)
