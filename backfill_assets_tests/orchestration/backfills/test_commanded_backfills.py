@@ -20,16 +20,14 @@ from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_assets_tests.postgres import serve_postgres
 from backfill_assets_tests.servers import Dagster, serve, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
 DAYS, OTHERS = list_days(1, 8), list_days(9, 20)
 OVERLAP, CHANGED = list_days(13, 16), "2013-01-16"
 BY_DAYS = ("--chunk", "days=1")
 
 
-@pytest.fixture(
-    scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.by_hand)]
-)
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def project(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Project]:

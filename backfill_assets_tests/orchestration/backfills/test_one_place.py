@@ -24,7 +24,7 @@ from backfill_assets_tests.pipeline.landing_zone import LandingZone
 from backfill_assets_tests.pipeline.running import RAW, list_days
 from backfill_assets_tests.servers import Dagster, serve, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
 OF_RAW = ("--select", RAW)
 # What is published before: so a range around it, of what is not, is two runs.
