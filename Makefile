@@ -30,7 +30,7 @@ SEED ?= 0
 drill: check-spark
 	$(BIN)/python -m benchmarks.drill --seed $(SEED) --report drill.md
 
-# The loop while working, under a minute: lint, contracts, types, and beside them the tests without Spark.
+# The loop while working: lint, contracts, types, and beside them the tests without Spark.
 check: .venv/installed
 	@$(MAKE) --no-print-directory -j2 check-code check-units
 
