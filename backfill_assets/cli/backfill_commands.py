@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_assets.cli.options import AsJson, confirm, default_dagster_home, print_json
+from backfill_assets.cli.options import AsJson, confirm, open_instance, print_json
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def backfills(
     from backfill_assets.orchestration.backfills.backfills import list_backfills
     from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
 
-    with _open_instance() as instance:
+    with open_instance() as instance:
         reader = ProgressReader(instance, planners={})
         now = datetime.now(tz=UTC)
         found = [
@@ -81,7 +81,7 @@ def watch(
     from backfill_assets.orchestration.backfills.backfills import find_backfill
     from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
 
-    with _open_instance() as instance:
+    with open_instance() as instance:
         found = find_backfill(instance, backfill)
         reader = ProgressReader(instance)
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -129,7 +129,7 @@ def cancel(
     from backfill_assets.orchestration.backfills.cancelling import cancel as cancel_now
     from backfill_assets.orchestration.backfills.cancelling import describe_wanted
 
-    with _open_instance() as instance:
+    with open_instance() as instance:
         if not yes:
             described = describe_wanted(instance, backfill)
             confirm(f"cancel {backfill} ({described})?", is_aside=as_json)
@@ -179,7 +179,7 @@ def resume(
     settings, graph = read_settings(), defs.get_repository_def().asset_graph
     warehouse = Warehouse(settings.warehouse)
     warehouse.check_root()
-    with _open_instance() as instance:
+    with open_instance() as instance:
         wanted, now = find_backfill(instance, backfill).id, datetime.now(tz=UTC)
         progress = ProgressReader(instance).read(wanted, now=now)
         resumer = Resumer(instance, graph, warehouse, list_recipes(), settings.landing)
@@ -233,10 +233,3 @@ def _warn_of_what_is_in_the_way(
     for run in backfill.unfinished_runs:
         if why := dead.get(run.run_id):
             warn(f"run {run.run_id} is dead: {why}; `backfill-assets recover` marks it failed")
-
-
-def _open_instance() -> "DagsterInstance":
-    default_dagster_home()
-    from dagster import DagsterInstance
-
-    return DagsterInstance.get()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_assets.cli.options import default_dagster_home, load_graph, refuse_blank, refuse_empty
-from backfill_assets.cli.templates import Template
+from backfill_assets.cli.options import load_graph, refuse_blank, refuse_empty
+from backfill_assets.cli.templates import NO_TEMPLATE, Template
 from backfill_assets.errors import SettingsError
 from backfill_assets.settings import read_settings
 
@@ -151,11 +151,11 @@ class Asked:
     last: str | None
     start: str | None
     end: str | None
-    column: str | None
+    column: str | None = None
     strict: bool
     only: str | None
     downstream: bool | None
-    template: Template
+    template: Template = NO_TEMPLATE
 
     def build_row_filter(self, tables: "Sequence[Table]") -> str:
         """Builds the filter of the rows that are asked for; empty if that is all of them.
@@ -252,18 +252,6 @@ class Asked:
                 f"{', '.join(one for one in Only if one is not Only.ALL)}"
             )
         return frozenset(map(Only, names))
-
-
-def open_instance() -> "DagsterInstance":
-    """Opens the Dagster instance of DAGSTER_HOME.
-
-    Raises:
-        SettingsError: if there is none.
-    """
-    default_dagster_home()
-    from dagster import DagsterInstance
-
-    return DagsterInstance.get()
 
 
 def merge_options(

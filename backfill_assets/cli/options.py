@@ -15,6 +15,7 @@ from backfill_assets.errors import SettingsError
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
+    from dagster import DagsterInstance
     from pyspark.sql import SparkSession
     from rich.table import Table as Grid
 
@@ -120,6 +121,18 @@ def default_dagster_home() -> None:
             "or run this in the project's folder"
         )
     os.environ["DAGSTER_HOME"] = str(Path.cwd())
+
+
+def open_instance() -> "DagsterInstance":
+    """Opens the Dagster instance of DAGSTER_HOME.
+
+    Raises:
+        SettingsError: if there is none.
+    """
+    default_dagster_home()
+    from dagster import DagsterInstance
+
+    return DagsterInstance.get()
 
 
 def load_graph() -> "AssetGraph":

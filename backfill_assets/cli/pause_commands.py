@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from backfill_assets.cli.backfill_commands import BackfillId
-from backfill_assets.cli.options import AsJson, default_dagster_home, print_json
+from backfill_assets.cli.options import AsJson, open_instance, print_json
 from backfill_assets.errors import HistoryError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def pause(
     from backfill_assets.orchestration.runs.pausing import pause as note_pause
     from backfill_assets.orchestration.runs.run_tags import is_paused
 
-    with _open_instance() as instance:
+    with open_instance() as instance:
         named = _find_backfill(instance, backfill)
         if named.ended_at is not None and not any(map(is_paused, named.chain.runs)):
             raise HistoryError(f"{named.kind} {named.id} is over: there is nothing to pause")
@@ -52,7 +52,7 @@ def unpause(
     )
     from backfill_assets.orchestration.runs.pausing import unpause as take_back
 
-    with _open_instance() as instance:
+    with open_instance() as instance:
         named = _find_backfill(instance, backfill)
         was_paused = take_back(instance, named.id)
         has_one = has_daemon(instance)
@@ -64,13 +64,6 @@ def unpause(
         typer.echo(f"{named.kind} {named.id}: the sensor go_on_after_pause asks for what is left")
     if not has_one:
         typer.echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
-
-
-def _open_instance() -> "DagsterInstance":
-    default_dagster_home()
-    from dagster import DagsterInstance
-
-    return DagsterInstance.get()
 
 
 def _find_backfill(instance: "DagsterInstance", wanted: str) -> "Backfill":

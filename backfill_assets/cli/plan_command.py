@@ -32,13 +32,13 @@ from backfill_assets.cli.launch_options import (
     Yes,
     make_plan,
     merge_options,
-    open_instance,
 )
 from backfill_assets.cli.options import (
     AsJson,
     Select,
     confirm,
     load_graph,
+    open_instance,
     print_grid,
     print_json,
 )

@@ -18,10 +18,15 @@ from backfill_assets.cli.launch_options import (
     Strict,
     Yes,
     make_plan,
-    open_instance,
 )
-from backfill_assets.cli.options import AsJson, Select, confirm, load_graph, print_json
-from backfill_assets.cli.templates import Template
+from backfill_assets.cli.options import (
+    AsJson,
+    Select,
+    confirm,
+    load_graph,
+    open_instance,
+    print_json,
+)
 from backfill_assets.errors import RehearsalError
 from backfill_assets.settings import read_settings
 
@@ -72,11 +77,9 @@ def rehearse(
         last=last,
         start=start,
         end=end,
-        column=None,
         strict=strict,
         only=only,
         downstream=downstream,
-        template=Template(when=""),
     )
     with open_instance() as instance:
         plan = make_plan(instance, asked, chunk=None)
@@ -148,29 +151,22 @@ def apply(
 def _plan_rest(instance: "DagsterInstance", found: "Rehearsal") -> "Plan | None":
     """Plans what was shown and isn't applied yet; None if that is nothing."""
     from backfill_assets.catalog import find_table
-    from backfill_assets.lake.table_log import read_log
-    from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.planning.planning import open_planner
     from backfill_assets.orchestration.runs.applied_rehearsals import list_unapplied
     from backfill_assets.pipelines import list_recipes
 
-    settings = read_settings()
-    warehouse = Warehouse(settings.warehouse)
     tables = [find_table(one.table) for one in found.tables]
-    left = {table.key: list_unapplied(found, read_log(warehouse, table)) for table in tables}
-    tables = [table for table in tables if left[table.key]]
-    if not tables:
-        return None
     planner = open_planner(
         instance,
         load_graph(),
         list_recipes(),
-        settings,
+        read_settings(),
         tables=tables,
         now=datetime.now(tz=UTC),
     )
-    ranges = {table: (left[table.key][0], left[table.key][-1]) for table in tables}
-    return planner.plan(ranges, among=left)
+    left = {one.key: list_unapplied(found, planner.logs[one.key]) for one in tables}
+    ranges = {one: (left[one.key][0], left[one.key][-1]) for one in tables if left[one.key]}
+    return planner.plan(ranges, among=left) if ranges else None
 
 
 def _list_ranges(plan: "Plan") -> dict[str, list[list[str]]]:

@@ -34,9 +34,15 @@ from backfill_assets.cli.launch_options import (
     Yes,
     make_plan,
     merge_options,
-    open_instance,
 )
-from backfill_assets.cli.options import AsJson, Select, confirm, load_graph, print_json
+from backfill_assets.cli.options import (
+    AsJson,
+    Select,
+    confirm,
+    load_graph,
+    open_instance,
+    print_json,
+)
 from backfill_assets.cli.templates import read_template
 from backfill_assets.errors import BackfillError
 from backfill_assets.settings import read_settings

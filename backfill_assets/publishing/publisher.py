@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.errors import TableError
-from backfill_assets.lake.commits import Publish
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.slices import Partition
@@ -162,12 +161,12 @@ class Publisher:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()
             is_partial = bool(self.run.options.row_filter)
-            publishes = pinned.target.reread().publishes
             consumed = pinned.describe_consumed(audit.measures, is_partial=is_partial)
             input_versions = pinned.describe()
+            verdicts = self._judge_as_rehearsed(audit, pinned)
             found = [
                 PartitionResult(
-                    self._judge_as_rehearsed(audit, key, publishes.get(key)),
+                    verdicts[key],
                     measures,
                     input_versions=input_versions,
                     consumed=consumed[key],
@@ -228,12 +227,22 @@ class Publisher:
         published = window.target.reread().publishes
         return audit_window(self.recipe, window, self.run, published, self.provisional)
 
-    def _judge_as_rehearsed(self, audit: Audit, key: str, published: Publish | None) -> Verdict:
-        verdict, shown = audit.verdicts[key], self.run.rehearsed.get(key)
-        if shown is None:
-            return verdict
-        over = published.checksum if published is not None else ""
-        return judge_as_rehearsed(verdict, audit.measures[key], shown, published=over)
+    def _judge_as_rehearsed(self, audit: Audit, pinned: PinnedInputs) -> Mapping[str, Verdict]:
+        """Holds a run that applies a rehearsal to it; of others the verdicts are the audit's."""
+        if not self.run.rehearsed:
+            return audit.verdicts
+        published = {
+            key: publish.checksum for key, publish in pinned.target.reread().publishes.items()
+        }
+        return {
+            key: judge_as_rehearsed(
+                verdict,
+                audit.measures[key],
+                self.run.rehearsed[key],
+                published=published.get(key, ""),
+            )
+            for key, verdict in audit.verdicts.items()
+        }
 
     def _write_judged(
         self,

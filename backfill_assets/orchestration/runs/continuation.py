@@ -8,7 +8,6 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.due.readiness import find_readiness, get_partitions_def
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph, find_run_assets
 from backfill_assets.orchestration.instance.ranges import describe_ranges, find_ranges, shorten
-from backfill_assets.orchestration.runs.claims import CREATOR_TAG, PROCESS_TAG
 from backfill_assets.orchestration.runs.pausing import list_paused_at
 from backfill_assets.orchestration.runs.pinned_code import CODE_TAG, PINNED_TAG
 from backfill_assets.orchestration.runs.protecting import leave_out_protected
@@ -34,14 +33,12 @@ _LISTED = 7
 _OF_ONE_RUN = {
     CODE_TAG,
     CONTINUES_TAG,
-    CREATOR_TAG,
     FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
     GOES_ON_WITH_TAG,
     PAUSED_AT_TAG,
     PAUSED_TAG,
     PINNED_TAG,
-    PROCESS_TAG,
     REFUSED_TAG,
     WITHHELD_TAG,
 }
