@@ -35,9 +35,13 @@ def get_hadoop_conf(spark: SparkSession) -> Any:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells of children")
 def test_a_write_starts_no_process(spark: SparkSession, tmp_path: Path) -> None:
-    before = measure_ended_children()
-    spark.range(3).repartition(1).write.parquet(str(tmp_path / "rows"))
-    assert measure_ended_children() == before
+    def measure_write() -> int:
+        before = measure_ended_children()
+        spark.range(3).repartition(1).write.mode("overwrite").parquet(str(tmp_path / "rows"))
+        return measure_ended_children() - before
+
+    # What Hadoop starts, it starts with every write; what Spark does beside one may start some.
+    assert min(measure_write() for _ in range(5)) == 0
     (file,) = (tmp_path / "rows").glob("part-*.parquet")
     assert stat.S_IMODE(file.stat().st_mode) == 0o644
 
