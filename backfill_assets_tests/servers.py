@@ -108,10 +108,16 @@ class Dagster:
         return answer["backfillId"]
 
     def reload(self) -> None:
-        """Loads the code location anew, as a deploy does."""
+        """Loads the code location anew, as the UI does: after a deploy, or if its server is gone.
+
+        In that case the first time starts a server, and the next one finds it.
+        """
+        wait_for(self._reload, seconds=300)
+
+    def _reload(self) -> bool:
         answer = self.query(_RELOAD)["reloadRepositoryLocation"]
         assert "loadStatus" in answer, answer
-        self.wait_until_ready()
+        return self._loaded()
 
     def wait_until_ready(self) -> None:
         """Waits for the code location to be loaded."""

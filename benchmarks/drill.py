@@ -31,14 +31,13 @@ _TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
 _DAYS = [f"2013-01-{day:02}" for day in range(1, 4)]
 _MOST_SECONDS = 1800.0
 _SPOILED = "a landed day"
+_RUN, _DAEMON, _CODE_SERVER = "the run", "the daemon", "the code server"
 _PROCESSES = {
-    "the run": "multiprocessing.spawn",
-    "the daemon": "dagster._daemon",
-    "the code server": "dagster api grpc",
+    _RUN: "multiprocessing.spawn",
+    _DAEMON: "dagster._daemon",
+    _CODE_SERVER: "dagster api grpc",
 }
 """What of a command line tells each process that is killed."""
-_NEEDED = {"the daemon": "dagster._daemon", "the code server": "dagster code-server"}
-"""And those without which nothing goes on: `dagster dev` starts none of them again."""
 FAULTS = (*_PROCESSES, _SPOILED)
 
 
@@ -84,7 +83,7 @@ class Drill:
         lasts = time.monotonic() - begun
         ends = ("--from", _DAYS[0], "--to", _DAYS[-1])
         backfill = launch(self.project, "--select", ",".join(_TABLES), *ends, "--chunk", "days=1")
-        wait_for(lambda: bool(self._find("multiprocessing.spawn")), seconds=300, look_every=0.2)
+        wait_for(lambda: bool(self._find(_PROCESSES[_RUN])), seconds=300, look_every=0.2)
         # Landed days are read first, and one that is spoiled later does no harm.
         found = Round(broken, self.moments.uniform(0, lasts / 3 if broken == _SPOILED else lasts))
         time.sleep(found.moment)
@@ -153,6 +152,7 @@ class Drill:
                 self._land(number, spoiled)
                 found.typed.append(f"(the source lands {spoiled} again)")
             if outcome["outcome"] == "published" and not spoiled:
+                self._start_what_is_down(found)
                 return
             spoiled = None
             command = f"backfill-assets resume {backfill} --yes"
@@ -169,12 +169,20 @@ class Drill:
         with watch(self.project, backfill) as watching:
             while watching.poll() is None:
                 _check_in_time(found, deadline)
-                if down := [name for name, words in _NEEDED.items() if not self._find(words)]:
-                    found.seen.append(f"{' and '.join(down)} not running")
-                    found.typed.append("dagster dev")
-                    self.start()
+                self._start_what_is_down(found)
                 time.sleep(1)
         return dict(read_lines(self.project, backfill)[-1])
+
+    def _start_what_is_down(self, found: Round) -> None:
+        """Starts what `dagster dev` doesn't: itself, once its daemon ended; a code server."""
+        if not self._find(_PROCESSES[_DAEMON]):
+            found.seen.append(f"{_DAEMON} not running")
+            found.typed.append("dagster dev")
+            self.start()
+        elif not self._find(_PROCESSES[_CODE_SERVER]):
+            found.seen.append("the UI can't load the code location")
+            found.typed.append("(Reload, on the UI's Deployment page)")
+            self.served[-1].reload()
 
 
 def _check_in_time(found: Round, deadline: float) -> None:

@@ -145,12 +145,19 @@ def cancel(
         typer.echo(f"cancelled {done.id}: {len(done.ended)} of its runs have ended by it")
         if done.by_daemon:
             typer.echo("the UI shows it as cancelled once the daemon looks again: within 30 s")
+    if done.by_shell:
+        typer.echo(
+            f"the shell that makes its runs has not ended within {timeout:g} s; it was told to: "
+            "the same command asks again",
+            err=True,
+        )
     if done.unfinished:
         typer.echo(
             f"not ended within {timeout:g} s: {', '.join(done.unfinished)}; they were asked to: "
             f"`backfill-assets watch {done.id[:8]}` waits for them, the same command asks again",
             err=True,
         )
+    if done.unfinished or done.by_shell:
         raise typer.Exit(1)
 
 

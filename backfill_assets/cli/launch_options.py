@@ -1,141 +1,47 @@
 """What `plan`, `launch` and `run` have in common: what to run and how, and the plan of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_assets.cli.options import load_graph, refuse_blank, refuse_empty
-from backfill_assets.cli.templates import NO_TEMPLATE, Template
+from backfill_assets.cli.options import Select, load_graph
+from backfill_assets.cli.plan_options import (
+    AllowNewCode,
+    BoundedColumn,
+    Chunk,
+    Downstream,
+    End,
+    FirstOrAll,
+    KeepGoing,
+    LastOrAll,
+    OnlyThese,
+    OverrideProtection,
+    Reason,
+    Restart,
+    RowFilter,
+    SaveWatermark,
+    SparkRemote,
+    Start,
+    Strict,
+    TemplateName,
+    Window,
+    WriteModeName,
+)
+from backfill_assets.cli.templates import Template, read_template
 from backfill_assets.errors import SettingsError
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
+    from backfill_assets.orchestration.planning.launching import Launch
     from backfill_assets.orchestration.planning.plans import Only, Plan
     from backfill_assets.tables.declarations import Table
 
-FirstOrAll = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        help="First partition key; without --from and --to, all partitions.",
-        callback=refuse_empty,
-    ),
-]
-LastOrAll = Annotated[
-    str | None,
-    typer.Option("--to", help="Last partition key, included.", callback=refuse_empty),
-]
-Start = Annotated[
-    str | None,
-    typer.Option(
-        help="In place of --from: a date, a time (UTC) or an integer, whatever the grain.",
-        callback=refuse_empty,
-    ),
-]
-End = Annotated[
-    str | None,
-    typer.Option(
-        help="In place of --to: the first value that is no longer meant.", callback=refuse_empty
-    ),
-]
-BoundedColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--column",
-        help="--start and --end are values of this column, not of the partition's: of the "
-        "partitions --from to --to only rows between them are computed anew, by a merge.",
-        callback=refuse_empty,
-    ),
-]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse a --start or --end inside a partition.")
-]
-OnlyThese = Annotated[
-    str | None,
-    typer.Option(
-        help="Which of them, comma-separated: all (it needs a range; the default), missing (never "
-        "tried), failed (their step ended before them), withheld (by a verdict of their audit), "
-        "stale (input or code is another one).",
-        callback=refuse_empty,
-    ),
-]
-Downstream = Annotated[
-    bool | None,
-    typer.Option(
-        "--downstream/--no-downstream",
-        help="Also what else was computed from them, directly or not. With --chunk, what stands "
-        "when its turn comes is left as it is.",
-    ),
-]
-TemplateName = Annotated[
-    str | None,
-    typer.Option(
-        "--template",
-        help="Options that belong together: repair, logic_change, full_refresh, or those of "
-        "BACKFILL_TEMPLATES; what is given besides wins.",
-        callback=refuse_empty,
-    ),
-]
-Chunk = Annotated[
-    str | None,
-    typer.Option(
-        help="Commit and record chunk after chunk: years, months=1, weeks, days, hours=6, "
-        "minutes=30, step=100000, files=100. What stands already is left as it is.",
-        callback=refuse_empty,
-    ),
-]
-Restart = Annotated[
-    bool | None,
-    typer.Option("--restart/--no-restart", help="Compute chunks that stand, too."),
-]
-KeepGoing = Annotated[
-    bool | None,
-    typer.Option("--keep-going/--no-keep-going", help="Go on after a chunk that failed."),
-]
-Window = Annotated[
-    str | None,
-    typer.Option(
-        help="Begin chunks between these times only (UTC): 22:00-06:00.", callback=refuse_empty
-    ),
-]
-WriteModeName = Annotated[
-    str | None,
-    typer.Option("--write-mode", help="overwrite, merge or append_once.", callback=refuse_empty),
-]
-RowFilter = Annotated[
-    str | None,
-    typer.Option(
-        "--filter", help="Of a merge: only rows that this SQL is true for.", callback=refuse_empty
-    ),
-]
-SaveWatermark = Annotated[
-    bool | None,
-    typer.Option("--save-watermark/--no-save-watermark", help="Move the production watermark."),
-]
-Reason = Annotated[str, typer.Option(help="Why; a tag of the runs.")]
-OverrideProtection = Annotated[
-    str,
-    typer.Option(
-        help="Why protected partitions are to be published all the same.", callback=refuse_blank
-    ),
-]
-AllowNewCode = Annotated[
-    str,
-    typer.Option(
-        help="Why a deploy meanwhile is not to stop its remaining runs.", callback=refuse_blank
-    ),
-]
-SparkRemote = Annotated[
-    str | None,
-    typer.Option(
-        help="The Spark Connect server of its runs, as sc://host:15002, in place of SPARK_REMOTE."
-    ),
-]
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
 
 
@@ -146,16 +52,25 @@ class Asked:
     Or, of partitions as keys, which of their rows: bounds of a column that isn't the partition's.
     """
 
-    select: str | None
-    first: str | None
-    last: str | None
-    start: str | None
-    end: str | None
-    column: str | None = None
-    strict: bool
-    only: str | None
-    downstream: bool | None
-    template: Template = NO_TEMPLATE
+    first: FirstOrAll = None
+    last: LastOrAll = None
+    start: Start = None
+    end: End = None
+    column: BoundedColumn = None
+    strict: Strict = False
+    select: Select = None
+    only: OnlyThese = None
+    downstream: Downstream = None
+    template_name: TemplateName = None
+
+    @cached_property
+    def template(self) -> Template:
+        """The options that are asked for by a name.
+
+        Raises:
+            SettingsError: if there is no such template.
+        """
+        return read_template(self.template_name, read_settings().templates)
 
     def build_row_filter(self, tables: "Sequence[Table]") -> str:
         """Builds the filter of the rows that are asked for; empty if that is all of them.
@@ -254,24 +169,62 @@ class Asked:
         return frozenset(map(Only, names))
 
 
-def merge_options(
-    template: Template, given: Mapping[str, str | bool | None]
-) -> dict[str, str | bool | None]:
-    """Merges options of runs with a template's: what is given wins."""
-    return {
-        name: getattr(template, name, None) if value is None else value
-        for name, value in given.items()
-    }
+@dataclass(frozen=True, kw_only=True)
+class HowToRun:
+    """How it is to be run: what its runs are told, beside their partitions."""
+
+    chunk: Chunk = None
+    restart: Restart = None
+    keep_going: KeepGoing = None
+    window: Window = None
+    write_mode: WriteModeName = None
+    row_filter: RowFilter = None
+    save_watermark: SaveWatermark = None
+    reason: Reason = ""
+    override_protection: OverrideProtection = ""
+    allow_new_code: AllowNewCode = ""
+    spark_remote: SparkRemote = None
+
+    def build_launch(self, template: Template) -> "Launch":
+        """Builds what the runs are told; what is given wins over the template."""
+        from backfill_assets.orchestration.planning.launching import Launch
+
+        given = {
+            "chunk": self.chunk,
+            "restart": self.restart,
+            "keep_going": self.keep_going,
+            "window": self.window,
+            "write_mode": self.write_mode,
+            "filter": self.row_filter,
+            "save_watermark": self.save_watermark,
+        }
+        return Launch(
+            reason=self.reason,
+            options={
+                name: getattr(template, name, None) if value is None else value
+                for name, value in given.items()
+            },
+            override_protection=self.override_protection,
+            allow_new_code=self.allow_new_code,
+            spark_remote=self.spark_remote,
+        )
 
 
 def make_plan(instance: "DagsterInstance", asked: Asked, *, chunk: str | None) -> "Plan":
     """Makes the plan of what is asked for.
+
+    Args:
+        instance: the Dagster instance.
+        asked: which partitions.
+        chunk: what is to be committed together, if the template doesn't say otherwise; None for
+            what that says.
 
     Raises:
         BackfillError: if a table or a partition is unknown, a log can't be read, or a table's
             partitions don't fit into such chunks.
     """
     asked.check()
+    chunk = chunk or asked.template.chunk
     from backfill_assets.catalog import find_table, list_tables
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.planning.planning import open_planner

@@ -12,7 +12,7 @@ from backfill_assets.cli.options import (
     TableKey,
     TableKeys,
     build_partition_reader,
-    default_dagster_home,
+    open_instance,
     print_json,
     refuse_empty,
 )
@@ -63,12 +63,9 @@ def recover(
     Runs whose process is gone are marked failed; what they, or runs of another home, published or
     withheld is recorded. Repeated, it finds nothing more to do.
     """
-    default_dagster_home()
-    from dagster import DagsterInstance
-
     from backfill_assets.orchestration.recovery.recovering import recover_tables
 
-    with DagsterInstance.get() as instance:
+    with open_instance() as instance:
         report = recover_tables(
             instance, read_settings(), select, dry_run=dry_run, reader=build_partition_reader()
         )
@@ -114,9 +111,6 @@ def rollback(
     """Take partitions back to what an earlier version of the table held."""
     if before is not None:
         refuse_short_id(before)
-    default_dagster_home()
-    from dagster import DagsterInstance
-
     from backfill_assets.cli.job_runs import run_job
 
     config = {
@@ -129,5 +123,5 @@ def rollback(
         "downstream": downstream,
         "override_protection": override_protection,
     }
-    with DagsterInstance.get() as instance:
+    with open_instance() as instance:
         typer.echo(run_job(instance, "rollback_partitions", "restore_partitions", config))

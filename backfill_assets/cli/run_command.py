@@ -9,41 +9,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from backfill_assets.cli.launch_options import (
-    AllowNewCode,
-    Asked,
-    BoundedColumn,
-    Chunk,
-    Downstream,
-    End,
-    FirstOrAll,
-    KeepGoing,
-    LastOrAll,
-    OnlyThese,
-    OverrideProtection,
-    Reason,
-    Restart,
-    RowFilter,
-    SaveWatermark,
-    SparkRemote,
-    Start,
-    Strict,
-    TemplateName,
-    Window,
-    WriteModeName,
-    Yes,
-    make_plan,
-    merge_options,
-)
+from backfill_assets.cli.launch_options import Asked, HowToRun, Yes, make_plan
 from backfill_assets.cli.options import (
     AsJson,
-    Select,
     confirm,
     load_graph,
     open_instance,
     print_json,
 )
-from backfill_assets.cli.templates import read_template
+from backfill_assets.cli.spread_options import spread_options
 from backfill_assets.errors import BackfillError
 from backfill_assets.settings import read_settings
 
@@ -59,28 +33,10 @@ _CANCELLED_EXIT = 130
 _WAITING_EXIT = 3
 
 
+@spread_options
 def run(
-    first: FirstOrAll = None,
-    last: LastOrAll = None,
-    start: Start = None,
-    end: End = None,
-    column: BoundedColumn = None,
-    strict: Strict = False,  # noqa: FBT002 (an option)
-    select: Select = None,
-    only: OnlyThese = None,
-    downstream: Downstream = None,
-    template: TemplateName = None,
-    chunk: Chunk = None,
-    restart: Restart = None,
-    keep_going: KeepGoing = None,
-    window: Window = None,
-    write_mode: WriteModeName = None,
-    row_filter: RowFilter = None,
-    save_watermark: SaveWatermark = None,
-    reason: Reason = "",
-    override_protection: OverrideProtection = "",
-    allow_new_code: AllowNewCode = "",
-    spark_remote: SparkRemote = None,
+    asked: Asked,
+    how: HowToRun,
     yes: Yes = False,  # noqa: FBT002 (an option)
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
@@ -95,44 +51,15 @@ def run(
     Exit 0: all is published; 1: something was withheld or failed; 3: what isn't published waits for
     what never came, or it was paused; 130: cancelled.
     """
-    from backfill_assets.cli.plan_command import print_plan
+    from backfill_assets.cli.plan_grid import print_plan
     from backfill_assets.orchestration.backfills.verdicts import Verdicts
-    from backfill_assets.orchestration.planning.launching import Launch, check_launch
+    from backfill_assets.orchestration.planning.launching import check_launch
 
-    chosen = read_template(template, read_settings().templates)
-    asked = Asked(
-        select=select,
-        first=first,
-        last=last,
-        start=start,
-        end=end,
-        column=column,
-        strict=strict,
-        only=only,
-        downstream=downstream,
-        template=chosen,
-    )
-    given = {
-        "chunk": chunk,
-        "restart": restart,
-        "keep_going": keep_going,
-        "window": window,
-        "write_mode": write_mode,
-        "filter": row_filter,
-        "save_watermark": save_watermark,
-    }
-    told = Launch(
-        reason=reason,
-        options=merge_options(chosen, given),
-        override_protection=override_protection,
-        allow_new_code=allow_new_code,
-        spark_remote=spark_remote,
-    )
     with open_instance() as instance:
-        plan = make_plan(instance, asked, chunk=chunk or chosen.chunk)
+        plan = make_plan(instance, asked, chunk=how.chunk)
         if not as_json:
             print_plan(plan, downstream=asked.takes_downstream)
-        told = check_launch(plan, told)
+        told = check_launch(plan, how.build_launch(asked.template))
         if not any(table.partitions for table in plan.tables):
             if as_json:
                 print_json(Verdicts(run_id="", state="published", only_waits=False))

@@ -11,8 +11,8 @@ from backfill_assets.cli.options import (
     First,
     Last,
     Select,
-    default_dagster_home,
     load_graph,
+    open_instance,
     print_grid,
     print_json,
 )
@@ -79,12 +79,9 @@ def _tell_stories(select: str | None, key: str) -> "list[Story]":
     from backfill_assets.orchestration.status.partition_statuses import read_statuses
     from backfill_assets.pipelines import list_recipes
 
-    default_dagster_home()
-    from dagster import DagsterInstance
-
     settings, graph = read_settings(), load_graph()
     warehouse, now = Warehouse(settings.warehouse), datetime.now(tz=UTC)
-    with DagsterInstance.get() as instance:
+    with open_instance() as instance:
         tables = select_tables(warehouse, select, first=key, last=key, load_graph=load_graph)
         dead = find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
         planner = open_planner(instance, graph, list_recipes(), settings, tables=tables, now=now)
@@ -146,9 +143,6 @@ def _read_statuses(
     *,
     told_by: "_Teller | None" = None,
 ) -> "list[PartitionStatus]":
-    default_dagster_home()
-    from dagster import DagsterInstance
-
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.recovery.recovery_messages import (
         describe_dead_runs,
@@ -160,7 +154,7 @@ def _read_statuses(
 
     settings = read_settings()
     warehouse = Warehouse(settings.warehouse)
-    with DagsterInstance.get() as instance:
+    with open_instance() as instance:
         tables = select_tables(warehouse, select, first=first, last=last, load_graph=load_graph)
         now = datetime.now(tz=UTC)
         dead = find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)

@@ -24,6 +24,8 @@ class PartitionResult:
             empty if something was.
         unchanged: whether it was published from the same inputs by the same code before, so that
             nothing was computed; all else is as that commit has it.
+        other_code: the version of the code that it was published by then, if that is another one
+            and it stands all the same: its backfill may go on by new code.
         provisional: what of its input was not there yet, or not final; empty if all was.
         restored: of a rollback, what came back.
         override: why it was published though it is protected; empty where it isn't.
@@ -41,6 +43,7 @@ class PartitionResult:
     consumed: Consumed = field(default_factory=Consumed)
     repeated_batch: str = ""
     unchanged: bool = False
+    other_code: str = ""
     provisional: str = ""
     restored: str = ""
     override: str = ""

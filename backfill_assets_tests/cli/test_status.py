@@ -16,6 +16,7 @@ from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.lake.consumed import Consumed
 from backfill_assets.lake.json_landing import JsonFolders
 from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.orchestration.runs.pausing import drop_paused
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.proof.certificates import NOT_DUE
 from backfill_assets_tests.pipeline.alerting import WHY, Home, open_home
@@ -174,6 +175,20 @@ def test_what_is_not_due_has_nothing_to_be_done(home: Home) -> None:
     home.fail("next-run", withheld=STAGING)
     story = read_story("2013-01-20", STAGING)
     assert story["attempt"]["status"] == NOT_DUE
+
+
+def test_what_was_cancelled_while_it_was_paused_says_so_and_not_the_pause(home: Home) -> None:
+    home.begin("next-run", RAW, days=DAYS)
+    home.publish("next-run", RAW, DAYS[0])
+    home.certify("next-run", RAW, {DAYS[0]: "published", **dict.fromkeys(DAYS[1:], "failed")})
+    home.pause("next-run", RAW)
+    attempt = read_story(DAYS[1])["attempt"]
+    assert (attempt["status"], attempt["error"]) == ("paused", WHY), "as its step said"
+    drop_paused(home.instance, home.instance.get_runs())
+    attempt = read_story(DAYS[1])["attempt"]
+    why = "its run was cancelled while it was paused"
+    assert (attempt["status"], attempt["error"]) == ("cancelled", why)
+    assert read_status("--select", RAW)[RAW, DAYS[2]]["error"] == why
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def find_chain_result(instance: DagsterInstance, warehouse: Warehouse, chain: Ch
             if run is None or (row is not None and not row.is_held_back):
                 continue
             blamed.add(run.run_id)
-            if row is None or _ended_by_pause(run, table, row):
+            if row is None or is_left_by_pause(run, table, row):
                 status, why = causes.find(run)
             else:
                 status, why = row.status, row.failures
@@ -120,8 +120,11 @@ def find_chain_result(instance: DagsterInstance, warehouse: Warehouse, chain: Ch
     return ChainResult(tuple(held_back), _count(certificates, continuing), tuple(errors))
 
 
-def _ended_by_pause(run: DagsterRun, table: Table, row: CertifiedPartition) -> bool:
-    """Tells whether a step did not come to a partition, as its run paused there."""
+def is_left_by_pause(run: DagsterRun, table: Table, row: CertifiedPartition) -> bool:
+    """Tells whether a step did not come to a partition, as its run paused there.
+
+    Its certificate has that as an error, and what became of the pause since it can't know.
+    """
     ended = is_paused(run) or was_dropped(run)
     return ended and row.status == FAILED and table.key in run.tags[PAUSED_AT_TAG].split(",")
 

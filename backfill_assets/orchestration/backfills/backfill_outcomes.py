@@ -7,6 +7,7 @@ from typing import Any
 from dagster import DagsterInstance
 
 from backfill_assets.catalog import find_table
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.alerts.held_back import (
     CANCELLED,
@@ -21,6 +22,7 @@ from backfill_assets.orchestration.alerts.notices import build_look_commands, de
 from backfill_assets.orchestration.backfills.backfills import find_requested
 from backfill_assets.orchestration.backfills.progress import Progress, State
 from backfill_assets.orchestration.runs.run_tags import REFUSED_TAG
+from backfill_assets.orchestration.status.attempts import find_attempts
 
 _SHOWN_OF_ID = 8
 
@@ -74,6 +76,7 @@ def find_outcome(
     if progress.state != "published":
         result = find_chain_result(instance, warehouse, backfill.chain)
         held_back = (*result.held_back, *_find_refused(instance, progress, result.held_back))
+        held_back = (*held_back, *_find_taken_over(instance, warehouse, progress, held_back))
         held_back = (*held_back, *_find_never_requested(progress, held_back, unmade))
         errors += result.errors
         resume = f"backfill-assets resume {backfill.id[:_SHOWN_OF_ID]}"
@@ -108,6 +111,37 @@ def _find_refused(
                 if state is State.HELD_BACK and (table, key) not in told:
                     reasons.setdefault(table, {})[key] = causes.find(run)[1]
     return [HeldBack(find_table(table), FAILED, found) for table, found in reasons.items()]
+
+
+def _find_taken_over(
+    instance: DagsterInstance,
+    warehouse: Warehouse,
+    progress: Progress,
+    others: Sequence[HeldBack],
+) -> list[HeldBack]:
+    """Finds what its runs were to publish, and a run that is none of its own tried last."""
+    told = {(one.table.key, key) for one in others for key in one.reasons}
+    runs = progress.backfill.chain.runs
+    requested: dict[str, set[str]] = {}
+    for run in runs:
+        for table, keys in find_requested(instance, run).items():
+            requested.setdefault(table, set()).update(keys)
+    groups: dict[tuple[str, str], dict[str, str]] = {}
+    for table, states in progress.states.items():
+        untold = {
+            key
+            for key, state in states.items()
+            if state is State.HELD_BACK and (table, key) not in told
+        } & requested.get(table, set())
+        attempts = find_attempts(instance, read_log(warehouse, find_table(table)), sorted(untold))
+        for key, attempt in attempts.items():
+            if attempt.run_id not in {run.run_id for run in runs}:
+                why = f"run {attempt.run_id[:_SHOWN_OF_ID]} was the last to try it: "
+                why += attempt.error or attempt.status
+                groups.setdefault((table, attempt.status), {})[key] = why
+    return [
+        HeldBack(find_table(table), status, reasons) for (table, status), reasons in groups.items()
+    ]
 
 
 def _find_never_requested(

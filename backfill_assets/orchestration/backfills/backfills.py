@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dagster import DagsterInstance, DagsterRun
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 
 from backfill_assets.catalog import list_tables
 from backfill_assets.errors import HistoryError, PartitionRangeError
@@ -25,6 +25,7 @@ from backfill_assets.orchestration.instance.partition_definitions import (
 from backfill_assets.orchestration.instance.ranges import find_ranges
 from backfill_assets.orchestration.runs.chains import Chain, read_chain
 from backfill_assets.orchestration.runs.run_tags import (
+    FOREGROUND_CANCELLED_TAG,
     FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
     LAUNCHED_BY_TAG,
@@ -36,6 +37,9 @@ from backfill_assets.orchestration.runs.run_tags import (
 )
 from backfill_assets.orchestration.runs.runs_at_work import UNFINISHED
 from backfill_assets.orchestration.selecting.selections import find_keys_in_range
+
+_SHELL_SECONDS = 60.0
+"""Between two of its runs a shell takes some seconds; after these it was killed."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,10 @@ class Backfill:
         runs, statuses = self.chain.runs, (BulkActionStatus.CANCELING, BulkActionStatus.CANCELED)
         if self.record is not None and self.record.status in statuses:
             return True
-        if self.record is None and runs[-1].status.value in ("CANCELING", "CANCELED"):
+        if self.record is None and (
+            runs[-1].status.value in ("CANCELING", "CANCELED")
+            or any(FOREGROUND_CANCELLED_TAG in run.tags for run in runs)
+        ):
             return True
         is_at_end = self.is_settled and not self.unfinished_runs and not any(map(is_paused, runs))
         return is_at_end and any(map(was_dropped, runs))
@@ -188,8 +195,17 @@ def read_backfill(instance: DagsterInstance, backfill_id: str) -> Backfill:
     record, chain = instance.get_backfill(backfill_id), read_chain(instance, backfill_id)
     targets = _find_targets(instance, record, chain)
     is_shells = any(FOREGROUND_TAG in run.tags for run in chain.runs)
-    has_ended = any(FOREGROUND_ENDED_TAG in run.tags for run in chain.runs)
+    has_ended = any(FOREGROUND_ENDED_TAG in run.tags for run in chain.runs) or (
+        is_shells and chain.runs[-1].status is DagsterRunStatus.CANCELED
+    )
     return Backfill(chain, record, targets, goes_on=is_shells and not has_ended)
+
+
+def awaits_shell(backfill: Backfill, *, now: datetime) -> bool:
+    """Tells whether a shell is at work on its runs, or between two of them, as far as is known."""
+    if not backfill.goes_on or backfill.unfinished_runs:
+        return backfill.goes_on
+    return (now - backfill.chain.ended_at).total_seconds() < _SHELL_SECONDS
 
 
 def list_backfills(instance: DagsterInstance, *, limit: int) -> list[Backfill]:

@@ -16,6 +16,7 @@ from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 from backfill_assets.errors import BackfillError
 from backfill_assets.orchestration.backfills.backfills import (
     Backfill,
+    awaits_shell,
     find_requested,
     find_whole_id,
     read_backfill,
@@ -26,7 +27,11 @@ from backfill_assets.orchestration.instance.processes import interrupt
 from backfill_assets.orchestration.runs.chains import Chain, read_chain
 from backfill_assets.orchestration.runs.claims import find_dead_runs, find_worker
 from backfill_assets.orchestration.runs.pausing import drop_paused
-from backfill_assets.orchestration.runs.run_tags import CONTINUES_TAG, find_chain
+from backfill_assets.orchestration.runs.run_tags import (
+    CONTINUES_TAG,
+    FOREGROUND_CANCELLED_TAG,
+    find_chain,
+)
 from backfill_assets.orchestration.runs.runs_at_work import UNFINISHED
 
 _LOOK_AGAIN_SECONDS = 0.5
@@ -42,12 +47,14 @@ class Cancellation:
         ended: runs that were queued or at work and have ended.
         unfinished: runs that were asked to end, and have not yet.
         by_daemon: whether a daemon is left to call the backfill cancelled, within half a minute.
+        by_shell: whether the shell that makes its runs was told to make no more, and has not ended.
     """
 
     id: str
     ended: Sequence[str]
     unfinished: Sequence[str]
     by_daemon: bool
+    by_shell: bool = False
 
 
 def is_cancelled(instance: DagsterInstance, backfill_id: str) -> bool:
@@ -99,7 +106,8 @@ def cancel(
         find = _find_unfinished if is_first else _find_run_and_next
         find_runs = partial(find, instance, whole)
         runs = read_chain(instance, whole).runs if is_first else [run]
-        if not drop_paused(instance, runs) and not find_runs():
+        is_at_work = bool(find_runs()) or (is_first and _awaits_shell(instance, whole))
+        if not drop_paused(instance, runs) and not is_at_work:
             raise BackfillError(
                 f"run {whole} is over ({run.status.value.lower()}): there is nothing to cancel"
             )
@@ -109,12 +117,14 @@ def cancel(
         dropped = drop_paused(instance, backfill.chain.runs)
         if not (dropped and backfill.is_settled and not backfill.unfinished_runs):
             _request_cancellation(instance, backfill)
-    ended = _end_runs(instance, find_runs, wait_seconds=wait_seconds, silent_seconds=silent_seconds)
+    deadline = time.monotonic() + wait_seconds
+    ended = _end_runs(instance, find_runs, deadline=deadline, silent_seconds=silent_seconds)
+    by_shell = not _end_shell(instance, whole, deadline=deadline)
     unfinished = [run.run_id for run in find_runs()]
     by_daemon = _is_being_cancelled(instance, whole) and has_daemon(instance)
     if not by_daemon and not unfinished:
         _mark_cancelled(instance, whole)
-    return Cancellation(whole, sorted(ended - set(unfinished)), unfinished, by_daemon)
+    return Cancellation(whole, sorted(ended - set(unfinished)), unfinished, by_daemon, by_shell)
 
 
 def _find_run_and_next(instance: DagsterInstance, run_id: str) -> list[DagsterRun]:
@@ -158,7 +168,7 @@ def _end_runs(
     instance: DagsterInstance,
     find_runs: Callable[[], Sequence[DagsterRun]],
     *,
-    wait_seconds: float,
+    deadline: float,
     silent_seconds: int,
 ) -> set[str]:
     """Asks runs to end, those too that appear meanwhile, and waits until they have.
@@ -167,7 +177,6 @@ def _end_runs(
     """
     asked: set[str] = set()
     ask_again_at: dict[str, float] = {}
-    deadline = time.monotonic() + wait_seconds
     while runs := find_runs():
         now = datetime.now(tz=UTC)
         dead = find_dead_runs(instance, now=now, silent_seconds=silent_seconds)
@@ -188,6 +197,25 @@ def _end_runs(
             break
         time.sleep(_LOOK_AGAIN_SECONDS)
     return asked
+
+
+def _awaits_shell(instance: DagsterInstance, chain_id: str) -> bool:
+    return awaits_shell(read_backfill(instance, chain_id), now=datetime.now(tz=UTC))
+
+
+def _end_shell(instance: DagsterInstance, chain_id: str, *, deadline: float) -> bool:
+    """Lets a shell that is between two of its runs make no more; returns whether it has ended.
+
+    A run that it has just begun it ends itself.
+    """
+    if not instance.has_run(chain_id) or not _awaits_shell(instance, chain_id):
+        return True
+    instance.add_run_tags(chain_id, {FOREGROUND_CANCELLED_TAG: "true"})
+    while _awaits_shell(instance, chain_id):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_LOOK_AGAIN_SECONDS)
+    return True
 
 
 def _report_cancelled(instance: DagsterInstance, run: DagsterRun, why: str) -> None:

@@ -26,6 +26,7 @@ from backfill_assets.orchestration.runs.run_options import build_asset_config
 from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
+    FOREGROUND_CANCELLED_TAG,
     FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
     RANGE_END_TAG,
@@ -219,13 +220,16 @@ class Foreground:
                 self.instance.add_run_tags(run_id, {FOREGROUND_ENDED_TAG: "true"})
 
     def _carry_out(self, waiting: "deque[RangeRun]") -> Iterator[Backfill]:
-        while waiting:
+        while waiting and not self._is_cancelled():
             request = waiting.popleft()
             chain_id = next(iter(self.runs), None)
             self.worker.start(request.continue_chain(chain_id) if chain_id else request)
             run = None
             while run is None or not run.is_finished:
                 time.sleep(_LOOK_AGAIN_SECONDS)
+                if self._is_cancelled():
+                    self.cancel()
+                    return
                 run = self._look()
                 if run is not None:
                     yield self.read(goes_on=True)
@@ -281,6 +285,11 @@ class Foreground:
         if run is not None:
             self.runs[run.run_id] = run
         return run
+
+    def _is_cancelled(self) -> bool:
+        """Tells whether somebody cancelled them elsewhere, while no run was at work."""
+        first = self.instance.get_run_by_id(next(iter(self.runs), ""))
+        return first is not None and FOREGROUND_CANCELLED_TAG in first.tags
 
     def _find_unfinished(self) -> DagsterRun | None:
         found = self.instance.get_runs(RunsFilter(tags={FOREGROUND_TAG: self.launch_id}))

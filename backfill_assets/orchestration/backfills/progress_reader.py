@@ -12,12 +12,14 @@ from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus
 from backfill_assets.orchestration.alerts.alerting import SETTLE_SECONDS
 from backfill_assets.orchestration.backfills.backfills import (
     Backfill,
+    awaits_shell,
     find_requested,
     read_backfill,
 )
 from backfill_assets.orchestration.backfills.judged_partitions import JudgedPartitions
 from backfill_assets.orchestration.backfills.progress import QUEUED, Progress, State
 from backfill_assets.orchestration.backfills.publications import (
+    EarlierRuns,
     find_published_by,
     find_published_since,
 )
@@ -30,9 +32,6 @@ from backfill_assets.orchestration.runs.runs_at_work import UNFINISHED
 
 _MAY_GO_ON = "until the sensor go_on_after_pause asks for the rest, as it may now"
 
-_SHELL_SECONDS = 60.0
-"""Between two of its runs a shell takes some seconds; after these it was killed."""
-
 
 @dataclass(frozen=True)
 class ProgressReader:
@@ -44,20 +43,19 @@ class ProgressReader:
         judged: what runs at work have judged; read before who planned what.
         planners: by table, which run was the last to plan what is not published since. To be kept
             only by who looks at several backfills at one moment.
+        earlier: what runs that have ended published of what others go over again.
     """
 
     instance: DagsterInstance
     requested: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     judged: JudgedPartitions = field(default_factory=JudgedPartitions)
     planners: dict[str, dict[str, str]] | None = None
+    earlier: EarlierRuns = field(default_factory=EarlierRuns)
 
     def read(self, backfill_id: str, *, now: datetime) -> Progress:
         """Reads how far a backfill has come."""
         backfill = read_backfill(self.instance, backfill_id)
-        if backfill.goes_on and not backfill.unfinished_runs:
-            silent_seconds = (now - backfill.chain.ended_at).total_seconds()
-            backfill = replace(backfill, goes_on=silent_seconds < _SHELL_SECONDS)
-        return self.measure(backfill, now=now)
+        return self.measure(replace(backfill, goes_on=awaits_shell(backfill, now=now)), now=now)
 
     def measure(self, backfill: Backfill, *, now: datetime) -> Progress:
         """Measures how far a backfill had come when it was read."""
@@ -84,7 +82,24 @@ class ProgressReader:
             why_paused=why_paused,
             now=now,
         )
-        return Progress(backfill, states, at_work, alive, now, why_paused)
+        counted = {
+            table: self._count_earlier(backfill, table, found) for table, found in states.items()
+        }
+        return Progress(backfill, counted, at_work, alive, now, why_paused)
+
+    def _count_earlier(
+        self, backfill: Backfill, table: str, states: Mapping[str, State]
+    ) -> Mapping[str, State]:
+        """Counts as published what a run of it published that goes on, or is tried again.
+
+        The run that does so plans all of its range, and comes to what stands already in its turn.
+        """
+        ended = [run.run_id for run in backfill.chain.runs if run.is_finished]
+        to_come = [key for key, one in states.items() if one in (State.AT_WORK, State.WAITING)]
+        if not (ended and to_come):
+            return states
+        found = self.earlier.find_published(self.instance, backfill.id, table, states, ended)
+        return {**states, **{key: State.PUBLISHED for key in to_come if key in found}}
 
     def _find_states(
         self,
@@ -166,7 +181,7 @@ class ProgressReader:
         if backfill.unfinished_runs:
             return f"{len(backfill.unfinished_runs)} of its runs have not ended"
         if backfill.is_cancelled:
-            return ""
+            return "the shell that makes its runs has not ended" if backfill.goes_on else ""
         if backfill.goes_on:
             return "more of its runs are to come, from the shell that makes them"
         if all_published:

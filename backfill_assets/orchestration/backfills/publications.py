@@ -1,6 +1,7 @@
 """Which partitions were published since a time, by any run."""
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from dagster import AssetKey, AssetRecordsFilter, DagsterInstance, RunsFilter
@@ -26,6 +27,44 @@ def find_published_since(
         records = instance.fetch_materializations(wanted, limit=10 * _PAGE).records
         found |= {record.partition_key for record in records if record.partition_key}
     return found
+
+
+@dataclass(frozen=True)
+class EarlierRuns:
+    """Finds what runs that have ended published of what others of their backfill go over again.
+
+    It is looked up again once another one has ended.
+    """
+
+    known: dict[tuple[str, str], tuple[frozenset[str], Collection[str]]] = field(
+        default_factory=dict
+    )
+
+    def find_published(
+        self,
+        instance: DagsterInstance,
+        backfill_id: str,
+        table: str,
+        keys: Collection[str],
+        ended: Collection[str],
+    ) -> Collection[str]:
+        """Finds partitions of a table, `layer/name`, that runs which have ended published last.
+
+        Args:
+            instance: the Dagster instance.
+            backfill_id: of the backfill.
+            table: the table.
+            keys: all that the backfill is to publish of it.
+            ended: ids of the runs.
+        """
+        run_ids = frozenset(ended)
+        at, found = self.known.get((backfill_id, table), (frozenset(), ()))
+        if run_ids != at:
+            asset_key = AssetKey.from_user_string(table)
+            latest = find_latest_materializations(instance, asset_key, keys)
+            found = {key for key, record in latest.items() if record.run_id in run_ids}
+            self.known[backfill_id, table] = run_ids, found
+        return found
 
 
 def find_published_by(

@@ -22,7 +22,12 @@ from backfill_assets.publishing.recipes import Recipe
 
 
 def find_stale(
-    graph: AssetGraph, recipe: Recipe, pinned: PinnedInputs, keys: Collection[str]
+    graph: AssetGraph,
+    recipe: Recipe,
+    pinned: PinnedInputs,
+    keys: Collection[str],
+    *,
+    by_any_code: Collection[str] = (),
 ) -> dict[str, str]:
     """Finds why published partitions would be computed from something else, by key.
 
@@ -33,6 +38,7 @@ def find_stale(
         recipe: how the table is made.
         pinned: its inputs as they are now, with the windows of `keys`.
         keys: the partitions asked about.
+        by_any_code: those of them that are no others because the code is another one.
 
     Raises:
         TableError: if rows of an input can't be read.
@@ -52,7 +58,8 @@ def find_stale(
         # Of inputs whose rows say who reads them, the mapping gives too much and too little.
         upstream = {name: read for name, read in now[key].upstream.items() if name not in by_rows}
         consumed = replace(now[key], upstream=upstream)
-        stale[key] = list_differences(publish, consumed, code_version=recipe.code_version)
+        code_version = publish.record.code_version if key in by_any_code else recipe.code_version
+        stale[key] = list_differences(publish, consumed, code_version=code_version)
     for name, column in by_rows.items():
         for key in _find_moved(log, pinned.inputs[name], column, publishes):
             stale[key].insert(0, f"rows for it moved in {name}")

@@ -1,4 +1,8 @@
-"""Partitions that a chunked run leaves as they are: published from the same inputs and code."""
+"""Partitions that a chunked run leaves as they are: published from the same inputs and code.
+
+Where a person has allowed that the code changes in mid-backfill, only what is left goes by the new
+one: what the backfill has published already stands, as it does where that was another of its runs.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -45,7 +49,7 @@ def find_standing(
     candidates = [key for key in keys if key in publishes and _is_alike(publishes[key], run)]
     own = [key for key in candidates if _is_own(publishes[key], run)]
     if run.options != OVERWRITE:
-        return {key: _tell(publishes[key]) for key in own}
+        return {key: _tell(publishes[key], recipe) for key in own}
     if run.pace.restart:
         candidates = own
     known = [
@@ -55,12 +59,14 @@ def find_standing(
         if (publishes[key].record.landed or publishes[key].record.upstream)
         and publishes[key].record.provisional.get(key, "") == provisional.get(key, "")
     ]
-    stale = find_stale(graph, recipe, pinned, known)
-    return {key: _tell(publishes[key]) for key in known if key not in stale}
+    stale = find_stale(graph, recipe, pinned, known, by_any_code=own if run.new_code else ())
+    return {key: _tell(publishes[key], recipe) for key in known if key not in stale}
 
 
-def _tell(publish: Publish) -> PartitionResult:
-    return replace(read_result(publish), unchanged=True)
+def _tell(publish: Publish, recipe: Recipe) -> PartitionResult:
+    made_by = publish.record.code_version
+    other_code = made_by if made_by != recipe.code_version else ""
+    return replace(read_result(publish), unchanged=True, other_code=other_code)
 
 
 def _is_alike(publish: Publish, run: Run) -> bool:

@@ -7,22 +7,19 @@ from dataclasses import dataclass, field
 from dagster import AssetKey, DagsterInstance
 
 from backfill_assets.catalog import find_table
-from backfill_assets.errors import PartitionRangeError
 from backfill_assets.grains.chunk_sizes import ChunkSize
 from backfill_assets.health.estimates import estimate_seconds
 from backfill_assets.health.outcomes import Outcome, list_outcomes
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.protections import Protections, read_protections
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import TableLog, read_log
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.due.downstream import find_dependent_partitions
 from backfill_assets.orchestration.due.readiness import (
     find_readiness,
-    find_windows,
     get_partitions_def,
 )
-from backfill_assets.orchestration.due.stale_partitions import find_stale
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
@@ -31,27 +28,19 @@ from backfill_assets.orchestration.instance.partition_definitions import (
 from backfill_assets.orchestration.instance.ranges import (
     describe_ranges,
     find_ranges,
-    format_ranges,
-    shorten,
 )
+from backfill_assets.orchestration.planning.choosing import Choice, Chooser
 from backfill_assets.orchestration.planning.plans import (
     Only,
     Plan,
     TablePlan,
-    choose_partitions,
     count_states,
 )
 from backfill_assets.orchestration.runs.claims import find_dead_runs
 from backfill_assets.orchestration.runs.protecting import describe_protected
 from backfill_assets.orchestration.runs.runs_at_work import find_partitions_at_work
-from backfill_assets.orchestration.status.partition_statuses import (
-    WITHHELD,
-    read_table_statuses,
-)
 from backfill_assets.publishing.chunks import cut_range
 from backfill_assets.publishing.inputs import (
-    PinnedInputs,
-    list_landing,
     measure_input_bytes,
     split_chunks,
 )
@@ -60,7 +49,6 @@ from backfill_assets.settings import Settings
 from backfill_assets.tables.declarations import Table
 
 _HISTORY_DAYS = 90
-_LISTED = 7
 
 
 def open_planner(
@@ -79,34 +67,25 @@ def open_planner(
     """
     warehouse = Warehouse(settings.warehouse)
     warehouse.check_root()
-    return Planner(
+    chooser = Chooser(
         instance=instance,
         graph=graph,
-        warehouse=warehouse,
         recipes=recipes,
         logs={key: read_log(warehouse, recipe.table) for key, recipe in recipes.items()},
+        landing_root=settings.landing,
+        dead=find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds),
+    )
+    return Planner(
+        chooser=chooser,
         outcomes=list_outcomes(
             warehouse,
             since=now - dt.timedelta(days=_HISTORY_DAYS),
             tables={table.key for table in tables},
         ),
-        landing_root=settings.landing,
         chunk_partitions=settings.chunk_partitions,
         chunk_bytes=settings.chunk_bytes,
-        dead=find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds),
         protections=read_protections(warehouse),
     )
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """Partitions of a table that were chosen, and what was read to choose them."""
-
-    table: Table
-    states: Mapping[str, str]
-    stale: Mapping[str, str]
-    keys: Sequence[str]
-    pinned: PinnedInputs
 
 
 @dataclass(frozen=True)
@@ -114,29 +93,17 @@ class Planner:
     """What plans are made from.
 
     Attributes:
-        instance: the Dagster instance.
-        graph: of all assets.
-        warehouse: the tables.
-        recipes: how each is made, by table key.
-        logs: of each table.
+        chooser: chooses the partitions; has the logs.
         outcomes: of earlier steps.
-        landing_root: root of the landing zone.
         chunk_partitions: most partitions of a commit.
         chunk_bytes: most bytes of input of a commit.
-        dead: runs that are unfinished and dead.
         protections: what was decided of protected partitions.
     """
 
-    instance: DagsterInstance
-    graph: AssetGraph
-    warehouse: Warehouse
-    recipes: Mapping[str, Recipe]
-    logs: Mapping[str, TableLog]
+    chooser: Chooser
     outcomes: Sequence[Outcome]
-    landing_root: str
     chunk_partitions: int
     chunk_bytes: int
-    dead: Collection[str] = ()
     protections: Protections = field(default_factory=Protections)
 
     def plan(
@@ -167,97 +134,47 @@ class Planner:
             BackfillError: if a log or the landing zone can't be read.
         """
         tables = {find_asset_key(table): table for table in ranges}
-        choices: dict[AssetKey, _Choice] = {}
+        choices: dict[AssetKey, Choice] = {}
         for asset_key in self._order(tables):
             first, last = ranges[tables[asset_key]]
             keys = sorted(among[tables[asset_key].key]) if among is not None else None
-            choices[asset_key] = self._choose(tables[asset_key], first, last, only, keys=keys)
+            choices[asset_key] = self.chooser.choose(
+                tables[asset_key], first, last, only, keys=keys
+            )
         chosen = {asset_key: choice.keys for asset_key, choice in choices.items()}
         affected = self._find_downstream(chosen)
         if downstream:
             for asset_key, keys in affected.items():
                 table = find_table(asset_key.to_user_string())
                 every = sorted({*chosen.get(asset_key, ()), *keys})
-                choices[asset_key] = self._choose(table, every[0], every[-1], (), keys=every)
+                choices[asset_key] = self.chooser.choose(table, every[0], every[-1], (), keys=every)
             chosen = {asset_key: choices[asset_key].keys for asset_key in self._order(choices)}
         if row_filter:
             for choice in choices.values():
-                self._check_parts(choice.table, choice.keys)
-        at_work = find_partitions_at_work(self.instance, self.graph)
+                self.chooser.check_parts(choice.table, choice.keys)
+        at_work = find_partitions_at_work(self.chooser.instance, self.chooser.graph)
         plans = [
             self._plan_table(choices[asset_key], chosen, at_work.get(asset_key, ()), chunk)
             for asset_key in chosen
         ]
         ends = {
-            key.to_user_string(): find_ranges(get_partitions_def(self.graph, key), keys)
+            key.to_user_string(): find_ranges(get_partitions_def(self.chooser.graph, key), keys)
             for key, keys in affected.items()
         }
         return Plan(plans, ends, row_filter)
 
     def _order(self, keys: Collection[AssetKey]) -> list[AssetKey]:
-        return [key for key in self.graph.toposorted_asset_keys if key in keys]
-
-    def _choose(
-        self,
-        table: Table,
-        first: str,
-        last: str,
-        only: Collection[Only],
-        *,
-        keys: Sequence[str] | None = None,
-    ) -> _Choice:
-        """Chooses partitions of a range by their states; or takes those that are given."""
-        log = self.logs[table.key]
-        found = read_table_statuses(self.instance, log, first=first, last=last, dead=self.dead)
-        states = {
-            one.partition: WITHHELD if one.partition in found.withheld else one.status
-            for one in found.partitions
-            if keys is None or one.partition in keys
-        }
-        judges = keys is not None or bool({Only.ALL, Only.STALE} & {*only})
-        pinned = self._pin(table, list(states)) if judges else None
-        recipe = self.recipes[table.key]
-        stale = find_stale(self.graph, recipe, pinned, states.keys()) if pinned else {}
-        taken = choose_partitions(states, stale, only) if keys is None else keys
-        if pinned is None:
-            pinned = self._pin(table, taken)
-        elif len(taken) < len(states):
-            pinned = pinned.restrict(build_partitions(table, taken))
-        return _Choice(table, states, stale, taken, pinned)
-
-    def _check_parts(self, table: Table, keys: Sequence[str]) -> None:
-        """Refuses to publish part of what a partition is to hold, as if that were all of it."""
-        if not table.natural_key:
-            raise PartitionRangeError(
-                f"{table.key} declares no natural key that would tell which row replaces which, so "
-                "that no part of its rows can be computed anew: leave it out, or --column"
-            )
-        if never := [key for key in keys if key not in self.logs[table.key].publishes]:
-            listed = ", ".join(shorten(format_ranges(find_partitions_def(table), never), _LISTED))
-            raise PartitionRangeError(
-                f"{table.key} {listed}: never published, and part of the rows would stand for all: "
-                "publish these whole first, without --column, or leave them out"
-            )
-
-    def _pin(self, table: Table, keys: Sequence[str]) -> PinnedInputs:
-        """Finds what partitions would be computed from now, by what was read already."""
-        recipe = self.recipes[table.key]
-        return PinnedInputs(
-            target=self.logs[table.key],
-            inputs={one.key: self.logs[one.key] for one in recipe.inputs},
-            listing=list_landing(recipe, self.landing_root, build_partitions(table, keys)),
-            windows=find_windows(self.graph, find_asset_key(table), keys),
-        )
+        return [key for key in self.chooser.graph.toposorted_asset_keys if key in keys]
 
     def _plan_table(
         self,
-        choice: _Choice,
+        choice: Choice,
         chosen: Mapping[AssetKey, Sequence[str]],
         at_work: Collection[str],
         chunk: ChunkSize | None,
     ) -> TablePlan:
         table, keys = choice.table, choice.keys
-        partitions_def, log = find_partitions_def(table), self.logs[table.key]
+        partitions_def, log = find_partitions_def(table), self.chooser.logs[table.key]
         partitions = build_partitions(table, keys)
         sizes = measure_input_bytes(choice.pinned, partitions)
         ranges = find_ranges(partitions_def, keys)
@@ -293,11 +210,11 @@ class Planner:
         bounds = {"max_partitions": self.chunk_partitions, "max_bytes": self.chunk_bytes}
         return split_chunks(chunk, sizes, **bounds)
 
-    def _find_waits(self, choice: _Choice, chosen: Mapping[AssetKey, Sequence[str]]) -> list[str]:
+    def _find_waits(self, choice: Choice, chosen: Mapping[AssetKey, Sequence[str]]) -> list[str]:
         """Says what keeps partitions from going; not what this plan is to publish before them."""
         readiness = find_readiness(
-            self.instance,
-            self.graph,
+            self.chooser.instance,
+            self.chooser.graph,
             find_asset_key(choice.table),
             choice.keys,
             expected=chosen,
@@ -312,7 +229,9 @@ class Planner:
         """Finds other partitions that were computed from those, directly or not."""
         found: dict[AssetKey, set[str]] = {}
         for asset_key, keys in chosen.items():
-            dependent = find_dependent_partitions(self.instance, self.graph, asset_key, keys, {})
+            dependent = find_dependent_partitions(
+                self.chooser.instance, self.chooser.graph, asset_key, keys, {}
+            )
             for key, partitions in dependent.items():
                 found.setdefault(key, set()).update(partitions)
         return {

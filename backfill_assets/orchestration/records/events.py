@@ -87,7 +87,11 @@ def build_materialization(
     if result.repeated_batch:
         metadata["already_appended"] = result.repeated_batch
     if result.unchanged:
-        metadata["already_published"] = "from the same inputs, by the same code"
+        metadata["already_published"] = (
+            "from the same inputs, by the code that its backfill had then"
+            if result.other_code
+            else "from the same inputs, by the same code"
+        )
     if result.restored:
         metadata["restored"] = result.restored
     if result.override:
@@ -103,7 +107,7 @@ def build_materialization(
         partition=result.key,
         metadata=metadata,
         tags={
-            "dagster/code_version": code_version,
+            "dagster/code_version": result.other_code or code_version,
             DATA_VERSION: result.measures.checksum,
             **input_tags,
         },

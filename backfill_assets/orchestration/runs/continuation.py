@@ -14,6 +14,7 @@ from backfill_assets.orchestration.runs.protecting import leave_out_protected
 from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
+    FOREGROUND_CANCELLED_TAG,
     FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
     GOES_ON_WITH_TAG,
@@ -33,6 +34,7 @@ _LISTED = 7
 _OF_ONE_RUN = {
     CODE_TAG,
     CONTINUES_TAG,
+    FOREGROUND_CANCELLED_TAG,
     FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
     GOES_ON_WITH_TAG,

@@ -47,6 +47,9 @@ FOREGROUND_TAG = "backfill_assets/foreground"
 FOREGROUND_ENDED_TAG = "backfill_assets/foreground_ended"
 """Tag of the last of these: the shell makes no more."""
 
+FOREGROUND_CANCELLED_TAG = "backfill_assets/foreground_cancelled"
+"""Tag of the first of these, once somebody cancelled them elsewhere: the shell is to end."""
+
 OVERRIDE_TAG = "backfill_assets/override_protection"
 """Tag of a run: why it is to publish protected partitions of all its assets."""
 

@@ -12,11 +12,11 @@ from dagster import DagsterInstance, DagsterRun
 
 from backfill_assets.lake.commits import Publish
 from backfill_assets.lake.table_log import TableLog
-from backfill_assets.orchestration.alerts.held_back import Causes
+from backfill_assets.orchestration.alerts.held_back import Causes, is_left_by_pause
 from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_assets.orchestration.instance.materializations import find_planning_runs
 from backfill_assets.orchestration.instance.partition_definitions import find_asset_key
-from backfill_assets.orchestration.runs.run_tags import CHAIN_TAG
+from backfill_assets.orchestration.runs.run_tags import CHAIN_TAG, was_dropped
 from backfill_assets.orchestration.runs.runs_at_work import UNFINISHED
 from backfill_assets.orchestration.status.partition_statuses import PartitionStatus, TableStatuses
 from backfill_assets.proof.certificates import (
@@ -39,8 +39,8 @@ class Attempt:
         backfill_id: the backfill that it was part of or continued; empty if none.
         started: when the step began, or else the run: UTC, ISO 8601; empty if nobody knows.
         completed: when the partition was published, or the step ended without it; likewise.
-        status: `published`, `withheld`, `failed`, `held up`, `cancelled`, `not due`, or
-            `in progress`.
+        status: `published`, `withheld`, `failed`, `held up`, `cancelled`, `paused`,
+            `not due`, or `in progress`.
         error: why it was not published, in one line; empty if it was, or may be yet.
         certificate: of the run and the table; None if there is none.
         row: what that says of the partition; None if it doesn't.
@@ -144,6 +144,9 @@ class _Reader:
             return replace(attempt, started=started, status="in progress")
         if certificate is not None and row is not None:
             status, error = row.status, row.failures if row.is_held_back else ""
+            if run is not None and is_left_by_pause(run, self.log.table, row):
+                status, why = self.causes.find(run)
+                error = why if was_dropped(run) else error
             return replace(attempt, **_find_step_times(certificate), status=status, error=error)
         started, completed = self._find_times(run_id)
         if run is None:

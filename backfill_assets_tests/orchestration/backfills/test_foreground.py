@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from backfill_assets.cli.worker_process import open_worker
 from backfill_assets.definitions import defs
 from backfill_assets.errors import BackfillError
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.backfills.cancelling import cancel
 from backfill_assets.orchestration.backfills.foreground import (
     Foreground,
     RangeRun,
@@ -27,13 +29,15 @@ from backfill_assets.orchestration.planning.plans import Plan, TablePlan
 from backfill_assets.orchestration.runs.pausing import pause
 from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
+    FOREGROUND_CANCELLED_TAG,
     FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
     LAUNCHED_BY_TAG,
     REASON_TAG,
 )
 from backfill_assets_tests.pipeline.alerting import Home, open_home
-from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
+from backfill_assets_tests.pipeline.requesting import read_progress
+from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
 
 GRAPH = defs.get_repository_def().asset_graph
 JANUARY = ("2013-01-01", "2013-01-31")
@@ -135,6 +139,7 @@ class InstantWorker:
     execute: Callable[[Home, str], None]
     runs: list[str] = field(default_factory=list)
     ends_at: str = ""
+    on_interrupt: Callable[[], None] = lambda: None
 
     def start(self, request: RangeRun) -> None:
         """Makes it."""
@@ -152,7 +157,8 @@ class InstantWorker:
         return True
 
     def interrupt(self) -> None:
-        """Nothing is at work."""
+        """As it is told; else nothing is at work."""
+        self.on_interrupt()
 
     def kill(self) -> None:
         """Nothing is at work."""
@@ -212,6 +218,47 @@ def test_a_cancellation_from_elsewhere_ends_it(home: Home) -> None:
     assert run is not None
     assert FOREGROUND_ENDED_TAG in run.tags
     assert [status for _, status, _, _ in list_held_back(found)] == ["cancelled", "cancelled"]
+
+
+def test_a_cancellation_between_two_runs_ends_it_before_the_next(home: Home) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        home.publish(run_id, RAW, *DAYS)
+        home.succeed(run_id)
+        found = cancel(home.instance, run_id, wait_seconds=0, silent_seconds=3600)
+        assert (found.ended, found.unfinished, found.by_shell) == ([], [], True)
+        progress = read_progress(home.instance, run_id)
+        assert (progress.state, progress.is_over) == ("being cancelled", False)
+
+    runs, found = carry_out(home, execute)
+    assert (runs, found.state) == (["run-1"], "cancelled")
+    why = "2013-01-04...2013-01-07: cancelled before a run of it was requested"
+    assert list_held_back(found) == [(STAGING, "cancelled", 4, why)]
+    # Who looks from elsewhere knows of the runs that were made.
+    assert read_progress(home.instance, "run-1").is_over
+    with pytest.raises(BackfillError, match=r"run run-1 is over \(success\)"):
+        cancel(home.instance, "run-1", wait_seconds=0, silent_seconds=3600)
+
+
+def test_a_run_that_begins_as_it_is_cancelled_is_ended_by_its_shell(home: Home) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        if run_id == "run-1":
+            home.publish(run_id, RAW, *DAYS)
+            home.succeed(run_id)
+        else:  # somebody looked before this one was made
+            home.instance.add_run_tags("run-1", {FOREGROUND_CANCELLED_TAG: "true"})
+
+    worker = InstantWorker(home, execute)
+    foreground = Foreground(home.instance, GRAPH, home.warehouse, worker, "once", {RAW: DAYS})
+    tags = {FOREGROUND_TAG: "once"}
+    asked = [RangeRun((key,), DAYS[0], DAYS[-1], tags) for key in (RAW, STAGING, FEATURES)]
+
+    def end() -> None:
+        home.instance.report_run_canceled(home.instance.get_runs(limit=1)[0])
+
+    worker.on_interrupt = end
+    list(islice(foreground.carry_out(asked), 10))  # else it would go on looking at run-2
+    assert worker.runs == ["run-1", "run-2"]
+    assert read_progress(home.instance, "run-1").state == "cancelled"
 
 
 def test_an_error_in_mid_way_leaves_the_verdicts_of_what_was_done(

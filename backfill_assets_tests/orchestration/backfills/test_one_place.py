@@ -192,6 +192,8 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     told = [one.record.new_code for one in commits if one.record]
     assert {*told} == {"", why}
     assert told == sorted(told), "the chunks before the deploy went by the code of the backfill"
+    published = [key for one in commits if one.record for key in one.record.rows]
+    assert sorted(published) == days, "and they stand: each once"
     certificates = json.loads(command(project, "certificate", allowed, "--json"))
     assert [one["new_code"] for one in certificates] == ["", why]
     assert {key: one for key, one in project.read_checksums().items() if key[1] <= days[-1]} == {

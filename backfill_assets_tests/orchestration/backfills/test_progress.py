@@ -80,7 +80,7 @@ def test_a_queued_run_waits_and_a_retry_counts(home: Home) -> None:
     home.fail("crashed", "killed")
     assert count(read_progress(home.instance, backfill)) == {RAW: (1, 3, 0, 0)}
     home.begin("retry", RAW, days=DAYS, backfill=backfill, root="crashed", state="NOT_STARTED")
-    assert count(read_progress(home.instance, backfill)) == {RAW: (0, 0, 0, 4)}
+    assert count(read_progress(home.instance, backfill)) == {RAW: (1, 0, 0, 3)}
 
 
 def judge(home: Home, run_id: str, *days: str) -> None:
@@ -227,7 +227,40 @@ def test_what_is_paused_waits_and_says_until_when(home: Home) -> None:
     home.begin("next-run", RAW, STAGING, days=DAYS, chain="first-run")
     progress = read_progress(home.instance, "first-run")
     assert (progress.state, progress.why_paused) == ("running", "")
-    assert count(progress) == {RAW: (0, 0, 4, 0), STAGING: (0, 0, 4, 0)}
+    assert count(progress) == {RAW: (2, 0, 2, 0), STAGING: (0, 0, 4, 0)}
+    home.publish("next-run", RAW, *DAYS[:3])
+    home.pause("next-run", RAW)
+    assert count(read_progress(home.instance, "first-run")) == {
+        RAW: (3, 0, 0, 1),
+        STAGING: (0, 0, 0, 4),
+    }
+
+
+def test_what_stands_counts_before_the_run_that_goes_on_comes_to_it(home: Home) -> None:
+    home.begin("others", RAW, days=DAYS)
+    home.publish("others", RAW, *DAYS)
+    home.succeed("others")
+    backfill = request(home.instance, RAW, days=DAYS)
+    home.begin("paused-run", RAW, days=DAYS, backfill=backfill)
+    home.publish("paused-run", RAW, *DAYS[:2])
+    home.pause("paused-run", RAW)
+    set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
+    reader = ProgressReader(home.instance)
+
+    def read() -> dict[str, tuple[int, int, int, int]]:
+        return count(reader.read(backfill, now=dt.datetime.now(tz=dt.UTC)))
+
+    assert read() == {RAW: (2, 0, 0, 2)}
+    home.begin("goes-on", RAW, days=DAYS, chain=backfill)
+    assert read() == {RAW: (2, 0, 2, 0)}, "what others published before is to be done yet"
+    judge(home, "goes-on", DAYS[0])
+    assert read() == {RAW: (1, 1, 2, 0)}, "it did not stand, and is withheld"
+    home.publish("goes-on", RAW, DAYS[2])
+    assert read() == {RAW: (2, 1, 1, 0)}
+    home.pause("goes-on", RAW)
+    assert read() == {RAW: (3, 0, 0, 1)}, "it is tried again"
+    home.begin("at-last", RAW, days=DAYS, chain=backfill, state="NOT_STARTED")
+    assert read() == {RAW: (3, 0, 0, 1)}
 
 
 def test_what_is_cancelled_while_it_is_paused_is_over(home: Home) -> None:
@@ -256,6 +289,32 @@ def test_what_another_run_took_over_counts_as_it_was_left(home: Home) -> None:
     states = read_progress(home.instance, backfill).states[RAW]
     assert states[DAYS[0]] is State.PUBLISHED, "it was, by this one"
     assert states[DAYS[3]] is State.HELD_BACK
+
+
+def test_what_another_run_tried_last_is_told_as_that_left_it(home: Home) -> None:
+    backfill = request(home.instance, RAW, days=DAYS)
+    home.begin("first", RAW, days=DAYS, backfill=backfill)
+    home.begin("other-run", RAW, days=DAYS[2:])
+    home.publish("first", RAW, *DAYS[:2])
+    home.fail("first", "landing files changed while they were read")
+    set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
+
+    def tell() -> list[tuple[str, list[str]]]:
+        outcome = find_outcome(
+            home.instance, home.warehouse, read_progress(home.instance, backfill, later=3600)
+        )
+        return [(one["status"], one["reasons"]) for one in outcome.held_back]
+
+    days = f"{DAYS[2]}...{DAYS[3]}"
+    assert tell() == [
+        ("in progress", [f"{days}: run other-ru was the last to try it: in progress"])
+    ]
+    home.fail("other-run", "No space left on device")
+    why = "its run failed: No space left on device"
+    assert tell() == [("failed", [f"{days}: run other-ru was the last to try it: {why}"])]
+    home.begin("mended", RAW, days=DAYS[2:])
+    home.publish("mended", RAW, *DAYS[2:])
+    assert tell() == []
 
 
 def test_a_run_of_no_backfill_is_found_like_one_by_any_of_its_runs(home: Home) -> None:
