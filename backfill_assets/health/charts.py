@@ -1,20 +1,22 @@
 """Plots of how the tables are doing. Altair, so imported only where a page is written."""
 
-import datetime as dt
-import io
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import altair as alt
 
+from backfill_assets.health.drawing import (
+    MINUTES,
+    WIDTH,
+    build_time_axis,
+    draw,
+    draw_wide,
+    write_moment,
+)
 from backfill_assets.health.lags import Lag
 from backfill_assets.health.lateness import Lateness
 from backfill_assets.health.outcomes import Outcome
 
-_WIDTH, _HEIGHT = 820, 180
 _SMALLEST_SHARE = 0.01
-_DAYS, _MINUTES = "%Y-%m-%d", "%m-%d %H:%M"
-_DAY_MILLISECONDS = 86_400_000
 _BECAME = {
     "published first": "#4c78a8",
     "again, the same": "#b8c9dc",
@@ -26,24 +28,26 @@ _BECAME = {
 
 def plot_late_rows(lateness: Sequence[Lateness]) -> str:
     """Plots late rows by landing day as SVG."""
-    values = [{"day": _write(one.day), "rows": one.late} for one in lateness]
+    values = [{"day": write_moment(one.day), "rows": one.late} for one in lateness]
     marks = alt.Chart(alt.Data(values=values)).mark_bar(color="#4c78a8")
-    return _draw(marks.encode(x=_time("day", "landed"), y=alt.Y("rows:Q", title="late rows")))
+    return draw_wide(
+        marks.encode(x=build_time_axis("day", "landed"), y=alt.Y("rows:Q", title="late rows"))
+    )
 
 
 def plot_days_late(lateness: Sequence[Lateness]) -> str:
     """Plots how many days late the late rows of each landing day are, as SVG."""
     values = [
-        {"day": _write(one.day), "days": days, "of the late": name}
+        {"day": write_moment(one.day), "days": days, "of the late": name}
         for one in lateness
         if one.late
         for name, days in (("median", one.p50), ("95 %", one.p95), ("latest", one.most))
     ]
     order = ["latest", "95 %", "median"]
     marks = alt.Chart(alt.Data(values=values)).mark_point(opacity=0.9)
-    return _draw(
+    return draw_wide(
         marks.encode(
-            x=_time("day", "landed"),
+            x=build_time_axis("day", "landed"),
             y=alt.Y("days:Q", title="days late"),
             color=alt.Color("of the late:N", sort=order),
             size=alt.Size(
@@ -58,15 +62,15 @@ def plot_days_late(lateness: Sequence[Lateness]) -> str:
 def plot_shares(lateness: Sequence[Lateness]) -> str:
     """Plots by the day that rows are of which share of them came after D+1 and D+2, as SVG."""
     values = [
-        {"day": _write(one.day), "share": share, "landed": name}
+        {"day": write_moment(one.day), "share": share, "landed": name}
         for one in lateness
         for name, share in (("after D+1", one.after_one), ("after D+2", one.after_two))
     ]
     most = max((one.after_one for one in lateness), default=0.0)
     marks = alt.Chart(alt.Data(values=values)).mark_line(strokeWidth=1.5)
-    return _draw(
+    return draw_wide(
         marks.encode(
-            x=_time("day", "day that the rows are of"),
+            x=build_time_axis("day", "day that the rows are of"),
             y=alt.Y(
                 "share:Q",
                 title="share of rows",
@@ -97,19 +101,19 @@ def plot_lags(lags: Iterable[Lag], bound: float) -> str:
         .mark_rule(color="#222222", strokeDash=[4, 3])
         .encode(x="bound:Q")
     )
-    return _save(alt.layer(bars, rule).properties(width=_WIDTH - 160, height=alt.Step(20)))
+    return draw(alt.layer(bars, rule).properties(width=WIDTH - 160, height=alt.Step(20)))
 
 
 def plot_runtimes(outcomes: Iterable[Outcome]) -> str:
     """Plots the seconds of each step when it began, by layer, as SVG."""
     values = [
-        {"began": _write(one.started_at), "seconds": one.seconds, "layer": one.layer}
+        {"began": write_moment(one.started_at), "seconds": one.seconds, "layer": one.layer}
         for one in outcomes
     ]
     marks = alt.Chart(alt.Data(values=values)).mark_point(filled=True, opacity=0.7)
-    return _draw(
+    return draw_wide(
         marks.encode(
-            x=_time("began", "began, UTC", _MINUTES),
+            x=build_time_axis("began", "began, UTC", MINUTES),
             y=alt.Y("seconds:Q", title="seconds of a step"),
             color=alt.Color("layer:N", sort=["raw", "staging", "features"]),
         )
@@ -122,16 +126,16 @@ def plot_partitions(outcomes: Iterable[Outcome]) -> str:
     for one in outcomes:
         for name, count in zip(_BECAME, _split(one), strict=True):
             if count:
-                at = (_write(one.started_at.date()), name)
+                at = (write_moment(one.started_at.date()), name)
                 counts[at] = counts.get(at, 0) + count
     values = [
         {"day": day, "partitions": count, "became": name, "order": list(_BECAME).index(name)}
         for (day, name), count in counts.items()
     ]
     marks = alt.Chart(alt.Data(values=values)).mark_bar(size=14)
-    return _draw(
+    return draw_wide(
         marks.encode(
-            x=_time("day", "day of the run"),
+            x=build_time_axis("day", "day of the run"),
             y=alt.Y("partitions:Q", title="partitions"),
             color=alt.Color(
                 "became:N",
@@ -151,30 +155,3 @@ def _split(one: Outcome) -> tuple[int, ...]:
         one.withheld,
         one.failed,
     )
-
-
-def _time(name: str, title: str, format_: str = _DAYS) -> alt.X:
-    axis = alt.Axis(
-        format=format_,
-        labelAngle=-30,
-        labelOverlap="greedy",
-        tickMinStep=_DAY_MILLISECONDS if format_ == _DAYS else 0,
-    )
-    return alt.X(f"{name}:T", title=title, axis=axis, scale=alt.Scale(padding=12))
-
-
-def _write(day: dt.date) -> str:
-    """Writes a day or a time for Vega, which takes one without a zone for the machine's own."""
-    if isinstance(day, dt.datetime):
-        return day.replace(tzinfo=None).isoformat()
-    return f"{day.isoformat()}T00:00:00"
-
-
-def _draw(chart: alt.Chart) -> str:
-    return _save(chart.properties(width=_WIDTH, height=_HEIGHT))
-
-
-def _save(chart: Any) -> str:
-    svg = io.StringIO()
-    chart.save(svg, format="svg")
-    return svg.getvalue()
