@@ -32,7 +32,7 @@ def test_the_code_location_loads_with_all_its_jobs_and_sensors():
     assert {
         *("materialize_days", "materialize_hours", "materialize_buckets_100000_10000000"),
         *("rollback_partitions", "reconcile", "maintain"),
-        *("flights", "orders", "weather_hours", "weather_days"),
+        *("flights", "orders", "weather_hours", "weather_days", "serving"),
     } <= jobs
 
 
@@ -45,8 +45,11 @@ def test_assets_are_the_tables():
         "staging/orders",
         "staging/weather",
         "features/carrier_delays",
+        "features/carrier_delays_v2",
         "features/customer_orders",
         "features/departure_conditions",
+        "serving/carrier_delays",
+        "serving/training_examples",
     ]
     about_them = {"ops/late_arrivals", "ops/backfill_health"}
     assert {table.key for table in list_tables()} | about_them == {
@@ -95,6 +98,7 @@ def test_each_table_has_the_checks_that_ask_something():
         "staging/flights",
         "staging/orders",
         "features/carrier_delays",
+        "features/carrier_delays_v2",
         "features/departure_conditions",
         "features/customer_orders",
     }
@@ -105,7 +109,11 @@ def test_each_table_has_the_checks_that_ask_something():
     ("keys", "first", "last", "count"),
     [
         (
-            ["raw/flights", "staging/flights", "features/carrier_delays", "staging/weather"],
+            [
+                *("raw/flights", "staging/flights", "staging/weather", "features/carrier_delays"),
+                *("features/carrier_delays_v2", "serving/carrier_delays"),
+                "serving/training_examples",
+            ],
             "2013-01-01",
             "2014-01-01",
             366,
@@ -151,10 +159,19 @@ def test_mappings_say_which_days_a_day_needs():
             start_offset=0, end_offset=2, allow_nonexistent_upstream_partitions=True
         )
     }
-    assert GRAPH.get(features).partition_mappings == {
-        staging: TimeWindowPartitionMapping(
-            start_offset=-6, end_offset=0, allow_nonexistent_upstream_partitions=True
-        )
+    for version in (features, AssetKey(["features", "carrier_delays_v2"])):
+        assert GRAPH.get(version).partition_mappings == {
+            staging: TimeWindowPartitionMapping(
+                start_offset=-6, end_offset=0, allow_nonexistent_upstream_partitions=True
+            )
+        }
+    served = AssetKey(["serving", "carrier_delays"])
+    assert GRAPH.get(served).partition_mappings == {features: IdentityPartitionMapping()}
+    assert GRAPH.get(AssetKey(["serving", "training_examples"])).partition_mappings == {
+        staging: IdentityPartitionMapping(),
+        served: TimeWindowPartitionMapping(
+            start_offset=-1, end_offset=-1, allow_nonexistent_upstream_partitions=True
+        ),
     }
 
 

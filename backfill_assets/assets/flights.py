@@ -1,4 +1,6 @@
-"""Flights, daily: raw/flights → staging/flights → features/carrier_delays."""
+"""Flights, daily: raw/flights → staging/flights → features/carrier_delays, in two versions."""
+
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -11,6 +13,7 @@ from backfill_assets.orchestration.instance.partition_definitions import (
 from backfill_assets.table_assets import Required, Upstream, table_asset
 from backfill_assets.tables.flights import (
     CARRIER_DELAYS,
+    CARRIER_DELAYS_V2,
     FLIGHT_FIELDS,
     LANDING_DAYS,
     RAW_FLIGHTS,
@@ -19,6 +22,7 @@ from backfill_assets.tables.flights import (
 )
 from backfill_assets.tables.landings import JsonLanding
 from backfill_assets.transforms.carrier_delays import build_carrier_delays
+from backfill_assets.transforms.carrier_delays_v2 import build_carrier_delays_v2
 from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_assets.transforms.staging_flights import build_staging_flights
 
@@ -67,17 +71,33 @@ def staging_flights(window: InputWindow) -> DataFrame:
     return build_staging_flights(_read_reported(window))
 
 
-@table_asset(
-    CARRIER_DELAYS,
-    # Day D needs D-6 … D, as far as the data reaches back.
-    inputs=[Upstream(STAGING_FLIGHTS, map_offsets(start=1 - WINDOW_DAYS))],
-    count_source=lambda window: window.count_input(STAGING_FLIGHTS, before=WINDOW_DAYS - 1),
-)
+# Day D needs D-6 … D, as far as the data reaches back.
+_WEEK_OF_FLIGHTS = Upstream(STAGING_FLIGHTS, map_offsets(start=1 - WINDOW_DAYS))
+
+
+def _read_week(window: InputWindow) -> DataFrame:
+    return window.read(STAGING_FLIGHTS, column="flight_date", days_before=WINDOW_DAYS - 1)
+
+
+def _count_week(window: InputWindow) -> Mapping[str, int]:
+    return window.count_input(STAGING_FLIGHTS, before=WINDOW_DAYS - 1)
+
+
+@table_asset(CARRIER_DELAYS, inputs=[_WEEK_OF_FLIGHTS], count_source=_count_week)
 def carrier_delays(window: InputWindow) -> DataFrame:
     """One row per carrier and origin that had a flight in the week ending with the partition's day.
 
     Flight counts, cancellations, mean delays and the share of late arrivals over those days; the
     window is cut where the data begins.
     """
-    flights = window.read(STAGING_FLIGHTS, column="flight_date", days_before=WINDOW_DAYS - 1)
-    return window.keep_partitions(build_carrier_delays(flights))
+    return window.keep_partitions(build_carrier_delays(_read_week(window)))
+
+
+@table_asset(CARRIER_DELAYS_V2, inputs=[_WEEK_OF_FLIGHTS], count_source=_count_week)
+def carrier_delays_v2(window: InputWindow) -> DataFrame:
+    """One row per carrier and origin that had a flight in the week ending with the partition's day.
+
+    The columns and keys of version 1, with another logic: delays are clipped, and the last days
+    weigh most in the means and the share of late arrivals.
+    """
+    return window.keep_partitions(build_carrier_delays_v2(_read_week(window)))

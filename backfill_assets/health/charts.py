@@ -15,6 +15,7 @@ from backfill_assets.health.drawing import (
 from backfill_assets.health.lags import Lag
 from backfill_assets.health.lateness import Lateness
 from backfill_assets.health.outcomes import Outcome
+from backfill_assets.tables.declarations import LAYERS
 
 _SMALLEST_SHARE = 0.01
 _BECAME = {
@@ -115,7 +116,7 @@ def plot_runtimes(outcomes: Iterable[Outcome]) -> str:
         marks.encode(
             x=build_time_axis("began", "began, UTC", MINUTES),
             y=alt.Y("seconds:Q", title="seconds of a step"),
-            color=alt.Color("layer:N", sort=["raw", "staging", "features"]),
+            color=alt.Color("layer:N", sort=[*LAYERS]),
         )
     )
 

@@ -25,7 +25,7 @@ Empty: TypeAlias = Literal["publish", "evidenced", "withhold"]
 """What becomes of a partition whose source has no records any more: see `Table.empty`."""
 
 
-LAYERS = ("raw", "staging", "features")
+LAYERS = ("raw", "staging", "features", "serving")
 """In the order in which data flows."""
 
 SIDE_LAYERS = ("withheld", "quarantine")
@@ -39,7 +39,7 @@ class Table:
     """A Delta table at `<warehouse>/<layer>/<name>`.
 
     Attributes:
-        layer: `raw`, `staging` or `features`.
+        layer: `raw`, `staging`, `features` or `serving`.
         name: table name within the layer.
         partition_by: the column whose values decide the partition.
         columns: in the order in which they are stored.

@@ -22,6 +22,7 @@ from backfill_assets.ops.rolling import rolling_schedules
 from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets_tests.pipeline.landing_zone import build_flights
 from backfill_assets_tests.pipeline.running import (
+    FEATURES,
     RAW,
     STAGING,
     Pipeline,
@@ -173,6 +174,9 @@ def test_the_last_days_are_run_again_unless_runs_are_at_work_on_them(
         tags = request.tags
         assert (tags[RANGE_START_TAG], tags[RANGE_END_TAG]) == ("2013-01-07", "2013-01-09")
         assert tags["dagster/priority"] == "-1"
+        # The second version has nothing published, and doesn't keep the others waiting.
+        asked = [key.to_user_string() for key in request.asset_selection or []]
+        assert asked == [RAW, STAGING, FEATURES]
         monkeypatch.setenv("BACKFILL_ROLLING_DAYS", "1")
         request = evaluate(pipeline, "flights")
         assert isinstance(request, RunRequest)

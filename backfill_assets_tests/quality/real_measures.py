@@ -97,6 +97,9 @@ _CONTRADICTIONS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "mean_arr_delay_7d": lambda day: _is_outside(
         day["mean_arr_delay_7d"] - day["mean_dep_delay_7d"], -30, 20
     ),
+    "features_date": lambda day: day["features_date"] >= day["flight_date"],
+    "flights_7d": lambda day: day["features_date"].notna() & day["flights_7d"].isna(),
+    "late": lambda day: day["late"].notna() & (day["late"] != (day["arr_delay"] > 15)),
     "humid": _misses_humidity,
     "wind_gust": lambda day: day["wind_gust"] < day["wind_speed"],
     "observed_at": _misses_departure,

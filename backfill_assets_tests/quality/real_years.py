@@ -13,10 +13,18 @@ from backfill_assets.rules.profiles import PartitionProfile
 from backfill_assets.rules.verdicts import Finding, Outcome, Verdict
 from backfill_assets.tables import orders
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
+from backfill_assets.tables.flights import (
+    CARRIER_DELAYS,
+    CARRIER_DELAYS_V2,
+    RAW_FLIGHTS,
+    STAGING_FLIGHTS,
+)
+from backfill_assets.tables.serving import SERVED_CARRIER_DELAYS, TRAINING_EXAMPLES
 from backfill_assets.tables.weather import DEPARTURE_CONDITIONS, STAGING_WEATHER
 from backfill_assets_tests.quality.real_days import (
     build_delays,
+    build_delays_v2,
+    build_examples,
     count_source_records,
     read_flights,
 )
@@ -37,6 +45,9 @@ FRAMES: dict[Table, Callable[[], pd.DataFrame]] = {
     RAW_FLIGHTS: read_flights,
     STAGING_FLIGHTS: read_flights,
     CARRIER_DELAYS: build_delays,
+    CARRIER_DELAYS_V2: build_delays_v2,
+    SERVED_CARRIER_DELAYS: build_delays,
+    TRAINING_EXAMPLES: build_examples,
     STAGING_WEATHER: build_weather_days,
     DEPARTURE_CONDITIONS: build_conditions,
     STAGING_ORDERS: build_orders,

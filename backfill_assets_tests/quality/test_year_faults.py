@@ -8,7 +8,13 @@ import pandas as pd
 import pytest
 
 from backfill_assets.rules.verdicts import Check
-from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
+from backfill_assets.tables.flights import (
+    CARRIER_DELAYS,
+    CARRIER_DELAYS_V2,
+    RAW_FLIGHTS,
+    STAGING_FLIGHTS,
+)
+from backfill_assets.tables.serving import TRAINING_EXAMPLES
 from backfill_assets.tables.weather import DEPARTURE_CONDITIONS, STAGING_WEATHER
 from backfill_assets_tests.quality.real_days import read_flights
 from backfill_assets_tests.quality.real_measures import measure
@@ -44,6 +50,45 @@ def _some_null(column: str) -> Break:
     return _change(column, lambda values: values.where(values.notna().cumsum() % 10 > 2))
 
 
+WEEKLY_FAULTS: list[tuple[str, Break, str]] = [
+    ("no EWR", _without("origin", "EWR"), "row_count_ratio"),
+    ("no JFK", _without("origin", "JFK"), "drift(origin)"),
+    ("no UA", _without("carrier", "UA"), "drift(carrier)"),
+    ("no US", _without("carrier", "US"), "drift(carrier)"),
+    (
+        "seconds",
+        _change("mean_dep_delay_7d", lambda x: x * 60),
+        "drift(mean_dep_delay_7d)",
+    ),
+    (
+        "seconds there",
+        _change("mean_arr_delay_7d", lambda x: x * 60),
+        "drift(mean_arr_delay_7d)",
+    ),
+    (
+        "sign",
+        _change("mean_dep_delay_7d", lambda x: -x),
+        "drift(mean_dep_delay_7d)",
+    ),
+    (
+        "half an hour on",
+        _half("mean_arr_delay_7d", lambda x: x + 60),
+        "agrees(mean_arr_delay_7d)",
+    ),
+    (
+        "share in time",
+        _change("late_share_7d", lambda x: 1 - x),
+        "drift(late_share_7d)",
+    ),
+    (
+        "one mean",
+        _change("mean_dep_delay_7d", lambda x: x * 0 + 12),
+        "varies(mean_dep_delay_7d)",
+    ),
+    ("30 % nulls", _some_null("late_share_7d"), "nulls(late_share_7d)"),
+]
+"""Of each version of the carriers' delays."""
+
 SEEDED: list[tuple[object, str, Break, str]] = [
     (STAGING_FLIGHTS, "no EWR", _without("origin", "EWR"), "drift(origin)"),
     (STAGING_FLIGHTS, "no LGA", _without("origin", "LGA"), "drift(origin)"),
@@ -62,47 +107,16 @@ SEEDED: list[tuple[object, str, Break, str]] = [
     (STAGING_FLIGHTS, "30 % in air", _some_null("air_time"), "agrees(arr_delay)"),
     (STAGING_FLIGHTS, "30 % of planes", _some_null("tailnum"), "agrees(tailnum)"),
     (STAGING_FLIGHTS, "one plane", _change("tailnum", lambda x: "N1"), "varies(tailnum)"),
-    (CARRIER_DELAYS, "no EWR", _without("origin", "EWR"), "row_count_ratio"),
-    (CARRIER_DELAYS, "no JFK", _without("origin", "JFK"), "drift(origin)"),
-    (CARRIER_DELAYS, "no UA", _without("carrier", "UA"), "drift(carrier)"),
-    (CARRIER_DELAYS, "no US", _without("carrier", "US"), "drift(carrier)"),
+    *((table, *fault) for table in (CARRIER_DELAYS, CARRIER_DELAYS_V2) for fault in WEEKLY_FAULTS),
+    (TRAINING_EXAMPLES, "30 % lost", _some_null("flights_7d"), "agrees(flights_7d)"),
+    (TRAINING_EXAMPLES, "labels", _change("late", lambda x: x == False), "agrees(late)"),  # noqa: E712
+    (TRAINING_EXAMPLES, "no delays", _some_null("arr_delay"), "nulls(arr_delay)"),
     (
-        CARRIER_DELAYS,
-        "seconds",
-        _change("mean_dep_delay_7d", lambda x: x * 60),
-        "drift(mean_dep_delay_7d)",
+        TRAINING_EXAMPLES,
+        "features of its own day",
+        lambda day: day.assign(features_date=day["flight_date"]),
+        "agrees(features_date)",
     ),
-    (
-        CARRIER_DELAYS,
-        "seconds there",
-        _change("mean_arr_delay_7d", lambda x: x * 60),
-        "drift(mean_arr_delay_7d)",
-    ),
-    (
-        CARRIER_DELAYS,
-        "sign",
-        _change("mean_dep_delay_7d", lambda x: -x),
-        "drift(mean_dep_delay_7d)",
-    ),
-    (
-        CARRIER_DELAYS,
-        "half an hour on",
-        _half("mean_arr_delay_7d", lambda x: x + 60),
-        "agrees(mean_arr_delay_7d)",
-    ),
-    (
-        CARRIER_DELAYS,
-        "share in time",
-        _change("late_share_7d", lambda x: 1 - x),
-        "drift(late_share_7d)",
-    ),
-    (
-        CARRIER_DELAYS,
-        "one mean",
-        _change("mean_dep_delay_7d", lambda x: x * 0 + 12),
-        "varies(mean_dep_delay_7d)",
-    ),
-    (CARRIER_DELAYS, "30 % nulls", _some_null("late_share_7d"), "nulls(late_share_7d)"),
     (
         STAGING_WEATHER,
         "a silent station",
@@ -207,6 +221,28 @@ def test_a_broken_day_is_withheld(break_day, check, rule, key, rerun):
     }
     (verdict,) = judge(STAGING_FLIGHTS, {key: broken}, published).values()
     assert rule in [finding.rule for finding in verdict.failed(check)]
+
+
+@pytest.mark.parametrize("table", [CARRIER_DELAYS, CARRIER_DELAYS_V2], ids=lambda one: one.key)
+@pytest.mark.parametrize("key", ODD_DAYS.values(), ids=ODD_DAYS)
+@pytest.mark.parametrize(
+    ("break_day", "rule"),
+    [
+        (_change("mean_dep_delay_7d", lambda x: x * 60), "drift(mean_dep_delay_7d)"),
+        (_change("mean_arr_delay_7d", lambda x: x * 60), "drift(mean_arr_delay_7d)"),
+        (_change("mean_dep_delay_7d", lambda x: -x), "drift(mean_dep_delay_7d)"),
+        (_change("late_share_7d", lambda x: 1 - x), "drift(late_share_7d)"),
+        (_without("carrier", "UA"), "drift(carrier)"),
+        (_without("origin", "JFK"), "drift(origin)"),
+    ],
+    ids=["seconds", "seconds there", "sign", "share in time", "no UA", "no JFK"],
+)
+def test_a_spoiled_day_of_features_is_withheld(break_day, rule, key, table):
+    frame = FRAMES[table]()
+    broken = measure(break_day(frame.loc[frame["flight_date"] == key]), table)
+    others = {other: one for other, one in profile_year(table).items() if other < key}
+    (verdict,) = judge(table, {key: broken}, others).values()
+    assert rule in [finding.rule for finding in verdict.failed(Check.STABLE)]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ TYPE_CASES = {
 CASES: dict[str, tuple[Callable[[], object], str]] = {
     "layer": (
         declare(layer="bronze"),
-        "bronze/readings: there is no layer `bronze`: choose of raw, staging, features",
+        "bronze/readings: there is no layer `bronze`: choose of raw, staging, features, serving",
     ),
     "table name": (
         declare(name="my readings"),

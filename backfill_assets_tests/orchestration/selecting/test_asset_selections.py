@@ -34,11 +34,14 @@ def test_a_list_of_names_needs_no_graph(warehouse: Warehouse) -> None:
     [
         ("group:raw", ["raw/flights"]),  # weather has hours, orders have buckets
         ('key:"raw/*"', ["raw/flights"]),
-        ('key:"*"', ["raw/flights", "staging/flights", "staging/weather", "features/"]),
-        ("staging/flights+", ["staging/flights", "features/"]),
+        ('key:"*"', ["raw/flights", "staging/flights", "staging/weather", "features/", "serving/"]),
+        ("staging/flights+", ["staging/flights", "features/", "serving/"]),
         ("+features/carrier_delays", ["staging/flights", "features/carrier_delays"]),
         ('key:"landing/flights"+ and group:raw', ["raw/flights"]),
-        ("not group:raw and not group:features", ["staging/flights", "staging/weather"]),
+        (
+            "not group:raw and not group:features",
+            ["staging/flights", "staging/weather", "serving/"],
+        ),
         ('raw/flights,key:"staging/weather"', ["raw/flights", "staging/weather"]),
     ],
 )
