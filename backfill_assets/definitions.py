@@ -15,6 +15,7 @@ from backfill_assets.jobs import (
 )
 from backfill_assets.landing_assets import build_landing_asset
 from backfill_assets.landing_sensor import observe_landing
+from backfill_assets.once_jobs import once_jobs
 from backfill_assets.ops.backfill_health import backfill_health
 from backfill_assets.ops.late_arrivals import late_arrivals
 from backfill_assets.ops.rolling import rolling_schedules
@@ -48,6 +49,7 @@ defs = Definitions(
     jobs=[
         *(job for job, _ in PIPELINE_JOBS),
         *grain_jobs,
+        *once_jobs,
         rollback_partitions,
         reconcile,
         rehearse,

@@ -12,6 +12,7 @@ from backfill_assets.orchestration.due.landing_observations import (
     write_cursor,
 )
 from backfill_assets.orchestration.instance.partition_definitions import (
+    find_feed_begin,
     find_landing_key,
     find_partitions_def,
 )
@@ -40,11 +41,12 @@ def observe_landing(context: SensorEvaluationContext) -> SensorResult:
     for recipe in (one for one in list_recipes().values() if one.landing is not None):
         name = find_landing_key(recipe.table).to_user_string()
         partitions_def = find_partitions_def(recipe.table)
+        begin = find_feed_begin(recipe.table)  # History is no news.
         try:
             look = observe_landing_zone(
                 context.instance,
                 recipe,
-                partitions_def.get_partition_keys(),
+                [key for key in partitions_def.get_partition_keys() if key >= begin],
                 seen.get(name, {}),
                 budget,
                 landing_root=root,

@@ -8,7 +8,7 @@ from functools import cache
 from dagster import TimeWindowPartitionMapping
 
 from backfill_assets import assets
-from backfill_assets.catalog import find_table, list_tables
+from backfill_assets.catalog import find_table, list_histories, list_tables
 from backfill_assets.errors import DeclarationError
 from backfill_assets.publishing.code_versions import compute_code_version
 from backfill_assets.publishing.recipes import Recipe
@@ -107,6 +107,7 @@ def _build_recipe(asset: TableAsset) -> Recipe:
         compute=asset.compute,
         inputs=tuple(find_table(upstream.table.key) for upstream in asset.inputs),
         landing=asset.landing,
+        history=list_histories().get(table.key),
         count_source=asset.count_source,
         code_version=compute_code_version(asset.compute, table, asset.landing),
     )

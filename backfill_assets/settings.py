@@ -28,6 +28,8 @@ class Settings(BaseSettings):
         warehouse: root of the Delta tables, a path or URI that Spark and delta-rs both read.
         begin: first day of the partitions of time, which lie wholly between it and the end.
         end: the day after the last of them; empty means up to today.
+        once_flows: names of the once-flows that are active, comma-separated, or `all`: their
+            tables begin where they do, and so does what is computed from these alone.
         order_key_step: order keys in a partition of the orders pipeline.
         order_key_space: order keys from 0 on that its partitions cover.
         retention_days: days for which old table versions, and with them undo, are kept.
@@ -62,6 +64,7 @@ class Settings(BaseSettings):
     end: Annotated[dt.date | None, NoDecode] = Field(
         default=dt.date(2014, 1, 2), ge=_EARLIEST, le=_LATEST
     )
+    once_flows: Annotated[tuple[str, ...], NoDecode] = ()
     order_key_step: int = Field(default=100_000, ge=1)
     order_key_space: int = Field(default=10_000_000, ge=1)
     retention_days: int = Field(default=90, ge=1, le=MOST_DAYS)
@@ -87,6 +90,13 @@ class Settings(BaseSettings):
     @classmethod
     def _empty_means_unset(cls, value: object) -> object:
         return None if value == "" else value
+
+    @field_validator("once_flows", mode="before")
+    @classmethod
+    def _read_names(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return tuple(name for part in value.split(",") if (name := part.strip()))
 
     @field_validator("landing", "warehouse")
     @classmethod

@@ -120,6 +120,13 @@ def _check_landing(table: Table, landing: Landing | None) -> None:
             f"{table.key}: Parquet lands by an integer key, and the table is partitioned by "
             f"{table.grain}: give it a JsonLanding, or buckets as its grain"
         )
+    for flow in table.once:
+        if not isinstance(landing, JsonLanding):
+            raise DeclarationError(
+                f"{table.key}, once-flow `{flow.name}`: only a table that reads a JsonLanding has "
+                "a history: declare the flow with that one"
+            )
+        flow.check_fields(table.key, landing.fields)
 
 
 def _count_whole_source(inputs: Sequence[Upstream], landing: Landing | None) -> CountSource | None:

@@ -35,7 +35,9 @@ def raw_flights(window: InputWindow) -> DataFrame:
     the source file. Nothing is dropped and nothing is deduplicated.
     """
     return build_raw_flights(
-        window.read_landing(), begin=find_first_day(), extra_fields=window.extra_fields
+        window.read_landing(),
+        begin=find_first_day(RAW_FLIGHTS.key),
+        extra_fields=window.extra_fields,
     )
 
 

@@ -12,6 +12,7 @@ import typer
 
 from backfill_assets.cli import (
     backfill_commands,
+    once_command,
     partition_commands,
     pause_commands,
     plan_command,
@@ -41,6 +42,7 @@ for _command in (
     pause_commands.pause,
     pause_commands.unpause,
     run_command.run,
+    once_command.once,
     rehearsal_commands.rehearse,
     rehearsal_commands.apply,
     backfill_commands.backfills,

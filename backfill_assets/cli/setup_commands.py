@@ -4,20 +4,45 @@ from typing import Annotated
 
 import typer
 
+from backfill_assets.errors import SettingsError
 from backfill_assets.settings import read_settings
 
 sample_app = typer.Typer(no_args_is_help=True, help="Land real data to try things out.")
 
 
 @sample_app.command("flights")
-def sample_flights() -> None:
+def sample_flights(
+    history: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead, land synthetic flights of earlier years, comma-separated, as CSV by "
+            "month: for docs/once-flows.md."
+        ),
+    ] = None,
+) -> None:
     """Land the flights of 2013 as gzipped JSON lines, by landing day."""
     from backfill_assets.samples.flights import land_flights
 
     root = _find_landing()
+    if history is not None:
+        _land_history(root, history)
+        return
     report = land_flights(root)
     typer.echo(
         f"landed {report.records:,} records on {report.days} days below {root} "
+        f"({report.files_written} files written, the others had the same bytes)"
+    )
+
+
+def _land_history(root: str, years: str) -> None:
+    from backfill_assets.samples.flights_history import land_flights_history
+
+    names = [name.strip() for name in years.split(",")]
+    if not all(name.isascii() and name.isdigit() for name in names):
+        raise SettingsError(f"--history {years}: give years, comma-separated, as 2011,2012")
+    report = land_flights_history(root, {int(name) for name in names})
+    typer.echo(
+        f"landed {report.records:,} synthetic records of {report.days} days below {root} "
         f"({report.files_written} files written, the others had the same bytes)"
     )
 

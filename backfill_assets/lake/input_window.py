@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -11,9 +12,12 @@ from pyspark.sql import functions as F
 from backfill_assets.errors import LandingError
 from backfill_assets.grains.grain import Grain
 from backfill_assets.lake.evolution import extend_table
+from backfill_assets.lake.joined_listing import list_parts
 from backfill_assets.lake.json_landing import JsonListing
 from backfill_assets.lake.landed_lines import UNREADABLE
 from backfill_assets.lake.landing import Listing
+from backfill_assets.lake.once_landing import OnceListing
+from backfill_assets.lake.once_records import read_lines
 from backfill_assets.lake.overlays import Overlay
 from backfill_assets.lake.parquet_landing import ParquetListing
 from backfill_assets.lake.parquet_records import count_records, read_records
@@ -98,23 +102,39 @@ class InputWindow:
     def read_landing(self) -> DataFrame:
         """Reads the lines of the listed files, and where they are from.
 
-        Blank lines are no records, left out.
+        Blank lines are no records, left out. Those of a once-flow are made of its records.
 
         Returns:
             `value` STRING, the line; the table's partition column (and its folder column), as its
             folder says; `source_file` STRING.
         """
-        if not isinstance(self.listing, JsonListing):
+        lines = [
+            read_lines(self.spark, part, self.table.partition_by)
+            if isinstance(part, OnceListing)
+            else self._read_json(part)
+            for part in self._list_line_parts()
+        ]
+        return reduce(DataFrame.unionByName, lines)
+
+    def _list_line_parts(self) -> list[JsonListing | OnceListing]:
+        """Lists the sources of lines; refuses to read less than there is."""
+        parts = [
+            part for part in list_parts(self.listing) if isinstance(part, JsonListing | OnceListing)
+        ]
+        if self.listing is None or not parts:
             raise LandingError(f"{self.table.key} declares no JSON landing to read from")
         self._refuse_faults(self.listing)
+        return parts
+
+    def _read_json(self, listing: JsonListing) -> DataFrame:
         by, grain = self.table.partition_by, self.table.grain
-        if not self.listing.files:
+        if not listing.files:
             schema = f"value string, `{by}` {grain.column_types[0]}, source_file string"
             return add_folder(self.spark.createDataFrame([], schema), self.table)
         levels = grain.landing_format.count("/") + 1
         below_dataset = find_path_below_dataset(levels)
-        source_file = build_source_file(self.listing.dataset, levels)
-        lines = self.spark.read.text([escape_pattern(file.uri) for _, file in self.listing.files])
+        source_file = build_source_file(listing.dataset, levels)
+        lines = self.spark.read.text([escape_pattern(file.uri) for _, file in listing.files])
         rows = (
             lines.where(F.col("value").rlike(r"\S"))
             .select("value", source_file.alias("source_file"), below_dataset.alias("_path"))
@@ -157,16 +177,12 @@ class InputWindow:
         """
         if isinstance(self.listing, ParquetListing):
             return count_records(self.spark, self.listing, self.partitions)
-        if isinstance(self.listing, JsonListing) and self._is_soon_read(self.listing):
-            self._refuse_faults(self.listing)
+        parts = self._list_line_parts()
+        if all(map(_is_soon_read, parts)):
             # Where this reader gives up, Spark's decides.
             with suppress(*UNREADABLE):
-                return self.listing.count_lines()
+                return {key: count for part in parts for key, count in part.count_lines().items()}
         return self.count_by(self.read_landing(), self.table.partition_by)
-
-    def _is_soon_read(self, listing: JsonListing) -> bool:
-        bytes_to_read = sum(listing.measure_bytes().values())
-        return is_local(listing.folders.root) and bytes_to_read <= _SOON_READ_BYTES
 
     def count_by(self, rows: DataFrame, column: str) -> dict[str, int]:
         """Counts rows by partition key; 0 where none.
@@ -206,6 +222,10 @@ class InputWindow:
     def keep_partitions(self, rows: DataFrame) -> DataFrame:
         """Keeps the rows that belong to the partitions, where a transform also makes others."""
         return rows.where(build_table_predicate(self.table, self.slices))
+
+
+def _is_soon_read(listing: JsonListing | OnceListing) -> bool:
+    return is_local(listing.root) and sum(listing.measure_bytes().values()) <= _SOON_READ_BYTES
 
 
 def _cut_folder(path: str, grain: Grain) -> dict[str, Column]:

@@ -143,6 +143,11 @@ class JsonListing:
         return self.folders.dataset
 
     @property
+    def root(self) -> str:
+        """The landing zone's."""
+        return self.folders.root
+
+    @property
     def partitions(self) -> tuple[Partition, ...]:
         """The listed partitions, ascending."""
         return tuple(self.contents)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from backfill_assets.grains.buckets import require_buckets
 from backfill_assets.lake.consumed import Consumed
+from backfill_assets.lake.joined_listing import list_with_history
 from backfill_assets.lake.json_landing import JsonFolders
 from backfill_assets.lake.landing import Listing
 from backfill_assets.lake.parquet_landing import ParquetFolders
@@ -129,7 +130,12 @@ def list_landing(
     grain = recipe.table.grain
     match recipe.landing:
         case JsonLanding(dataset=dataset, empty_marker=marker):
-            return JsonFolders(landing_root, dataset, grain, marker).list_files(partitions)
+            folders = JsonFolders(landing_root, dataset, grain, marker)
+            if recipe.history is None:
+                return folders.list_files(partitions)
+            return list_with_history(
+                folders, recipe.history, partitions, fields=recipe.source_fields
+            )
         case ParquetLanding(dataset=dataset, keys=keys, space_setting=setting, fields=fields):
             buckets = require_buckets(grain, recipe.table.key)
             folders = ParquetFolders(landing_root, dataset, keys, buckets, setting, fields)

@@ -10,6 +10,7 @@ from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.placement import add_folder
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import JsonLanding, Landing
+from backfill_assets.tables.once_flows import History
 
 Compute: TypeAlias = Callable[[InputWindow], DataFrame]
 CountSource: TypeAlias = Callable[[InputWindow], Mapping[str, int]]
@@ -24,6 +25,7 @@ class Recipe:
         compute: the rows of a window's partitions; it may add audit columns.
         inputs: the tables that `compute` reads.
         landing: what `compute` reads of the landing zone.
+        history: what it reads there of the days before these land; None for nothing.
         count_source: records of the layer above that each partition must account for.
         code_version: hash of all that decides what `compute` returns.
     """
@@ -32,6 +34,7 @@ class Recipe:
     compute: Compute
     inputs: tuple[Table, ...] = ()
     landing: Landing | None = None
+    history: History | None = None
     count_source: CountSource | None = None
     code_version: str = ""
 

@@ -46,7 +46,7 @@ def land_flights(landing_root: str) -> SampleReport:
     """
     root = find_local_root(landing_root)
     lines_by_day: dict[dt.date, list[str]] = defaultdict(list)
-    for record in _read_records():
+    for record in read_records():
         line = json.dumps(record, separators=(",", ":"))
         lines_by_day[compute_landing_day(record)].append(line)
     written = 0
@@ -71,7 +71,12 @@ def compute_landing_day(record: dict[str, int | str | None]) -> dt.date:
 _SCHEDULE = ("year", "month", "day", "hour", "minute")
 
 
-def _read_records() -> Iterator[dict[str, int | str | None]]:
+def read_records() -> Iterator[dict[str, int | str | None]]:
+    """Reads the records of 2013: numbers, texts, and None for what is missing.
+
+    Raises:
+        BackfillError: if the package isn't installed.
+    """
     archive = find_package_file(_PACKAGE, _MEMBER)
     with zipfile.ZipFile(archive) as content, content.open("flights.csv") as member:
         for row in csv.DictReader(io.TextIOWrapper(member, encoding="utf-8", newline="")):

@@ -19,6 +19,8 @@ from backfill_assets.tables.columns import Column as Column
 from backfill_assets.tables.columns import build_ddl as build_ddl
 from backfill_assets.tables.columns import check_columns
 from backfill_assets.tables.columns import required as required
+from backfill_assets.tables.once_flows import OnceFlow as OnceFlow
+from backfill_assets.tables.once_flows import check_flows
 from backfill_assets.tables.protected import Protected as Protected
 
 Empty: TypeAlias = Literal["publish", "evidenced", "withhold"]
@@ -57,6 +59,8 @@ class Table:
         row_filter: SQL over the columns: only rows for which it is true belong to the table; empty
             means all. `filters.row_filters` says what it may hold.
         protected: partitions that no run publishes unless a person says why.
+        once: history from before its feed, of a table by days; an installation says which of it
+            is active.
 
     Raises:
         DeclarationError: when it is made, if it can't be as it is declared.
@@ -76,6 +80,8 @@ class Table:
     row_filter: str = ""
     # No part of the code version, which is made of this text: it changes no row.
     protected: tuple[Protected, ...] = field(default=(), repr=False)
+    # Nor is this: it changes no row of the feed, and history that has landed isn't read again.
+    once: tuple[OnceFlow, ...] = field(default=(), repr=False)
     column_names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,6 +93,7 @@ class Table:
         self._check_natural_key()
         self._check_rules()
         self._check_protected()
+        self._check_once()
 
     @property
     def folder_column(self) -> str:
@@ -207,6 +214,14 @@ class Table:
                     )
             if one.first and one.last and one.first > one.last:
                 raise DeclarationError(f"{self.key}: {one!r} is reversed: exchange first and last")
+
+    def _check_once(self) -> None:
+        if self.once and self.grain != DAYS:
+            raise DeclarationError(
+                f"{self.key}: once-flows fill days, and it is partitioned by {self.grain}: leave "
+                "`once` out, or give it the grain DAYS"
+            )
+        check_flows(self.key, self.once)
 
     def _is_key(self, key: str) -> bool:
         try:

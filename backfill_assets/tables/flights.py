@@ -9,6 +9,7 @@ from backfill_assets.rules.row_count import RowCount
 from backfill_assets.rules.values import Values
 from backfill_assets.rules.variation import Variation
 from backfill_assets.tables.declarations import Column, Table, required
+from backfill_assets.tables.flights_history import FLIGHTS_HISTORY
 
 WINDOW_DAYS = 7
 """Days that a row of `features/carrier_delays` looks back over, its own included."""
@@ -119,6 +120,7 @@ RAW_FLIGHTS = Table(
         Values("minute", 0, 59),
         Values("distance", 1, 12_500),
     ),
+    once=FLIGHTS_HISTORY,
 )
 
 STAGING_FLIGHTS = Table(

@@ -49,7 +49,7 @@ def test_the_page_of_settings_names_each_with_its_default() -> None:
     assert set(told) == set(declared)
     for name, default in declared.items():
         texts = {str(default), f"{default:,}".replace(",", "") if isinstance(default, int) else ""}
-        if default is None:
+        if default is None or default == ():
             texts = {"unset", "user cache"}
         if default == 2**30:
             texts = {"1 GiB"}

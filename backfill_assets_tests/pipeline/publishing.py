@@ -27,7 +27,9 @@ from backfill_assets_tests.lake.readings import READINGS
 
 def _build_raw(window: InputWindow) -> DataFrame:
     return build_raw_flights(
-        window.read_landing(), begin=find_first_day(), extra_fields=window.extra_fields
+        window.read_landing(),
+        begin=find_first_day(RAW_FLIGHTS.key),
+        extra_fields=window.extra_fields,
     )
 
 

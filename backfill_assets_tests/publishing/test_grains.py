@@ -19,6 +19,7 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.instance.partition_definitions import build_partitions_def
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.settings import read_settings
 from backfill_assets.tables.declarations import Table, required
 from backfill_assets.tables.landings import JsonLanding
 from backfill_assets.transforms.landed_rows import build_landed_rows
@@ -127,7 +128,7 @@ def test_range_and_a_partition_in_its_middle_are_published_exactly(
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.grain))
 def test_partitions_are_those_that_dagster_knows(case: Case) -> None:
-    keys = build_partitions_def(case.grain).get_partition_keys()
+    keys = build_partitions_def(case.grain, read_settings().begin).get_partition_keys()
     assert set(case.folders) < set(keys)
     partitions = build_partitions(case.build_recipe().table, keys)
     assert [partition.key for partition in partitions] == keys

@@ -36,7 +36,10 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     AssetGraph,
     AssetPartitionStatus,
 )
-from backfill_assets.orchestration.instance.partition_definitions import find_asset_key
+from backfill_assets.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_feed_begin,
+)
 from backfill_assets.publishing.inputs import list_landing
 from backfill_assets.publishing.recipes import Recipe
 
@@ -128,9 +131,10 @@ def find_due_partitions(
 ) -> Look:
     """Compares what a table's partitions were computed from with what is there now. No JVM.
 
-    New ones are those from the watermark on. What landed is taken up to the newest, gaps included:
-    a day that never came is for a person to look at, and its run says so. Of tables, what is
-    required has to be published.
+    New ones are those from the watermark on, and of what is computed from a history all of it; the
+    history itself is read once, by its own job, and never here. What landed is taken up to the
+    newest, gaps included: a day that never came is for a person to look at, and its run says so. Of
+    tables, what is required has to be published.
 
     Args:
         instance: knows what is published, and what is withheld.
@@ -148,6 +152,9 @@ def find_due_partitions(
     """
     log, asset_key = logs[recipe.table.key], find_asset_key(recipe.table)
     keys = get_partitions_def(graph, asset_key).get_partition_keys()
+    if recipe.history is not None:
+        begin = find_feed_begin(recipe.table)
+        keys = [key for key in keys if key >= begin]
     landed: dict[str, DuePartition] = {}
     if recipe.landing is not None:
         try:
@@ -157,7 +164,7 @@ def find_due_partitions(
             if log.exists:
                 raise
             return Look()
-    failed = _find_failed(instance, graph, log)
+    failed = _find_failed(instance, graph, log, keys)
     if not recipe.inputs:
         again = {
             key: DuePartition(Reason.DUE, hash_states((str(log.publishes[key].version), "again")))
@@ -179,7 +186,9 @@ def find_due_partitions(
     reasons |= {key: Reason.DUE for key in failed - reasons.keys()}
     if recipe.landing is None:
         unpublished = _find_reachable(graph, recipe, logs) - set(log.publishes)
-        reasons |= {key: Reason.NEW for key in unpublished if _is_ahead(key, watermark)}
+        begin = find_feed_begin(recipe.table)
+        new = [key for key in unpublished if key < begin or _is_ahead(key, watermark)]
+        reasons |= dict.fromkeys(new, Reason.NEW)
     readiness = find_readiness(instance, graph, asset_key, sorted(reasons))
     due: dict[str, DuePartition] = {}
     for key, reason in sorted(reasons.items()):
@@ -202,10 +211,13 @@ def find_due_partitions(
     return _leave_restored(log, due, movements)
 
 
-def _find_failed(instance: DagsterInstance, graph: AssetGraph, log: TableLog) -> set[str]:
-    """Finds the partitions that are published, and that a later run withheld or failed at."""
-    asset_key = find_asset_key(log.table)
-    partitions_def, published = get_partitions_def(graph, asset_key), list(log.publishes)
+def _find_failed(
+    instance: DagsterInstance, graph: AssetGraph, log: TableLog, keys: Sequence[str]
+) -> set[str]:
+    """Finds those of `keys` that are published, and that a later run withheld or failed at."""
+    asset_key, publishes = find_asset_key(log.table), log.publishes
+    partitions_def = get_partitions_def(graph, asset_key)
+    published = [key for key in keys if key in publishes]
     statuses = instance.get_status_by_partition(asset_key, published, partitions_def) or {}
     return {key for key, status in statuses.items() if status is AssetPartitionStatus.FAILED}
 

@@ -23,6 +23,7 @@ from backfill_assets.orchestration.runs.run_building import check_tags
 from backfill_assets.orchestration.runs.run_tags import (
     ALLOW_NEW_CODE_TAG,
     LAUNCHED_BY_TAG,
+    ONCE_TAG,
     OVERRIDE_TAG,
     PRIORITY_TAG,
     REASON_TAG,
@@ -62,6 +63,7 @@ class Launch:
         allow_new_code: why a deploy meanwhile needn't stop its runs; empty if it does.
         spark_remote: the Spark Connect server of its runs; None for that of where they run.
         rehearsal: of which just what was shown is published; empty for what is computed.
+        once_flow: that is taken in; empty if none is.
     """
 
     reason: str = ""
@@ -72,6 +74,7 @@ class Launch:
     allow_new_code: str = ""
     spark_remote: str | None = None
     rehearsal: str = ""
+    once_flow: str = ""
 
     def build_tags(self) -> dict[str, str]:
         """Builds the tags by which runs say who launched them, why, and what they are told."""
@@ -82,6 +85,7 @@ class Launch:
             PRIORITY_TAG: str(self.priority or ""),
             SPARK_REMOTE_TAG: self.spark_remote or "",
             REHEARSAL_TAG: self.rehearsal,
+            ONCE_TAG: self.once_flow,
         }
         options = {
             f"{TAG_PREFIX}{name}": str(value).lower() if isinstance(value, bool) else value

@@ -10,7 +10,10 @@ from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.watermark_writer import move_watermark
 from backfill_assets.orchestration.instance.dagster_internals import AssetPartitionStatus
-from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_assets.orchestration.instance.partition_definitions import (
+    find_feed_begin,
+    find_partitions_def,
+)
 from backfill_assets.orchestration.runs.run_tags import INCREMENTAL_TAG
 from backfill_assets.publishing.runs import Run
 
@@ -35,9 +38,8 @@ def pass_over(
     """
     table = target.table
     done = [partition for partition in part if partition.key in final]
-    first_key = find_partitions_def(table).get_first_partition_key()
-    assert first_key is not None
-    (first,) = build_partitions(table, [first_key])
+    # History is filled once, by no incremental run.
+    (first,) = build_partitions(table, [find_feed_begin(table)])
     moved = move_watermark(
         spark,
         target.warehouse,

@@ -1,0 +1,234 @@
+"""`once`: the once-flows and how far they are; takes them in."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from backfill_assets.cli.launch_options import OverrideProtection, Reason, Yes
+from backfill_assets.cli.options import (
+    AsJson,
+    confirm,
+    load_graph,
+    open_instance,
+    print_grid,
+    print_json,
+)
+from backfill_assets.errors import SettingsError
+from backfill_assets.settings import read_settings
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+    from backfill_assets.orchestration.planning.launching import Launch
+    from backfill_assets.orchestration.planning.once_flows import FlowState
+    from backfill_assets.orchestration.planning.plans import Plan
+
+FullRefresh = Annotated[
+    bool, typer.Option("--full-refresh", help="Compute them again, though they are published.")
+]
+ByDaemon = Annotated[
+    bool, typer.Option("--launch", help="Leave it to Dagster's daemon: a backfill a flow.")
+]
+
+_CALL = "from backfill_assets.cli import main; main()"
+
+
+def once(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Of once-flows; none lists how far all are.")
+    ] = None,
+    full_refresh: FullRefresh = False,  # noqa: FBT002 (an option)
+    launch: ByDaemon = False,  # noqa: FBT002 (an option)
+    max_parallel: Annotated[
+        int,
+        typer.Option(min=1, help="Flows that are taken in at once, each by a Spark of its own."),
+    ] = 2,
+    reason: Reason = "",
+    override_protection: OverrideProtection = "",
+    yes: Yes = False,  # noqa: FBT002 (an option)
+    as_json: AsJson = False,  # noqa: FBT002 (an option)
+) -> None:
+    """List the once-flows and how far they are; of those named take in what isn't published yet.
+
+    History that predates what lands daily, declared with its table: docs/once-flows.md. A flow that
+    is published is idle: nothing is run, and the exit code is 0. Runs and exit codes are those of
+    `run`; of several flows 1 if any is not published.
+    """
+    flows = list(dict.fromkeys(names or ()))
+    if not flows:
+        if full_refresh or launch:
+            raise SettingsError("name the once-flows that are meant; `once` lists them")
+        _print_states(as_json=as_json)
+    elif len(flows) == 1 or launch:
+        _take_in(
+            flows,
+            full_refresh=full_refresh,
+            launch=launch,
+            reason=reason,
+            override_protection=override_protection,
+            yes=yes,
+            as_json=as_json,
+        )
+    else:
+        _take_in_parallel(
+            flows,
+            [
+                *(["--full-refresh"] if full_refresh else []),
+                *(["--reason", reason] if reason else []),
+                *(["--override-protection", override_protection] if override_protection else []),
+            ],
+            max_parallel=max_parallel,
+            yes=yes,
+            as_json=as_json,
+        )
+
+
+def _read_states(names: Sequence[str] | None = None) -> "list[FlowState]":
+    from backfill_assets.catalog import find_table, list_once_flows
+    from backfill_assets.lake.table_log import read_log
+    from backfill_assets.lake.warehouse import Warehouse
+    from backfill_assets.orchestration.planning.once_flows import find_flow, read_flow_state
+
+    warehouse = Warehouse(read_settings().warehouse)
+    warehouse.check_root()
+    for name in names or ():
+        find_flow(name)
+    return [
+        read_flow_state(name, read_log(warehouse, find_table(key)))
+        for name, (key, _) in list_once_flows().items()
+        if names is None or name in names
+    ]
+
+
+def _print_states(*, as_json: bool) -> None:
+    states = _read_states()
+    if as_json:
+        print_json(states)
+        return
+    from rich.table import Table as Grid
+
+    grid = Grid("flow", "table", "first", "last", "state")
+    for name in ("published", "rows"):
+        grid.add_column(name, justify="right")
+    for one in states:
+        counts = f"{one.published:,} of {one.partitions:,}", f"{one.rows:,}"
+        grid.add_row(one.flow, one.table, one.first, one.last, one.state, *counts)
+    print_grid(grid, width=110)
+
+
+def _take_in(
+    names: Sequence[str],
+    *,
+    full_refresh: bool,
+    launch: bool,
+    reason: str,
+    override_protection: str,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Takes one flow in here, or asks the daemon for one or more."""
+    from dataclasses import replace
+
+    from backfill_assets.cli.plan_command import print_plan
+    from backfill_assets.cli.run_command import carry_out
+    from backfill_assets.orchestration.planning.launching import check_launch, request_planned
+    from backfill_assets.orchestration.planning.once_flows import build_flow_launch
+
+    with open_instance() as instance:
+        plans: list[tuple[Plan, Launch]] = []
+        for name, plan in _plan(instance, names, full_refresh=full_refresh, as_json=as_json):
+            told = replace(
+                build_flow_launch(name, full_refresh=full_refresh, reason=reason),
+                override_protection=override_protection,
+            )
+            if not as_json:
+                print_plan(plan, downstream=False)
+            plans.append((plan, check_launch(plan, told)))
+        if not plans:
+            return
+        if not yes:
+            confirm("launch it?" if launch else "run it?", is_aside=as_json)
+        if not launch:
+            ((plan, told),) = plans
+            carry_out(instance, plan, told, as_json=as_json)
+            return
+        requested = [request_planned(instance, load_graph(), *one) for one in plans]
+    if as_json:
+        print_json(requested)
+        return
+    from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
+
+    for one in requested:
+        typer.echo(f"requested backfill {one.backfill_id}: {one.title}")
+    if not requested[-1].has_daemon:
+        typer.echo(f"{NO_DAEMON}: they wait for {DAEMON_COMMANDS}", err=True)
+
+
+def _plan(
+    instance: "DagsterInstance", names: Sequence[str], *, full_refresh: bool, as_json: bool
+) -> "list[tuple[str, Plan]]":
+    """Plans what is left of flows; says of the others that nothing is."""
+    states = _read_states(names)
+    idle = [one for one in states if not one.missing and not full_refresh]
+    if as_json and len(idle) == len(states):
+        print_json(idle)
+    else:
+        for one in idle:
+            typer.echo(str(one), err=as_json)
+    if len(idle) == len(states):
+        return []
+    from backfill_assets.catalog import find_table
+    from backfill_assets.orchestration.planning.once_flows import plan_flow
+    from backfill_assets.orchestration.planning.planning import open_planner
+    from backfill_assets.pipelines import list_recipes
+
+    tables = [find_table(key) for key in dict.fromkeys(one.table for one in states)]
+    planner = open_planner(
+        instance,
+        load_graph(),
+        list_recipes(),
+        read_settings(),
+        tables=tables,
+        now=datetime.now(tz=UTC),
+    )
+    plans = ((one.flow, plan_flow(planner, one.flow, full_refresh=full_refresh)) for one in states)
+    return [(name, plan) for name, plan in plans if plan is not None]
+
+
+def _take_in_parallel(
+    names: Sequence[str], options: Sequence[str], *, max_parallel: int, yes: bool, as_json: bool
+) -> None:
+    """Takes flows in by a process each, so many at once; they end with the shell's Ctrl-C."""
+    states = _read_states(names)
+    codes: set[int] = set()
+    for one in states:
+        typer.echo(str(one), err=as_json)
+    if any(one.missing for one in states) or "--full-refresh" in options:
+        if not yes:
+            confirm("run them?", is_aside=as_json)
+        with ThreadPoolExecutor(max_parallel) as pool:
+            codes = set(pool.map(lambda name: _run_process(name, options), names))
+    if as_json:
+        print_json(_read_states(names))
+    if failed := codes - {0}:
+        raise typer.Exit(failed.pop() if len(failed) == 1 else 1)
+
+
+def _run_process(name: str, options: Sequence[str]) -> int:
+    """Runs `once NAME`, and prints its lines with the name before each; returns its exit code."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _CALL, "once", name, "--yes", *options],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        typer.echo(f"{name}: {line.rstrip()}", err=True)
+    return process.wait()

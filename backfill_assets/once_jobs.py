@@ -1,0 +1,99 @@
+"""The jobs of the once-flows that are active: each asks for what is left of its history."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from dagster import Config, JobDefinition, OpExecutionContext, job, op
+from pydantic import Field
+
+from backfill_assets.catalog import find_table, list_histories
+from backfill_assets.lake.table_log import read_log
+from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
+from backfill_assets.orchestration.planning.launching import request_planned
+from backfill_assets.orchestration.planning.once_flows import (
+    build_flow_launch,
+    list_flow_keys,
+    plan_flow,
+    read_flow_state,
+)
+from backfill_assets.orchestration.planning.planning import open_planner
+from backfill_assets.orchestration.records.failures import fail_with_message
+from backfill_assets.orchestration.runs.run_tags import ONCE_TAG
+from backfill_assets.pipelines import list_recipes
+from backfill_assets.settings import read_settings
+from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.once_flows import OnceFlow
+
+ONCE_JOB = "once_"
+"""Beginning of the names of the jobs; the flow's is the rest."""
+
+
+class OnceConfig(Config):
+    """How a once-flow is taken in."""
+
+    full_refresh: bool = Field(
+        default=False, description="Compute all of it again, though it is published."
+    )
+    reason: str = Field(default="", description="Why, for whoever looks at the backfill later.")
+
+
+def request_once_flow(
+    context: OpExecutionContext, config: OnceConfig, table: Table, name: str
+) -> str:
+    """Asks for a backfill of what is left of a once-flow; returns what was done, in a line."""
+    assert context.repository_def is not None
+    instance, graph, settings = (
+        context.instance,
+        context.repository_def.asset_graph,
+        read_settings(),
+    )
+    planner = open_planner(
+        instance, graph, list_recipes(), settings, tables=[table], now=datetime.now(tz=UTC)
+    )
+    plan = plan_flow(planner, name, full_refresh=config.full_refresh)
+    state = read_flow_state(name, read_log(planner.warehouse, table))
+    if plan is None:
+        return str(state)
+    launch = build_flow_launch(name, full_refresh=config.full_refresh, reason=config.reason)
+    launched = request_planned(instance, graph, plan, launch)
+    if not launched.has_daemon:
+        context.log.warning(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}")
+    return f"{state}; requested backfill {launched.backfill_id}: {launched.title}"
+
+
+def _build_compute(table: Table, flow: OnceFlow) -> Callable[[OpExecutionContext, OnceConfig], str]:
+    def take_in(context: OpExecutionContext, config: OnceConfig) -> str:
+        with fail_with_message(context):
+            done = request_once_flow(context, config, table, flow.name)
+        context.log.info(done)
+        return done
+
+    return take_in
+
+
+def _build_job(table: Table, flow: OnceFlow) -> JobDefinition:
+    compute = op(name=f"take_in_{flow.name}")(_build_compute(table, flow))
+    keys = list_flow_keys(flow.name)
+    days = f"{keys[0]}...{keys[-1]}"
+
+    @job(
+        name=f"{ONCE_JOB}{flow.name}",
+        tags={ONCE_TAG: flow.name},
+        description=(
+            f"Takes in the history `{flow.name}` of {table.key}, {days}, from `{flow.source}` of "
+            "the landing zone: requests a backfill of what of it isn't published yet, and nothing "
+            "once all is, unless told to refresh it: docs/once-flows.md."
+        ),
+    )
+    def once() -> None:
+        compute()
+
+    return once
+
+
+once_jobs = [
+    _build_job(find_table(key), flow)
+    for key, history in list_histories().items()
+    for flow in history.flows
+]
+"""One for each once-flow that is active."""
