@@ -24,6 +24,7 @@ from dagster import (
     asset,
 )
 
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.due.readiness import REQUIRED, ROWS_FOR
 from backfill_assets.orchestration.instance.dagster_internals import EVENTS_ARE_LOGGED
 from backfill_assets.orchestration.instance.partition_definitions import (
@@ -53,6 +54,7 @@ from backfill_assets.orchestration.runs.run_tags import WITHHELD_TAG
 from backfill_assets.orchestration.steps import Step
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.serving import choose_served
 from backfill_assets.resources import LakehouseResource, SparkResource
 from backfill_assets.rules.finding_names import list_names
 from backfill_assets.rules.verdicts import Check
@@ -131,7 +133,8 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
                 ),
                 new_code=check_pinned_code(context.instance, context.run, code_versions),
             )
-            step = Step(context, recipe, run, spark, lakehouse)
+            chosen = choose_served(recipe, read_log(lakehouse.warehouse(), table))
+            step = Step(context, chosen, run, spark, lakehouse)
             # As a generator, so that a chunk's events are stored before the next begins.
             yield from step.publish(outcome)
         certificate = build_certificate_metadata(outcome.certificate)

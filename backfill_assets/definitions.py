@@ -9,8 +9,10 @@ from backfill_assets.catalog import list_tables
 from backfill_assets.jobs import (
     maintain,
     maintain_nightly,
+    promote,
     reconcile,
     rehearse,
+    retire,
     rollback_partitions,
 )
 from backfill_assets.landing_assets import build_landing_asset
@@ -53,6 +55,8 @@ defs = Definitions(
         rollback_partitions,
         reconcile,
         rehearse,
+        promote,
+        retire,
         maintain,
         watch,
     ],

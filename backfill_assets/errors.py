@@ -53,6 +53,10 @@ class RehearsalError(BackfillError):
     """There is no such rehearsal, or what was rehearsed can't be applied."""
 
 
+class PromotionError(BackfillError):
+    """A version of a table can't be served, or can't be retired."""
+
+
 class ProtectedError(BackfillError):
     """Partitions are protected, and nobody has said why they are to be written all the same."""
 

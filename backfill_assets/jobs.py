@@ -23,10 +23,17 @@ from backfill_assets.lake.watermark_writer import vacuum_watermarks
 from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.instance.ranges import shorten
 from backfill_assets.orchestration.instance.reconciled_runs import note_reconciliation
+from backfill_assets.orchestration.promoting import Promoter, PromotionConfig
 from backfill_assets.orchestration.records.failures import build_failure, fail_with_message
+from backfill_assets.orchestration.records.promotion_pages import (
+    describe_promotion,
+    describe_refusal,
+)
 from backfill_assets.orchestration.records.rehearsal_pages import describe_rehearsal
 from backfill_assets.orchestration.rehearsing import RehearsalConfig
 from backfill_assets.orchestration.rehearsing import rehearse as run_rehearsal
+from backfill_assets.orchestration.retiring import RetirementConfig
+from backfill_assets.orchestration.retiring import retire as run_retirement
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
 from backfill_assets.orchestration.selecting.selections import find_keys_in_range, select_tables
 from backfill_assets.pipelines import list_recipes
@@ -198,6 +205,53 @@ def rehearse_partitions(
 def rehearse() -> None:
     """One op, so that its configuration is short."""
     rehearse_partitions()
+
+
+@op
+def promote_version(
+    context: OpExecutionContext,
+    config: PromotionConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    """Serves another version of a table, in one commit, if nothing stands against it."""
+    with fail_with_message(context):
+        found = Promoter(context, config, list_recipes(), spark, lakehouse).promote()
+    context.add_output_metadata(
+        {
+            "promotion": MetadataValue.md(describe_promotion(found)),
+            "drift": MetadataValue.path(found.page or "nothing was rehearsed"),
+        }
+    )
+    if not found.is_served and found.published is None and not config.dry_run:
+        raise build_failure(describe_refusal(found))
+    return found.promotion_id
+
+
+@job(description="Serves another version of a table to its consumers, whole and in one commit.")
+def promote() -> None:
+    """One op, so that its configuration is short."""
+    promote_version()
+
+
+@op
+def retire_version(
+    context: OpExecutionContext,
+    config: RetirementConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    """Empties a version that nobody reads, and protects it; returns what was done."""
+    with fail_with_message(context):
+        done = run_retirement(context, config, list_recipes(), spark, lakehouse)
+    context.log.info(done)
+    return done
+
+
+@job(description="Retires a version of a table that is no longer served: its rows go.")
+def retire() -> None:
+    """One op, so that its configuration is short."""
+    retire_version()
 
 
 class MaintainConfig(Config):

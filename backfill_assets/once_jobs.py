@@ -7,7 +7,6 @@ from dagster import Config, JobDefinition, OpExecutionContext, job, op
 from pydantic import Field
 
 from backfill_assets.catalog import find_table, list_histories
-from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
 from backfill_assets.orchestration.planning.launching import request_planned
 from backfill_assets.orchestration.planning.once_flows import (
@@ -51,7 +50,7 @@ def request_once_flow(
         instance, graph, list_recipes(), settings, tables=[table], now=datetime.now(tz=UTC)
     )
     plan = plan_flow(planner, name, full_refresh=config.full_refresh)
-    state = read_flow_state(name, read_log(planner.warehouse, table))
+    state = read_flow_state(name, planner.chooser.logs[table.key])
     if plan is None:
         return str(state)
     launch = build_flow_launch(name, full_refresh=config.full_refresh, reason=config.reason)

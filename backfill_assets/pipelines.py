@@ -62,6 +62,7 @@ def check_together(found: Sequence[TableAsset], tables: Sequence[Table]) -> None
                     "one with @table_asset in a module of `assets`, or don't read it"
                 )
             _check_mapping(declared[one.table.key], upstream, declared[upstream.table.key])
+        _check_begin(one)
     _check_landings(found)
     for table in tables:
         if table.key not in published:
@@ -69,6 +70,30 @@ def check_together(found: Sequence[TableAsset], tables: Sequence[Table]) -> None
                 f"{table.key} is declared, and no asset publishes it: write one with @table_asset "
                 "in a module of `assets`, or remove the table"
             )
+
+
+def _check_begin(asset: TableAsset) -> None:
+    """Refuses a table that begins before one that it reads, or leaves out history that it could."""
+    table = asset.table
+    origins = {_find_origin(upstream.table) for upstream in asset.inputs}
+    begins = origins.pop() if len(origins) == 1 else None
+    if table.begins_with is not None and _find_origin(table) != begins:
+        raise DeclarationError(
+            f"{table.key} begins with {table.begins_with.key}, and not all that it reads does: "
+            "leave `begins_with` out, or let them begin with the same history"
+        )
+    if table.begins_with is None and begins is not None and begins.once:
+        raise DeclarationError(
+            f"all that {table.key} reads begins with the history of {begins.key}, and it doesn't: "
+            "declare `begins_with`"
+        )
+
+
+def _find_origin(table: Table) -> Table:
+    """Finds the table with whose history another begins, itself if it does with none."""
+    while table.begins_with is not None:
+        table = table.begins_with
+    return table
 
 
 def _check_landings(found: Sequence[TableAsset]) -> None:

@@ -26,7 +26,7 @@ def _group_by_partitions(tables: Sequence[Table]) -> Mapping[str, list[Table]]:
     """Groups tables by a word for it, as the assets of one job must have the same partitions."""
     grouped: dict[str, list[Table]] = {}
     for table in tables:
-        first_day = find_first_day(table.key)
+        first_day = find_first_day(table)
         has_history = table.grain.cron and first_day < read_settings().begin
         since = f"_from_{first_day:%Y%m%d}" if has_history else ""
         grouped.setdefault(f"{table.grain.slug}{since}", []).append(table)

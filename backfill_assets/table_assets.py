@@ -15,6 +15,7 @@ from backfill_assets.grains.buckets import Buckets
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.orchestration.due.readiness import Required
 from backfill_assets.publishing.recipes import Compute, CountSource
+from backfill_assets.publishing.serving import count_served, read_served
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import JsonLanding, Landing, ParquetLanding
 
@@ -86,6 +87,19 @@ def table_asset(
     _check_landing(table, landing)
     count = count_source or _count_whole_source(inputs, landing)
     return lambda compute: TableAsset(table, compute, tuple(inputs), landing, count)
+
+
+def serve_versions(table: Table) -> TableAsset:
+    """Declares the asset that publishes a served table: one of its versions, as it is there.
+
+    Raises:
+        DeclarationError: if the table declares no versions.
+    """
+    if not table.versions:
+        raise DeclarationError(f"{table.key} serves nothing: declare the tables in its `versions`")
+    _check_inputs(table, table.versions)
+    inputs = tuple(map(Upstream, table.versions))
+    return TableAsset(table, read_served, inputs, None, count_served)
 
 
 def _check_inputs(table: Table, inputs: Sequence[Table]) -> None:

@@ -3,9 +3,11 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -97,6 +99,29 @@ class Project:
             timeout=300,
             check=False,
         )
+
+    def kill(self, command: Sequence[str], *, when: Callable[[], bool]) -> None:
+        """Starts a command, as `materialize_command` gives it, and kills it -9 once `when`."""
+        run = subprocess.Popen(
+            command,
+            env=self.environment,
+            cwd=self.root,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + 180
+        while not when():
+            assert run.poll() is None, "the run ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+
+
+def find_program(name: str) -> str:
+    """Finds a program of the virtual environment."""
+    return str(_BIN / name)
 
 
 def deploy(target: Path) -> Path:

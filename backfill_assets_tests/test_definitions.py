@@ -101,6 +101,7 @@ def test_each_table_has_the_checks_that_ask_something():
         "features/carrier_delays_v2",
         "features/departure_conditions",
         "features/customer_orders",
+        "serving/carrier_delays",
     }
     assert all(checks - {"stable"} == always for checks in found.values())
 
@@ -166,7 +167,10 @@ def test_mappings_say_which_days_a_day_needs():
             )
         }
     served = AssetKey(["serving", "carrier_delays"])
-    assert GRAPH.get(served).partition_mappings == {features: IdentityPartitionMapping()}
+    assert GRAPH.get(served).partition_mappings == {
+        features: IdentityPartitionMapping(),
+        AssetKey(["features", "carrier_delays_v2"]): IdentityPartitionMapping(),
+    }
     assert GRAPH.get(AssetKey(["serving", "training_examples"])).partition_mappings == {
         staging: IdentityPartitionMapping(),
         served: TimeWindowPartitionMapping(

@@ -1,4 +1,4 @@
-"""Serving: features/carrier_delays → serving/carrier_delays → serving/training_examples."""
+"""Serving: a version of features/carrier_delays → serving/carrier_delays → training examples."""
 
 from collections.abc import Mapping
 
@@ -6,20 +6,12 @@ from pyspark.sql import DataFrame
 
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.orchestration.instance.partition_definitions import map_offsets
-from backfill_assets.table_assets import Upstream, table_asset
-from backfill_assets.tables.flights import CARRIER_DELAYS, STAGING_FLIGHTS
+from backfill_assets.table_assets import Upstream, serve_versions, table_asset
+from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets.tables.serving import SERVED_CARRIER_DELAYS, TRAINING_EXAMPLES
 from backfill_assets.transforms.training_examples import build_training_examples
 
-
-@table_asset(SERVED_CARRIER_DELAYS, inputs=[Upstream(CARRIER_DELAYS)])
-def carrier_delays(window: InputWindow) -> DataFrame:
-    """One row per carrier and origin that had a flight in the week ending with the partition's day.
-
-    What consumers read of the delay features: the same rows, under one path, whichever version of
-    the features they are of.
-    """
-    return window.read(CARRIER_DELAYS, column="flight_date")
+served_carrier_delays = serve_versions(SERVED_CARRIER_DELAYS)
 
 
 def _count_departed(window: InputWindow) -> Mapping[str, int]:

@@ -22,6 +22,7 @@ from backfill_assets.cli import (
     run_command,
     setup_commands,
     status_commands,
+    version_commands,
 )
 from backfill_assets.errors import BackfillError
 
@@ -59,6 +60,9 @@ for _command in (
     proof_commands.diff,
     proof_commands.certificate,
     proof_commands.pin,
+    version_commands.promote,
+    version_commands.versions,
+    version_commands.retire,
     partition_commands.rollback,
     protection_commands.protect,
     protection_commands.unprotect,

@@ -16,6 +16,7 @@ from backfill_assets.cli.options import (
     print_json,
     refuse_empty,
 )
+from backfill_assets.errors import SettingsError
 from backfill_assets.lake.run_ids import refuse_short_id
 from backfill_assets.settings import read_settings
 
@@ -93,8 +94,11 @@ def watermark(as_json: AsJson = False) -> None:  # noqa: FBT002 (an option)
 
 def rollback(
     table: TableKey,
-    first: First,
-    last: Last,
+    first: Annotated[
+        str | None,
+        typer.Option("--from", help="First partition key; none to take back the last promotion."),
+    ] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last partition key, included.")] = None,
     to_version: Annotated[int | None, typer.Option(help="Delta version to go back to.")] = None,
     before: Annotated[str | None, typer.Option(help="Or the run to undo.")] = None,
     force: Annotated[  # noqa: FBT002 (an option)
@@ -108,7 +112,16 @@ def rollback(
         typer.Option(help="Why protected partitions are taken back.", callback=refuse_empty),
     ] = None,
 ) -> None:
-    """Take partitions back to what an earlier version of the table held."""
+    """Take partitions back to what an earlier version of the table held.
+
+    Without a range, of a served table: serve the version again that was served before, as it is
+    now, so that days served since stay.
+    """
+    if first is None and last is None and to_version is None and before is None:
+        _take_promotion_back(table, override_protection)
+        return
+    if first is None or last is None:
+        raise SettingsError("say which partitions: --from FIRST --to LAST")
     if before is not None:
         refuse_short_id(before)
     from backfill_assets.cli.job_runs import run_job
@@ -125,3 +138,10 @@ def rollback(
     }
     with open_instance() as instance:
         typer.echo(run_job(instance, "rollback_partitions", "restore_partitions", config))
+
+
+def _take_promotion_back(table: str, override_protection: str | None) -> None:
+    from backfill_assets.cli.version_commands import find_served_table, run_promotion
+
+    told = {"table": find_served_table(table).key, "override_protection": override_protection}
+    run_promotion({**told, "reason": "taken back"}, as_json=False)

@@ -164,7 +164,7 @@ def _plan_rest(instance: "DagsterInstance", found: "Rehearsal") -> "Plan | None"
         tables=tables,
         now=datetime.now(tz=UTC),
     )
-    left = {one.key: list_unapplied(found, planner.logs[one.key]) for one in tables}
+    left = {one.key: list_unapplied(found, planner.chooser.logs[one.key]) for one in tables}
     ranges = {one: (left[one.key][0], left[one.key][-1]) for one in tables if left[one.key]}
     return planner.plan(ranges, among=left) if ranges else None
 

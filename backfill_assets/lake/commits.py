@@ -72,6 +72,9 @@ class CommitRecord:
         overrides: by partition key, of protected partitions: why they were published all the same.
         new_code: why it went by other code than the runs of its backfill before it; empty if not.
         rehearsal: that the run applied; empty if none.
+        serves: of a served table, the version of it that all of its partitions hold from then on.
+        switch: of a commit that changed that: the version `before`, `by` whom and `why`.
+        retired: of a commit that emptied a version that nobody reads any more: by whom and why.
     """
 
     commit_id: str
@@ -102,6 +105,9 @@ class CommitRecord:
     overrides: Mapping[str, str] = field(default_factory=dict)
     new_code: str = ""
     rehearsal: str = ""
+    serves: str = ""
+    switch: Mapping[str, str] = field(default_factory=dict)
+    retired: str = ""
 
     def find_consumed(self, key: str) -> Consumed:
         """Finds what a partition was computed from; commits of earlier releases don't say."""
@@ -150,7 +156,7 @@ _BY_PARTITION = (
     "remarks",
     "overrides",
 )
-_RARE = ("overrides", "new_code", "rehearsal")
+_RARE = ("overrides", "new_code", "rehearsal", "serves", "switch", "retired")
 
 _RECORDS = TypeAdapter(CommitRecord)
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from backfill_assets.catalog import find_table
 from backfill_assets.errors import SettingsError
 from backfill_assets.lake.filesystems import check_landing_root
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.due.readiness import find_readiness
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
 from backfill_assets.orchestration.instance.partition_definitions import (
@@ -17,6 +18,7 @@ from backfill_assets.orchestration.instance.partition_definitions import (
 )
 from backfill_assets.orchestration.selecting.selections import find_keys_in_range
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.serving import choose_served
 from backfill_assets.rehearsal.gates import Gates
 from backfill_assets.rehearsal.records import (
     Rehearsal,
@@ -145,11 +147,19 @@ def _rehearse_tables(
     bad: dict[AssetKey, list[str]] = {}
     tables: list[RehearsedTable] = []
     for key in ordered:
+        name = key.to_user_string()
+        recipe = choose_served(recipes[name], read_log(rehearser.warehouse, find_table(name)))
         readiness = find_readiness(
-            context.instance, graph, key, chosen[key], expected=good, refused=bad
+            context.instance,
+            graph,
+            key,
+            chosen[key],
+            expected=good,
+            refused=bad,
+            unread=recipe.unread,
         )
         table = rehearser.rehearse(
-            recipes[key.to_user_string()],
+            recipe,
             chosen[key],
             blocked=readiness.blocked,
             provisional=readiness.provisional,

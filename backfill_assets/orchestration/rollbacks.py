@@ -11,35 +11,28 @@ from backfill_assets.contents.partition_index import PartitionIndex
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.protections import read_protections
+from backfill_assets.lake.served_versions import find_served
 from backfill_assets.lake.stored_declarations import check_readable
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.due.downstream import find_dependent_partitions, request_backfill
-from backfill_assets.orchestration.due.input_tags import find_input_tags
 from backfill_assets.orchestration.due.readiness import get_partitions_def
 from backfill_assets.orchestration.due.row_movements import find_moved, find_rows_for
-from backfill_assets.orchestration.instance.batching_instance import store_together
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
-from backfill_assets.orchestration.instance.materializations import find_latest_materializations
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
-    find_landing_key,
     find_partitions_def,
 )
 from backfill_assets.orchestration.instance.ranges import find_ranges
 from backfill_assets.orchestration.records.certificates import leave_certificate
-from backfill_assets.orchestration.records.events import (
-    build_evaluations,
-    build_materialization,
-    list_publish_checks,
-)
+from backfill_assets.orchestration.records.events import list_publish_checks
+from backfill_assets.orchestration.records.op_records import record_results
 from backfill_assets.orchestration.recovery.recovering import recover_table
 from backfill_assets.orchestration.runs.claims import fail_dead_runs, keep_claim
 from backfill_assets.orchestration.runs.protecting import refuse_protected, split_protected
 from backfill_assets.orchestration.runs.run_options import read_override_of
 from backfill_assets.orchestration.runs.run_tags import OVERRIDE_TAG
 from backfill_assets.orchestration.selecting.selections import find_keys_in_range
-from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.restoring import (
@@ -146,6 +139,7 @@ def _roll_back(
         landing_root=lakehouse.landing_root,
         withheld_days=lakehouse.withheld_days,
         reader=reader,
+        whole=recipe.serves != find_served(log),
         restored={
             key: f"version {plan.to_version}, "
             + (f"published by run {by.run_id}" if by else "when nothing was published")
@@ -154,13 +148,7 @@ def _roll_back(
     )
     results = publisher.publish_as_pinned(plan.partitions, plan.pin())
     leave_certificate(context, log, results, run, code_version=recipe.code_version, reader=reader)
-    _record(
-        context,
-        results,
-        plan,
-        recipe.code_version,
-        locate_certificate(log, run.run_id, run.backfill_id),
-    )
+    record_results(context, log, results, run, code_version=recipe.code_version)
     keep_publishes(log.reread())
     restored = [result.key for result in results if result.version is not None]
     _refuse_withheld(plan, results)
@@ -177,35 +165,6 @@ def _roll_back(
 def _accept_all(table: Table) -> tuple[Acceptance, ...]:
     checks = list_publish_checks(table)
     return tuple(Acceptance(check.value, "rolled back with --force") for check in checks)
-
-
-def _record(
-    context: OpExecutionContext,
-    results: Sequence[PartitionResult],
-    plan: RollbackPlan,
-    code_version: str,
-    certificate: str,
-) -> None:
-    asset_key = find_asset_key(plan.table)
-    published = [result for result in results if result.version is not None]
-    landing_key = find_landing_key(plan.table)
-    input_tags = find_input_tags(context.instance, published, landing_key=landing_key)
-    with store_together(context.instance):
-        for result in published:
-            event = build_materialization(
-                asset_key,
-                result,
-                uri=plan.log.uri,
-                code_version=code_version,
-                certificate=certificate,
-                input_tags=input_tags[result.key],
-            )
-            context.log_event(event)
-    targets = find_latest_materializations(context.instance, asset_key, list(plan.published_by))
-    with store_together(context.instance):
-        for evaluation in build_evaluations(asset_key, results, targets=targets, recovering=None):
-            # Dagster takes it, though its signature doesn't say so.
-            context.log_event(evaluation)  # pyright: ignore[reportArgumentType]
 
 
 def _refuse_withheld(plan: RollbackPlan, results: Sequence[PartitionResult]) -> None:

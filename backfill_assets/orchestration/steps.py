@@ -310,7 +310,12 @@ class Step:
         deadline, waits = time.monotonic() + patience, False
         while True:
             readiness = find_readiness(
-                context.instance, graph, context.asset_key, keys, run_id=self.run.run_id
+                context.instance,
+                graph,
+                context.asset_key,
+                keys,
+                run_id=self.run.run_id,
+                unread=self.recipe.unread,
             )
             if not readiness.in_progress or time.monotonic() >= deadline:
                 return readiness

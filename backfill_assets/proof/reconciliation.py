@@ -24,6 +24,7 @@ from backfill_assets.publishing.inputs import (
     split_chunks,
 )
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.serving import choose_served
 from backfill_assets.publishing.write_modes.options import OVERWRITE
 from backfill_assets.quality.measures import measure_partitions
 from backfill_assets.rules.measured import PartitionMeasures
@@ -93,8 +94,10 @@ class Reconciler:
             LandingError: if a landing file can't be read.
             TableError: if an input table doesn't exist.
         """
+        target = read_log(self.warehouse, recipe.table)
+        recipe = choose_served(recipe, target)
         pinned = pin_inputs(
-            read_log(self.warehouse, recipe.table),
+            target,
             {table.key: read_log(self.warehouse, table) for table in recipe.inputs},
             recipe,
             landing_root=self.landing_root,

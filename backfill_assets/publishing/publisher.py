@@ -1,6 +1,6 @@
 """Publishes a chunk of partitions: the good ones in one commit, the bad ones kept aside."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +12,7 @@ from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.stored_declarations import find_missing_columns
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.writer import (
     PartitionsChangedError,
     add_columns,
@@ -33,6 +34,7 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.recorded_audits import describe_audits
 from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.publishing.runs import Run
+from backfill_assets.publishing.serving import refuse_switched
 from backfill_assets.publishing.statements import build_statement
 from backfill_assets.publishing.verifying import verify_publish
 from backfill_assets.publishing.withholding import keep_rejected_records, keep_withheld_rows
@@ -58,6 +60,9 @@ class Publisher:
         restored: of a rollback, by partition key, what comes back.
         reader: reads back what was published.
         ahead: audits of chunks together; None to audit each alone.
+        whole: publish all that the table holds in one commit, or nothing: the switch of a served
+            table.
+        switch: what its commit says of that.
     """
 
     spark: SparkSession
@@ -69,6 +74,8 @@ class Publisher:
     restored: Mapping[str, str] = field(default_factory=dict)
     reader: PartitionReader = IN_THIS_PROCESS
     ahead: AuditsAhead | None = None
+    whole: bool = False
+    switch: Mapping[str, str] = field(default_factory=dict)
 
     def publish_chunk(
         self, partitions: Sequence[Partition], pinned: PinnedInputs
@@ -188,7 +195,7 @@ class Publisher:
             published = [
                 replace(result, version=version) for result in judged if not result.verdict.withheld
             ]
-            if published:
+            if version is not None:
                 published = verify_publish(
                     audit.window, self.recipe, self.run, published, reader=self.reader
                 )
@@ -270,9 +277,12 @@ class Publisher:
         """
         changed: set[str] = set()
         while judged := [result for result in found if result.key not in changed]:
+            if self.whole and (changed or any(one.verdict.withheld for one in judged)):
+                return judged, None, changed
             keys = {result.key for result in judged}
             try:
-                with hold_partitions(pinned.target, keys, run_id=self.run.run_id):
+                with hold_partitions(pinned.target, keys, run_id=self.run.run_id) as (_, newest):
+                    self._check_served(newest, keys)
                     if not find_write_mode(self.run.options).restores:
                         self._keep_aside(audit, window, judged)
                     version = self._commit(audit, judged, others, pinned)
@@ -281,6 +291,16 @@ class Publisher:
             else:
                 return judged, version, changed
         return [], None, changed
+
+    def _check_served(self, newest: TableLog, keys: Collection[str]) -> None:
+        """Refuses what would leave partitions of two versions side by side."""
+        if not self.whole:
+            refuse_switched(self.recipe, newest)
+        elif others := sorted(set(newest.publishes).difference(keys)):
+            raise TableError(
+                f"{self.recipe.table.key}: {others[0]} was published meanwhile: look again at what "
+                "is to be switched; nothing was written"
+            )
 
     def _keep_aside(self, audit: Audit, window: InputWindow, judged: list[PartitionResult]) -> None:
         keys = {result.key for result in judged}
@@ -330,6 +350,8 @@ class Publisher:
             based_on=pinned.target.version,
             new_code=self.run.new_code,
             rehearsal=self.run.rehearsal,
+            serves=self.recipe.serves,
+            switch=self.switch,
             statement=build_statement(
                 self.run,
                 asset_key=self.recipe.table.key,

@@ -28,6 +28,7 @@ class Recipe:
         history: what it reads there of the days before these land; None for nothing.
         count_source: records of the layer above that each partition must account for.
         code_version: hash of all that decides what `compute` returns.
+        serves: of a served table, the version that is read, once that is chosen.
     """
 
     table: Table
@@ -37,6 +38,13 @@ class Recipe:
     history: History | None = None
     count_source: CountSource | None = None
     code_version: str = ""
+    serves: str = ""
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """The versions, by table key, that are not served and so not read."""
+        versions = (one.key for one in self.table.versions)
+        return frozenset(key for key in versions if self.serves not in ("", key))
 
     def place_rows(self, rows: DataFrame) -> DataFrame:
         """Puts each folder's rows together, so that each folder becomes one file."""

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -12,6 +12,7 @@ from backfill_assets.lake.commits import Commit, CommitRecord
 from backfill_assets.lake.consumed import Consumed
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.reader import read_table_as_it_was
+from backfill_assets.lake.served_versions import find_served
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.publishing.inputs import PinnedInputs
@@ -122,6 +123,7 @@ def plan_rollback(
             f"{untold[0]} as it was at version {to_version} is no longer known: backfill from the "
             "source instead"
         )
+    _refuse_mixture(log, then, keys)
     return RollbackPlan(
         log=log,
         partitions=tuple(partitions),
@@ -147,6 +149,7 @@ def build_rollback_recipe(plan: RollbackPlan) -> Recipe:
             partition.key: 0 for partition in window.partitions if not counts.get(partition.key)
         },
         code_version=",".join(code_versions),
+        serves=find_served(plan.log.as_of(plan.to_version)),
     )
 
 
@@ -154,6 +157,20 @@ def _read_as_it_was(window: InputWindow) -> DataFrame:
     log = window.inputs[window.table.key]
     rows = read_table_as_it_was(window.spark, log, window.stored_table)
     return window.keep_partitions(rows)
+
+
+def _refuse_mixture(log: TableLog, then: TableLog, keys: Collection[str]) -> None:
+    """Refuses to bring back part of another version of a served table than the others hold."""
+    served, served_then = find_served(log), find_served(then)
+    if served == served_then:
+        return
+    if others := sorted(set(log.publishes).difference(keys)):
+        raise RollbackError(
+            f"{log.table.key} serves {served}, and served {served_then or 'nothing'} at version "
+            f"{then.version}: {others[0]} and {len(others) - 1} more would stay of the one beside "
+            f"the other; take back all of it, {min(log.publishes)} to {max(log.publishes)}, or "
+            f"`backfill-assets rollback {log.table.key}`, which goes back to the version before"
+        )
 
 
 def _name_run(commit: Commit) -> str:

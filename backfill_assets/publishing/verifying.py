@@ -10,6 +10,7 @@ from backfill_assets.lake.consumed import describe_consumed
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.reader import read_table_as_it_was
+from backfill_assets.lake.served_versions import find_served
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.writer import (
@@ -60,6 +61,9 @@ def verify_publish(
         verified.append(replace(result, verdict=verdict, version=version if readable else None))
         if not readable:
             unreadable.append(by_key[result.key])
+    if unreadable and find_served(window.target.as_of(version - 1)) not in ("", recipe.serves):
+        # Of a switch nothing may stay: readers would find two versions side by side.
+        verified, unreadable = [replace(one, version=None) for one in verified], partitions
     if unreadable:
         _take_back(window, recipe, run, unreadable, version=version)
     return verified
@@ -98,6 +102,7 @@ def _take_back(
             checksums={key: measured.checksum for key, measured in measures.items()},
             profiles={key: measured.profile().to_json() for key, measured in measures.items()},
             backfill_id=run.backfill_id or "",
+            serves=find_served(before),
             **describe_consumed(
                 {
                     key: publish.consumed

@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pyarrow import fs
 from pydantic import TypeAdapter, ValidationError
@@ -16,6 +17,8 @@ from backfill_assets.rehearsal.gates import Gates
 from backfill_assets.uris import join_uri
 
 _FOLDER, _DOCUMENT = "rehearsals", "rehearsal.json"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -111,11 +114,19 @@ def remove_scratch(warehouse: Warehouse, rehearsal_id: str) -> None:
 
 def write_rehearsal(warehouse: Warehouse, rehearsal: Rehearsal) -> str:
     """Keeps what a rehearsal showed; returns where."""
-    place = join_uri(warehouse.root, _FOLDER, rehearsal.rehearsal_id, _DOCUMENT)
+    content = _REHEARSALS.dump_json(rehearsal, indent=1)
+    return write_beside_rehearsal(warehouse, rehearsal.rehearsal_id, _DOCUMENT, content)
+
+
+def write_beside_rehearsal(
+    warehouse: Warehouse, rehearsal_id: str, name: str, content: bytes
+) -> str:
+    """Writes a document of a rehearsal; returns where."""
+    place = join_uri(warehouse.root, _FOLDER, rehearsal_id, name)
     filesystem, path = open_filesystem(place)
     filesystem.create_dir(path.rpartition("/")[0], recursive=True)
     with filesystem.open_output_stream(path) as out:
-        out.write(_REHEARSALS.dump_json(rehearsal, indent=1))
+        out.write(content)
     return place
 
 
@@ -137,10 +148,22 @@ def read_rehearsal(warehouse: Warehouse, wanted: str) -> Rehearsal:
             f"no rehearsal {wanted} below {join_uri(warehouse.root, _FOLDER)}: "
             "`backfill-assets rehearse` makes one, and says how it is called"
         )
-    filesystem, path = open_filesystem(join_uri(warehouse.root, _FOLDER, rehearsal_id, _DOCUMENT))
+    return read_beside_rehearsal(warehouse, rehearsal_id, _DOCUMENT, _REHEARSALS)
+
+
+def read_beside_rehearsal(
+    warehouse: Warehouse, rehearsal_id: str, name: str, kind: TypeAdapter[T]
+) -> T:
+    """Reads a document of a rehearsal.
+
+    Raises:
+        RehearsalError: if it can't be read.
+        FileNotFoundError: if it is not there.
+    """
+    filesystem, path = open_filesystem(join_uri(warehouse.root, _FOLDER, rehearsal_id, name))
     try:
         with filesystem.open_input_file(path) as document:
-            return _REHEARSALS.validate_json(document.read())
+            return kind.validate_json(document.read())
     except ValidationError as error:
         raise RehearsalError(
             f"{path} is cut off or was edited, and can't be read: rehearse again"

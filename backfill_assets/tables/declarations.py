@@ -59,8 +59,12 @@ class Table:
         row_filter: SQL over the columns: only rows for which it is true belong to the table; empty
             means all. `filters.row_filters` says what it may hold.
         protected: partitions that no run publishes unless a person says why.
+        versions: of a served table, the tables of which it holds one at a time, whole; the first is
+            served until another is promoted. Empty of any other table.
         once: history from before its feed, of a table by days; an installation says which of it
             is active.
+        begins_with: the table that it reads with whose history it begins; None to begin with its
+            own, or with the feed.
 
     Raises:
         DeclarationError: when it is made, if it can't be as it is declared.
@@ -80,8 +84,10 @@ class Table:
     row_filter: str = ""
     # No part of the code version, which is made of this text: it changes no row.
     protected: tuple[Protected, ...] = field(default=(), repr=False)
+    versions: tuple["Table", ...] = field(default=(), repr=False)
     # Nor is this: it changes no row of the feed, and history that has landed isn't read again.
     once: tuple[OnceFlow, ...] = field(default=(), repr=False)
+    begins_with: "Table | None" = field(default=None, repr=False)
     column_names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,6 +99,7 @@ class Table:
         self._check_natural_key()
         self._check_rules()
         self._check_protected()
+        self._check_versions()
         self._check_once()
 
     @property
@@ -214,6 +221,25 @@ class Table:
                     )
             if one.first and one.last and one.first > one.last:
                 raise DeclarationError(f"{self.key}: {one!r} is reversed: exchange first and last")
+
+    def _check_versions(self) -> None:
+        for at, version in enumerate(self.versions):
+            if version in self.versions[:at]:
+                raise DeclarationError(f"{self.key} serves {version.key} twice: name it once")
+            for what in ("partition_by", "folder_by", "natural_key", "column_names"):
+                mine, its = getattr(self, what), getattr(version, what)
+                if mine != its:
+                    raise DeclarationError(
+                        f"{self.key} can't serve {version.key}, whose {what} is {its}, not {mine}: "
+                        "consumers would find another table after a switch"
+                    )
+            for mine, its in zip(self.columns, version.columns, strict=True):
+                if (mine.type, mine.nullable) != (its.type, its.nullable):
+                    raise DeclarationError(
+                        f"{self.key} can't serve {version.key}, where `{its.name}` is "
+                        f"{its.type}{'' if its.nullable else ' and never null'}: give both tables "
+                        "the same columns"
+                    )
 
     def _check_once(self) -> None:
         if self.once and self.grain != DAYS:

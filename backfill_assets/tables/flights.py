@@ -149,6 +149,7 @@ STAGING_FLIGHTS = Table(
         required("landing_date", "DATE", "Day on which this version of the record landed"),
         required("source_file", "STRING", "Landing file of this version of the record"),
     ),
+    begins_with=RAW_FLIGHTS,
     natural_key=("flight_date", "carrier", "flight", "origin"),
     rules=(
         RowCount(ratio=ROWS_TO_MEDIAN),
@@ -237,6 +238,7 @@ CARRIER_DELAYS = Table(
             "Share of the flights with a known arrival delay that arrived over 15 minutes late",
         ),
     ),
+    begins_with=STAGING_FLIGHTS,
     natural_key=("flight_date", "carrier", "origin"),
     rules=(
         *_WEEKLY_RULES,
@@ -270,6 +272,7 @@ CARRIER_DELAYS_V2 = Table(
             f"{LATE_MINUTES} minutes late, by the same weights",
         ),
     ),
+    begins_with=STAGING_FLIGHTS,
     natural_key=CARRIER_DELAYS.natural_key,
     rules=(
         *_WEEKLY_RULES,

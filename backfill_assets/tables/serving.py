@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from backfill_assets.rules.agreement import Agreement
+from backfill_assets.rules.drift import Drift
 from backfill_assets.rules.nulls import Nulls
 from backfill_assets.rules.reconciled import Reconciled
 from backfill_assets.rules.row_count import RowCount
@@ -26,8 +27,9 @@ FEATURE_NAMES = tuple(column.name for column in _FEATURES)
 SERVED_CARRIER_DELAYS = replace(
     flights.CARRIER_DELAYS,
     layer="serving",
-    # Whether a version has all flights and looks as before is judged where it is published. What
-    # comes here was: drift would be that of one version against another, at a switch.
+    begins_with=flights.CARRIER_DELAYS,
+    # Whether a version has all flights and looks as before is judged where it is published, and
+    # what comes here was.
     rules=(
         RowCount(ratio=(0.85, 1.2)),
         Reconciled(),
@@ -38,13 +40,21 @@ SERVED_CARRIER_DELAYS = replace(
         Agreement("cancelled_7d", "cancelled_7d BETWEEN 0 AND flights_7d"),
         Variation("flights_7d"),
         Variation("mean_dep_delay_7d"),
+        # What a promotion compares of the versions. In finer bins than the features' own, to show a
+        # change of logic; so they withhold nothing, and hardly warn.
+        Drift("carrier", flights.CARRIERS, warn=1.0, blocking=False, weight="flights_7d"),
+        Drift("mean_dep_delay_7d", (0, 10, 20, 40), warn=10, blocking=False, weight="flights_7d"),
+        Drift("mean_arr_delay_7d", (-5, 5, 15, 40), warn=10, blocking=False, weight="flights_7d"),
+        Drift("late_share_7d", (0.1, 0.2, 0.3), warn=10, blocking=False, weight="flights_7d"),
     ),
+    versions=(flights.CARRIER_DELAYS, flights.CARRIER_DELAYS_V2),
 )
 
 TRAINING_EXAMPLES = Table(
     layer="serving",
     name="training_examples",
     partition_by="flight_date",
+    begins_with=SERVED_CARRIER_DELAYS,
     columns=(
         required("flight_date", "DATE", "Day of the scheduled local departure"),
         required("carrier", "STRING", "Two-letter carrier code"),

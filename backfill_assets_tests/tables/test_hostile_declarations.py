@@ -17,9 +17,10 @@ from backfill_assets.rules.drift import Drift
 from backfill_assets.rules.nulls import Nulls
 from backfill_assets.rules.reconciled import Reconciled
 from backfill_assets.rules.values import Values
-from backfill_assets.table_assets import TableAsset, Upstream, table_asset
+from backfill_assets.table_assets import TableAsset, Upstream, serve_versions, table_asset
 from backfill_assets.tables.column_types import TYPES, parse_type
 from backfill_assets.tables.declarations import Column, Table, required
+from backfill_assets.tables.flights_history import FLIGHTS_HISTORY
 from backfill_assets.tables.landings import JsonLanding, ParquetLanding
 from backfill_assets.tables.protected import Protected
 
@@ -262,6 +263,8 @@ HOURLY = Table(
     "raw", "hours", "at", (DAY, required("at", "TIMESTAMP", "At")), grain=HOURS, folder_by="day"
 )
 DAILY = replace(READINGS, layer="features")
+OLD = replace(READINGS, once=FLIGHTS_HISTORY)
+STAGED = replace(READINGS, layer="staging", begins_with=OLD)
 TOGETHER: dict[str, tuple[list[TableAsset], list[Table], str]] = {
     "an upstream without an asset": (
         [declare_asset(DAILY, Upstream(READINGS))],
@@ -302,6 +305,27 @@ TOGETHER: dict[str, tuple[list[TableAsset], list[Table], str]] = {
         "raw/readings and features/readings both read the landing zone, and what they read would "
         "be one asset, landing/readings: give one of them another name",
     ),
+    "one of several inputs begins later": (
+        [
+            declare_asset(OLD),
+            declare_asset(STAGED, Upstream(OLD)),
+            declare_asset(HOURLY),
+            declare_asset(
+                replace(DAILY, begins_with=STAGED),
+                Upstream(STAGED),
+                Upstream(HOURLY, map_offsets()),
+            ),
+        ],
+        [OLD, STAGED, HOURLY, DAILY],
+        "features/readings begins with staging/readings, and not all that it reads does: leave "
+        "`begins_with` out",
+    ),
+    "history that is left out": (
+        [declare_asset(OLD), declare_asset(DAILY, Upstream(OLD))],
+        [OLD, DAILY],
+        "all that features/readings reads begins with the history of raw/readings, and it doesn't: "
+        "declare `begins_with`",
+    ),
 }
 
 
@@ -311,7 +335,40 @@ def test_assets_that_do_not_fit_together_are_refused(case: str) -> None:
     assert_refused(lambda: check_together(assets, tables), message)
 
 
+VERSIONS: dict[str, tuple[Callable[[], Any], str]] = {
+    "the same twice": (
+        declare(layer="serving", versions=(DAILY, DAILY)),
+        "serving/readings serves features/readings twice: name it once",
+    ),
+    "another key": (
+        declare(layer="serving", natural_key=("id",), versions=(DAILY,)),
+        "serving/readings can't serve features/readings, whose natural_key is (), not ('id',)",
+    ),
+    "another column": (
+        declare(layer="serving", versions=(replace(DAILY, columns=(DAY, ID)),)),
+        "serving/readings can't serve features/readings, whose column_names is ('day', 'id'), not "
+        "('day', 'id', 'note')",
+    ),
+    "another type": (
+        declare(
+            layer="serving",
+            versions=(replace(DAILY, columns=(DAY, ID, Column("note", "INT", "Note"))),),
+        ),
+        "serving/readings can't serve features/readings, where `note` is INT: give both tables",
+    ),
+    "no version at all": (lambda: serve_versions(READINGS), "raw/readings serves nothing: declare"),
+}
+
+
+@pytest.mark.parametrize("case", VERSIONS)
+def test_versions_that_consumers_would_notice_are_refused(case: str) -> None:
+    make, message = VERSIONS[case]
+    assert_refused(make, message)
+
+
 def test_assets_that_fit_together_are_taken() -> None:
+    both = [declare_asset(OLD), declare_asset(STAGED, Upstream(OLD))]
+    check_together(both, [OLD, STAGED])
     daily = declare_asset(DAILY, Upstream(HOURLY, map_offsets()))
     check_together([declare_asset(HOURLY), daily], [HOURLY, DAILY])
     assert DAILY.grain is DAYS

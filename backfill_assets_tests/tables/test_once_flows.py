@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from backfill_assets.catalog import choose_histories
 from backfill_assets.errors import DeclarationError, SettingsError
 from backfill_assets.grains.hours import HOURS
-from backfill_assets.orchestration.instance.partition_definitions import compute_first_day
 from backfill_assets.table_assets import table_asset
 from backfill_assets.tables.declarations import Column, Table, required
 from backfill_assets.tables.flights import RAW_FLIGHTS
@@ -163,15 +162,3 @@ def test_names_that_leave_days_out_are_refused(names: list[str], begin: str, cur
     table = replace(READINGS, once=(after, YEAR))
     with pytest.raises(SettingsError, match=re.escape(cure)):
         choose_histories([table], names, begin=dt.date.fromisoformat(begin))
-
-
-def test_what_is_computed_begins_where_the_last_of_its_inputs_does() -> None:
-    feed, old = dt.date(2013, 1, 1), dt.date(2011, 1, 1)
-    inputs = {"s/a": ["r/a"], "f/a": ["s/a"], "f/both": ["s/a", "s/b"], "s/b": ["r/b"]}
-    begins = {
-        key: compute_first_day(key, {"r/a": old}, inputs, feed_begin=feed)
-        for key in ("r/a", "s/a", "f/a", "r/b", "s/b", "f/both")
-    }
-    assert begins == {
-        "r/a": old, "s/a": old, "f/a": old, "r/b": feed, "s/b": feed, "f/both": feed
-    }  # fmt: skip

@@ -11,6 +11,7 @@ from backfill_assets.catalog import find_table
 from backfill_assets.errors import BackfillError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.protections import read_protections
+from backfill_assets.lake.served_versions import find_unread
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.backfills.backfills import Backfill, find_never_requested
@@ -30,6 +31,7 @@ from backfill_assets.orchestration.runs.runs_at_work import find_partitions_at_w
 from backfill_assets.orchestration.status.attempts import Attempt, find_attempts
 from backfill_assets.publishing.inputs import PinnedInputs, list_landing
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.serving import choose_served
 from backfill_assets.spark.remotes import SPARK_REMOTE_TAG
 
 RESUMES_TAG = "backfill_assets/resumes"
@@ -147,7 +149,15 @@ class Resumer:
             if not keys:
                 continue
             _refuse_busy(table, set(keys) & at_work.get(asset_key, frozenset()))
-            readiness = find_readiness(self.instance, self.graph, asset_key, keys, expected=chosen)
+            log = read_log(self.warehouse, find_table(table))
+            readiness = find_readiness(
+                self.instance,
+                self.graph,
+                asset_key,
+                keys,
+                expected=chosen,
+                unread=find_unread(log),
+            )
             left[table] = dict(readiness.blocked)
             if not take_all:
                 tried = self._find_attempts(table, keys)
@@ -176,10 +186,11 @@ class Resumer:
     ) -> list[str]:
         if not withheld:
             return []
-        recipe = self.recipes[table]
+        log = read_log(self.warehouse, find_table(table))
+        recipe = choose_served(self.recipes[table], log)
         partitions = build_partitions(recipe.table, list(withheld))
         pinned = PinnedInputs(
-            target=read_log(self.warehouse, recipe.table),
+            target=log,
             inputs={one.key: read_log(self.warehouse, one) for one in recipe.inputs},
             listing=list_landing(recipe, self.landing_root, partitions),
             windows=readiness.windows,

@@ -189,7 +189,7 @@ def find_due_partitions(
         begin = find_feed_begin(recipe.table)
         new = [key for key in unpublished if key < begin or _is_ahead(key, watermark)]
         reasons |= dict.fromkeys(new, Reason.NEW)
-    readiness = find_readiness(instance, graph, asset_key, sorted(reasons))
+    readiness = find_readiness(instance, graph, asset_key, sorted(reasons), unread=recipe.unread)
     due: dict[str, DuePartition] = {}
     for key, reason in sorted(reasons.items()):
         not_final = reason is Reason.DUE and key in readiness.provisional and key not in failed
@@ -295,6 +295,8 @@ def _find_reachable(graph: AssetGraph, recipe: Recipe, logs: Mapping[str, TableL
     asset_key = find_asset_key(recipe.table)
     reachable: list[set[str]] = []
     for upstream, mapping in find_upstream_tables(graph, asset_key).items():
+        if upstream.to_user_string() in recipe.unread:
+            continue
         upstream_def = get_partitions_def(graph, upstream)
         published = [
             key

@@ -17,17 +17,23 @@ from backfill_assets.orchestration.instance.materializations import (
     find_data_versions,
     list_data_versions,
 )
+from backfill_assets.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_landing_key,
+)
 from backfill_assets.publishing.results import PartitionResult
+from backfill_assets.tables.declarations import Table
 
 # Dagster takes 0 for no pointer at all, and 1 may be the upstream's own event.
 _BEFORE_ALL = -2
 
 # How inputs of the landing zone are named among a commit's.
 _OF_LANDING = "landing/"
+_NOT_READ = "not read"
 
 
 def find_input_tags(
-    instance: DagsterInstance, results: Sequence[PartitionResult], *, landing_key: AssetKey
+    instance: DagsterInstance, results: Sequence[PartitionResult], table: Table
 ) -> dict[str, dict[str, str]]:
     """Finds the tags of each partition's materialization, by its key.
 
@@ -37,24 +43,25 @@ def find_input_tags(
 
     Args:
         instance: the Dagster instance; it must know by now what it is to know of the upstream.
-        results: published partitions, of one table.
-        landing_key: of the asset that stands for what the table reads of the landing zone, if any.
+        results: published partitions.
+        table: of which they are.
     """
     # Before the data versions: an event between the two then counts as new, and not as consumed.
     newest = instance.event_log_storage.get_maximum_record_id() or _BEFORE_ALL
     tags: dict[str, dict[str, str]] = {result.key: {} for result in results}
-    for table in dict.fromkeys(table for result in results for table in result.consumed.upstream):
-        asset_key = AssetKey.from_user_string(table)
-        reading = [result for result in results if table in result.consumed.upstream]
-        windows = {result.key: result.consumed.upstream[table] for result in reading}
+    for name in dict.fromkeys(name for result in results for name in result.consumed.upstream):
+        asset_key = AssetKey.from_user_string(name)
+        reading = [result for result in results if name in result.consumed.upstream]
+        windows = {result.key: result.consumed.upstream[name] for result in reading}
         pointers = _find_pointers(instance, asset_key, windows, newest)
         for result in reading:
             tags[result.key] |= {
-                get_input_data_version_tag(asset_key): result.consumed.fingerprint(table),
+                get_input_data_version_tag(asset_key): result.consumed.fingerprint(name),
                 get_input_event_pointer_tag(asset_key): str(pointers[result.key]),
             }
     for result in results:
-        tags[result.key] |= _build_landing_tags(result, landing_key, newest)
+        tags[result.key] |= _build_landing_tags(result, find_landing_key(table), newest)
+        tags[result.key] |= _build_unread_tags(result, table, newest)
     return tags
 
 
@@ -75,6 +82,17 @@ def _build_landing_tags(
         get_input_data_version_tag(landing_key): landed.fingerprint if landed else str(of_all[0]),
         get_input_event_pointer_tag(landing_key): str(newest),
     }
+
+
+def _build_unread_tags(result: PartitionResult, table: Table, newest: int) -> dict[str, str]:
+    """Builds the tags of versions that a served table doesn't read, for the same reason."""
+    tags: dict[str, str] = {}
+    for version in table.versions:
+        if version.key not in result.consumed.upstream:
+            asset_key = find_asset_key(version)
+            tags[get_input_data_version_tag(asset_key)] = _NOT_READ
+            tags[get_input_event_pointer_tag(asset_key)] = str(newest)
+    return tags
 
 
 def _find_pointers(

@@ -82,6 +82,7 @@ def find_readiness(
     expected: Mapping[AssetKey, Collection[str]] | None = None,
     refused: Mapping[AssetKey, Collection[str]] | None = None,
     windows: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+    unread: Collection[str] = (),
     with_provisional: bool = True,
 ) -> Readiness:
     """Looks at the upstream partitions of `keys`, through the asset's partition mappings.
@@ -95,6 +96,7 @@ def find_readiness(
         expected: upstream partitions that will be published before, and are taken as if they were.
         refused: upstream partitions that would be withheld, and are taken as if they were.
         windows: by upstream table, what the asset's mapping gives, if it was found before.
+        unread: upstream tables that it could read and doesn't, as it serves another version.
         with_provisional: also look whether what is published upstream is provisional, for which
             its events are read.
     """
@@ -104,9 +106,9 @@ def find_readiness(
     never_came: dict[str, list[str]] = defaultdict(list)
     provisional: dict[str, list[str]] = defaultdict(list)
     in_progress: set[str] = set()
-    found = find_windows(graph, asset_key, keys) if windows is None else windows
-    for upstream_asset in find_upstream_tables(graph, asset_key):
-        upstream = upstream_asset.to_user_string()
+    found = find_windows(graph, asset_key, keys, unread) if windows is None else windows
+    for upstream in found:
+        upstream_asset = AssetKey.from_user_string(upstream)
         needed = {key: found[upstream][key] for key in keys}
         wanted = set[str]().union(*needed.values())
         coming = (expected or {}).get(upstream_asset, ())
@@ -144,12 +146,16 @@ def find_readiness(
 
 
 def find_windows(
-    graph: AssetGraph, asset_key: AssetKey, keys: Collection[str]
+    graph: AssetGraph, asset_key: AssetKey, keys: Collection[str], unread: Collection[str] = ()
 ) -> dict[str, dict[str, list[str]]]:
-    """Finds, by upstream table, the upstream partitions that each of `keys` maps to."""
+    """Finds, by upstream table, the upstream partitions that each of `keys` maps to.
+
+    But for `unread` ones.
+    """
     return {
         upstream.to_user_string(): find_upstream_keys(graph, asset_key, upstream, mapping, keys)
         for upstream, mapping in find_upstream_tables(graph, asset_key).items()
+        if upstream.to_user_string() not in unread
     }
 
 

@@ -4,7 +4,6 @@ The environment is read once: Dagster fixes the partitions of a code location wh
 """
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
 from functools import cache
 
 from dagster import (
@@ -21,48 +20,18 @@ from backfill_assets.settings import read_settings
 from backfill_assets.tables.declarations import Table
 
 
-@cache
-def find_first_day(key: str) -> dt.date:
-    """Finds the first day of a table's partitions of time, by its key; nothing is older.
+def find_first_day(table: Table) -> dt.date:
+    """Finds the first day of a table's partitions of time; nothing is older.
 
-    It is where the history begins that is active here, of a table that has any; of what is computed
-    from others, where the last of them begins; else that of the feed.
+    It is where the history begins that is active here, of the table or of the one that it begins
+    with; else that of the feed.
     """
-    feed_begin = read_settings().begin
-    begins = {key: history.begin for key, history in list_histories().items()}
-    if not begins:
-        return feed_begin
-    # What reads what is declared with the assets, which are dear to import and stand above.
-    from backfill_assets.pipelines import list_table_assets
-
-    inputs = {
-        asset.table.key: [upstream.table.key for upstream in asset.inputs]
-        for asset in list_table_assets()
-    }
-    return compute_first_day(key, begins, inputs, feed_begin=feed_begin)
-
-
-def compute_first_day(
-    key: str,
-    begins: Mapping[str, dt.date],
-    inputs: Mapping[str, Sequence[str]],
-    *,
-    feed_begin: dt.date,
-) -> dt.date:
-    """Computes the first day of a table from what it reads.
-
-    Args:
-        key: of the table.
-        begins: first days of the tables with a history, by their keys.
-        inputs: keys of the tables that each reads, by its key.
-        feed_begin: the first day of whatever lands daily.
-    """
-    if key in begins:
-        return begins[key]
-    read = (
-        compute_first_day(one, begins, inputs, feed_begin=feed_begin) for one in inputs.get(key, ())
-    )
-    return max(read, default=feed_begin)
+    histories, begins_with = list_histories(), table
+    while begins_with is not None:
+        if begins_with.key in histories:
+            return histories[begins_with.key].begin
+        begins_with = begins_with.begins_with
+    return read_settings().begin
 
 
 @cache
@@ -88,7 +57,7 @@ LANDING = "landing"
 
 def find_partitions_def(table: Table) -> PartitionsDefinition:
     """Finds the partitions of a table's asset, without importing the assets."""
-    return build_partitions_def(table.grain, find_first_day(table.key))
+    return build_partitions_def(table.grain, find_first_day(table))
 
 
 def find_feed_begin(table: Table) -> str:

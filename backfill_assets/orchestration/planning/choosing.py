@@ -132,5 +132,5 @@ class Chooser:
             target=self.logs[table.key],
             inputs={one.key: self.logs[one.key] for one in recipe.inputs},
             listing=list_landing(recipe, self.landing_root, build_partitions(table, keys)),
-            windows=find_windows(self.graph, find_asset_key(table), keys),
+            windows=find_windows(self.graph, find_asset_key(table), keys, recipe.unread),
         )

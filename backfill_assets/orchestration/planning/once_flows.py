@@ -149,7 +149,7 @@ def plan_flow(planner: Planner, name: str, *, full_refresh: bool) -> Plan | None
     """
     key, flow = find_flow(name)
     table, keys = find_table(key), list_flow_keys(name)
-    left = keys if full_refresh else read_flow_state(name, planner.logs[key]).missing
+    left = keys if full_refresh else read_flow_state(name, planner.chooser.logs[key]).missing
     if not left:
         return None
     chunk = ChunkSize(ChunkUnit.FILES, flow.max_files) if flow.max_files else None

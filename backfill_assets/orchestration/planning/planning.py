@@ -45,6 +45,7 @@ from backfill_assets.publishing.inputs import (
     split_chunks,
 )
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.serving import choose_served
 from backfill_assets.settings import Settings
 from backfill_assets.tables.declarations import Table
 
@@ -67,11 +68,12 @@ def open_planner(
     """
     warehouse = Warehouse(settings.warehouse)
     warehouse.check_root()
+    logs = {key: read_log(warehouse, recipe.table) for key, recipe in recipes.items()}
     chooser = Chooser(
         instance=instance,
         graph=graph,
-        recipes=recipes,
-        logs={key: read_log(warehouse, recipe.table) for key, recipe in recipes.items()},
+        recipes={key: choose_served(recipe, logs[key]) for key, recipe in recipes.items()},
+        logs=logs,
         landing_root=settings.landing,
         dead=find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds),
     )

@@ -32,6 +32,7 @@ from backfill_assets.orchestration.instance.ranges import build_command, find_ra
 from backfill_assets.orchestration.runs.protecting import split_protected
 from backfill_assets.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.serving import choose_served
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,8 @@ def look_for_work(
     for asset_key in graph.toposorted_asset_keys:
         name = asset_key.to_user_string()
         recipe = recipes.get(name)
+        if recipe is not None and name in logs:
+            recipe = choose_served(recipe, logs[name])
         if recipe is None or not all(one.key in logs for one in (recipe.table, *recipe.inputs)):
             continue
         expected = _find_expected(graph, asset_key, pending)

@@ -10,7 +10,6 @@ from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.due.input_tags import find_input_tags
 from backfill_assets.orchestration.instance.batching_instance import store_together
 from backfill_assets.orchestration.instance.partition_definitions import (
-    find_landing_key,
     find_partitions_def,
 )
 from backfill_assets.orchestration.instance.ranges import describe_ranges, shorten
@@ -134,9 +133,7 @@ class Recorder:
                 f"{target.table.key}: {len(changed)} final partitions hold something else than "
                 "before: " + "; ".join(shorten(listed, _LISTED))
             )
-        input_tags = find_input_tags(
-            self.context.instance, published, landing_key=find_landing_key(target.table)
-        )
+        input_tags = find_input_tags(self.context.instance, published, target.table)
         for result in published:
             yield build_materialization(
                 self.context.asset_key,

@@ -24,7 +24,6 @@ from backfill_assets.orchestration.instance.materializations import (
 )
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
-    find_landing_key,
 )
 from backfill_assets.orchestration.instance.recovered_runs import (
     RECOVERED_TAG,
@@ -146,8 +145,7 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
     withholding = (withheld.certificate.run_id for withheld in recovery.withheld.runs)
     enter_runs(instance, log.warehouse, (*runs.values(), *withholding))
     at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
-    landing_key = find_landing_key(log.table)
-    input_tags = find_input_tags(instance, recovery.published, landing_key=landing_key)
+    input_tags = find_input_tags(instance, recovery.published, log.table)
     before = _find_publishes_before(log, [result.key for result in recovery.published])
     with store_together(instance):
         for result in recovery.published:

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from dagster import AssetKey, AssetSelection, DagsterInstance, DagsterRun, PartitionsDefinition
 
+from backfill_assets.catalog import find_table
+from backfill_assets.lake.served_versions import find_unread
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.due.readiness import find_readiness, get_partitions_def
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph, find_run_assets
@@ -103,7 +106,8 @@ def find_continuation(
         return Continuation()
     partitions_def = get_partitions_def(graph, waiting[0])
     keys = _list_keys(partitions_def, first, last)
-    blocked = find_readiness(instance, graph, waiting[0], keys).blocked
+    unread = find_unread(read_log(warehouse, find_table(waiting[0].to_user_string())))
+    blocked = find_readiness(instance, graph, waiting[0], keys, unread=unread).blocked
     ready = [key for key in keys if key not in blocked]
     ready, left_out = leave_out_protected(warehouse, run, waiting, ready)
     return Continuation(

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 import pytest
 from dagster import (
     AssetDep,
-    AssetKey,
     AssetMaterialization,
     DagsterInstance,
     DailyPartitionsDefinition,
@@ -18,6 +17,7 @@ from backfill_assets.lake.consumed import Consumed
 from backfill_assets.orchestration.due.input_tags import find_input_tags
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.rules.verdicts import Verdict
+from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets_tests.pipeline.running import find_unsynced
 
 X, Y = "2013-01-01", "2013-01-02"
@@ -86,7 +86,7 @@ def test_unsynced_is_what_consumed_other_versions_than_the_latest(
 
 
 def find_tags(instance: DagsterInstance, result: PartitionResult) -> Mapping[str, str]:
-    return find_input_tags(instance, [result], landing_key=AssetKey("landing"))[result.key]
+    return find_input_tags(instance, [result], STAGING_FLIGHTS)[result.key]
 
 
 def report(instance: DagsterInstance, versions: Iterable[tuple[str, str]]) -> None:

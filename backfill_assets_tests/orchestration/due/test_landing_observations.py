@@ -37,6 +37,7 @@ from backfill_assets.pipelines import list_recipes
 from backfill_assets.publishing.inputs import list_landing
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.rules.verdicts import Verdict
+from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.orchestration.instance.test_batching_instance import (
     count_commits,
     open_home,
@@ -273,7 +274,7 @@ def test_what_lands_holds_no_run_back_and_makes_nothing_unsynced(
         PartitionResult(Verdict(key, {}), consumed=Consumed(LandedFiles(1, 1, key)))
         for key in (observed, unobserved)
     ]
-    tags = find_input_tags(instance, results, landing_key=observer.asset_key)
+    tags = find_input_tags(instance, results, RAW_FLIGHTS)
     code = GRAPH.get(raw).code_version
     for key in (observed, unobserved):
         of_run = {"dagster/code_version": str(code), "dagster/data_version": "1", **tags[key]}

@@ -1,10 +1,6 @@
 """Range runs killed with -9, and what the next run makes of it."""
 
 import json
-import os
-import signal
-import subprocess
-import time
 from collections import Counter
 
 import pytest
@@ -39,21 +35,8 @@ def undisturbed(landing, tmp_path_factory):
 
 def kill_when(project, condition, *, tables=TABLES, config=None):
     """Starts a range run, in chunks of two partitions, and kills it -9 as soon as `condition()`."""
-    run = subprocess.Popen(
-        project.materialize_command(*tables, partitions=RANGE, config=config),
-        env=project.environment,
-        cwd=project.root,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 180
-    while not condition():
-        assert run.poll() is None, "the run ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    os.killpg(run.pid, signal.SIGKILL)
-    run.wait()
+    command = project.materialize_command(*tables, partitions=RANGE, config=config)
+    project.kill(command, when=condition)
 
 
 def data_files(project, table):

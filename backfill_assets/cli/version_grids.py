@@ -1,0 +1,50 @@
+"""How the answers of `version_commands` look in a terminal."""
+
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table as Grid
+
+from backfill_assets.cli.options import print_grid
+from backfill_assets.orchestration.instance.ranges import shorten
+from backfill_assets.orchestration.records.promotion_pages import describe_outcome
+
+if TYPE_CHECKING:
+    from backfill_assets.publishing.serving import DescribedTable
+    from backfill_assets.rehearsal.promotions import Promotion
+
+_LISTED = 31
+
+
+def print_versions(found: "DescribedTable") -> None:
+    """Prints a row for each version, and one for each switch, newest first."""
+    grid = Grid("version", "table", "partitions", "state", title=found.table, title_justify="left")
+    names: dict[str, str] = {}
+    for one in found.versions:
+        names[one.table] = one.name
+        state = "served" if one.is_served else ("retired" if one.retired else "")
+        grid.add_row(one.name, one.table, str(one.partitions), state)
+    print_grid(grid, width=160)
+    if not found.switches:
+        typer.echo("nothing is served yet")
+        return
+    grid = Grid("at (UTC)", "serves", "before", "by", "why", "as version", "evidence")
+    for switch in found.switches:
+        grid.add_row(
+            f"{switch.at:%Y-%m-%d %H:%M}",
+            *(names.get(key, key) for key in (switch.serves, switch.before)),
+            *(switch.by, switch.why, str(switch.version)),
+            switch.rehearsal[:8] or switch.run_id[:8],
+        )
+    print_grid(grid, width=160)
+
+
+def print_promotion(found: "Promotion") -> None:
+    """Prints what stands against a version, and what is served now."""
+    for what in shorten(list(found.missing), _LISTED):
+        typer.echo(f"missing: {what}")
+    for what in shorten(list(found.beyond), _LISTED):
+        typer.echo(f"beyond the gates: {what}")
+    if found.page:
+        typer.echo(f"the drift, drawn: {found.page}")
+    typer.echo(describe_outcome(found))

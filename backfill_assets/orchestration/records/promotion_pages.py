@@ -1,0 +1,47 @@
+"""What was found of a promotion, in Markdown and in a line."""
+
+from backfill_assets.orchestration.instance.ranges import shorten
+from backfill_assets.rehearsal.promotions import Promotion
+
+_LISTED = 31
+_IN_A_LINE = 7
+
+
+def describe_promotion(promotion: Promotion) -> str:
+    """Describes what stood against serving a version, and what came of it."""
+    return "\n".join(
+        [
+            describe_outcome(promotion),
+            "",
+            *(f"- **missing**: {what}" for what in shorten(promotion.missing, _LISTED)),
+            *(f"- **beyond the gates**: {what}" for what in shorten(promotion.beyond, _LISTED)),
+        ]
+    )
+
+
+def describe_outcome(promotion: Promotion) -> str:
+    """Says in a line what is served now."""
+    table, version = promotion.table, promotion.version
+    if promotion.is_served:
+        return f"{table} serves {version} already"
+    if promotion.published is not None:
+        return (
+            f"{table} serves {version}, as version {promotion.published}: {promotion.partitions} "
+            f"partitions in one commit, instead of {promotion.before}"
+        )
+    if promotion.may_go:
+        return (
+            f"{table} may serve {version}: nothing stands against it; it serves {promotion.before}"
+        )
+    return f"{table} still serves {promotion.before or 'nothing'}"
+
+
+def describe_refusal(promotion: Promotion) -> str:
+    """Says in a line why a version is not served, and what helps."""
+    if promotion.missing:
+        why, cure = promotion.missing, "publish what is missing, then repeat it"
+    else:
+        why = promotion.beyond
+        cure = "say why that is right with --accept, or widen the gates"
+    listed = "; ".join(shorten(why, _IN_A_LINE))
+    return f"{describe_outcome(promotion)}, and not {promotion.version}: {listed}: {cure}"
