@@ -12,7 +12,7 @@ from backfill_assets.tables.serving import SERVED_CARRIER_DELAYS
 from backfill_assets_tests.commands import Project, find_program
 from backfill_assets_tests.landing_zones import copy_days
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
 V1, V2, SERVED = CARRIER_DELAYS.key, CARRIER_DELAYS_V2.key, SERVED_CARRIER_DELAYS.key
 FIRST, LAST = "2013-01-01", "2013-01-06"
