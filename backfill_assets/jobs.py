@@ -23,7 +23,7 @@ from backfill_assets.lake.watermark_writer import vacuum_watermarks
 from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.instance.ranges import shorten
 from backfill_assets.orchestration.instance.reconciled_runs import note_reconciliation
-from backfill_assets.orchestration.promoting import Promoter, PromotionConfig
+from backfill_assets.orchestration.promoting import Promoter
 from backfill_assets.orchestration.records.failures import build_failure, fail_with_message
 from backfill_assets.orchestration.records.promotion_pages import (
     describe_promotion,
@@ -35,10 +35,12 @@ from backfill_assets.orchestration.rehearsing import rehearse as run_rehearsal
 from backfill_assets.orchestration.retiring import RetirementConfig
 from backfill_assets.orchestration.retiring import retire as run_retirement
 from backfill_assets.orchestration.rollbacks import RollbackConfig, roll_back
+from backfill_assets.orchestration.runs.promotion_options import PromotionConfig
 from backfill_assets.orchestration.selecting.selections import find_keys_in_range, select_tables
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.proof.golden_comparison import compare_with_golden
 from backfill_assets.proof.reconciliation import ReconciledPartition, Reconciler
+from backfill_assets.rehearsal.records import remove_abandoned
 from backfill_assets.resources import LakehouseResource, SparkResource, build_reader
 from backfill_assets.tables.declarations import Table
 
@@ -301,6 +303,10 @@ def _maintain_tables(
             f"{table.key}: joined {done.files_before} files of {len(done.optimized)} partitions "
             f"to {done.files_after}; dropped {done.pruned} withheld or rejected rows"
         )
+        context.log.info(messages[-1])
+    day_ago = dt.datetime.now(tz=dt.UTC) - dt.timedelta(days=1)
+    for rehearsal_id in remove_abandoned(lakehouse.warehouse(), before=day_ago):
+        messages.append(f"removed the tables of rehearsal {rehearsal_id}, which never ended")
         context.log.info(messages[-1])
     vacuum_watermarks(spark.spark_session, lakehouse.warehouse())
     return "\n".join(messages)

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from dagster import AssetKey, Config, OpExecutionContext
-from pydantic import Field
+from dagster import AssetKey, OpExecutionContext
 
 from backfill_assets.catalog import find_table
 from backfill_assets.contents.partition_reader import PartitionReader
@@ -29,6 +28,7 @@ from backfill_assets.orchestration.records.certificates import leave_certificate
 from backfill_assets.orchestration.records.op_records import record_results
 from backfill_assets.orchestration.recovery.recovering import recover_table
 from backfill_assets.orchestration.runs.claims import fail_dead_runs, keep_claim
+from backfill_assets.orchestration.runs.promotion_options import PromotionConfig
 from backfill_assets.orchestration.runs.protecting import refuse_protected
 from backfill_assets.orchestration.runs.run_options import read_override_of
 from backfill_assets.orchestration.runs.run_tags import OVERRIDE_TAG
@@ -46,46 +46,6 @@ from backfill_assets.rehearsal.rehearser import Rehearser
 from backfill_assets.rehearsal.version_rehearsal import VersionRehearsal
 from backfill_assets.resources import LakehouseResource, SparkResource, build_reader
 from backfill_assets.tables.declarations import Table
-
-_CANARY = 7
-
-
-class PromotionConfig(Config):
-    """Which version is to be served, and how far it may differ before a person is asked."""
-
-    table: str = Field(description="The served table, as serving/carrier_delays.")
-    version: str = Field(
-        default="",
-        description="The version, as v2; empty for the one that was served before, to go back.",
-    )
-    reason: str = Field(default="", description="Why; kept in the commit.")
-    by: str = Field(default="", description="Who asks for it; kept in the commit.")
-    accept: str = Field(
-        default="", description="Why it is right though it differs by more than the gates."
-    )
-    dry_run: bool = Field(default=False, description="Only look what stands against it.")
-    canary: list[str] = Field(
-        default_factory=list,
-        description="Range [first, last] that is computed and judged before the rest; else the "
-        f"last {_CANARY} partitions.",
-    )
-    max_psi: float | None = Field(
-        default=0.25, ge=0, description="Of a column with a drift rule, in one partition."
-    )
-    max_mean_shift: float | None = Field(
-        default=0.5, ge=0, description="Of a column's mean, as a share of it."
-    )
-    max_null_shift: float | None = Field(
-        default=0.05, ge=0, le=1, description="Of a column's share of nulls."
-    )
-    override_protection: str | None = Field(
-        default=None, description="Why protected partitions are switched all the same."
-    )
-
-    @property
-    def goes_back(self) -> bool:
-        """Whether it takes back the last switch."""
-        return not self.version
 
 
 @dataclass(frozen=True)
@@ -216,7 +176,7 @@ class Promoter:
             reader=self._reader,
         )
         found = VersionRehearsal(rehearser, switching.recipe, switching.log, promotion)
-        canary = self._find_canary(switching.keys)
+        canary = self.config.find_canary(switching.keys)
         stages = (canary, [key for key in switching.keys if key not in set(canary)])
         try:
             for stage in filter(None, stages):
@@ -232,18 +192,6 @@ class Promoter:
 
     def _goes_on(self, promotion: Promotion) -> bool:
         return promotion.may_go or (self.config.dry_run and not promotion.missing)
-
-    def _find_canary(self, keys: Sequence[str]) -> list[str]:
-        if not self.config.canary:
-            return list(keys[-_CANARY:])
-        first, last = self.config.canary[0], self.config.canary[-1]
-        found = [key for key in keys if first <= key <= last]
-        if not found:
-            raise PromotionError(
-                f"no partition to be switched lies in the canary {first}...{last}: they are "
-                f"{keys[0]} to {keys[-1]}"
-            )
-        return found
 
     def _list_readers(
         self, switching: _Switching, canary: Sequence[str]

@@ -16,7 +16,7 @@ from backfill_assets.proof.row_comparison import PartitionDiff
 from backfill_assets.rehearsal.gates import Gates
 from backfill_assets.uris import join_uri
 
-_FOLDER, _DOCUMENT = "rehearsals", "rehearsal.json"
+_FOLDER, _DOCUMENT, _TABLES = "rehearsals", "rehearsal.json", "tables"
 
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ _REHEARSALS = TypeAdapter(Rehearsal)
 
 def find_scratch(warehouse: Warehouse, rehearsal_id: str) -> Warehouse:
     """Finds the warehouse of a rehearsal's own tables, below the one that it is about."""
-    root = join_uri(warehouse.root, _FOLDER, rehearsal_id, "tables")
+    root = join_uri(warehouse.root, _FOLDER, rehearsal_id, _TABLES)
     return Warehouse(root, retention_days=warehouse.retention_days)
 
 
@@ -110,6 +110,34 @@ def remove_scratch(warehouse: Warehouse, rehearsal_id: str) -> None:
     filesystem, path = open_filesystem(find_scratch(warehouse, rehearsal_id).root)
     if filesystem.get_file_info(path).type is not fs.FileType.NotFound:
         filesystem.delete_dir(path)
+
+
+def remove_abandoned(warehouse: Warehouse, *, before: dt.datetime) -> list[str]:
+    """Removes the tables of rehearsals that were killed: they showed nothing.
+
+    Only where the storage says how old a folder is, as object stores don't.
+
+    Args:
+        warehouse: whose tables were rehearsed.
+        before: UTC; those that were begun later may be at work.
+
+    Returns:
+        Their ids, ascending.
+    """
+    filesystem, root = open_filesystem(join_uri(warehouse.root, _FOLDER))
+    folders = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    told = set(list_rehearsals(warehouse))
+    tables = filesystem.get_file_info(
+        [f"{one.path}/{_TABLES}" for one in folders if one.base_name not in told]
+    )
+    abandoned = sorted(
+        one.path.split("/")[-2]
+        for one in tables
+        if one.type is fs.FileType.Directory and one.mtime and one.mtime < before
+    )
+    for rehearsal_id in abandoned:
+        remove_scratch(warehouse, rehearsal_id)
+    return abandoned
 
 
 def write_rehearsal(warehouse: Warehouse, rehearsal: Rehearsal) -> str:

@@ -16,6 +16,7 @@ from backfill_assets.rehearsal.records import (
     find_scratch,
     list_rehearsals,
     read_rehearsal,
+    remove_abandoned,
     remove_scratch,
     write_rehearsal,
 )
@@ -85,3 +86,16 @@ def test_a_partition_that_never_was_published_differs_though_it_is_empty() -> No
     assert not RehearsedPartition(
         "2013-01-11", shown_checksum="1", diff=PartitionDiff(1, 1)
     ).differs
+
+
+def test_tables_of_rehearsals_that_never_ended_are_removed_after_a_while(
+    warehouse: Warehouse,
+) -> None:
+    for rehearsal_id in ("killed", REHEARSAL.rehearsal_id):
+        Path(find_scratch(warehouse, rehearsal_id).root).mkdir(parents=True)
+    write_rehearsal(warehouse, REHEARSAL)  # kept with its tables
+    now = dt.datetime.now(tz=dt.UTC)
+    assert remove_abandoned(warehouse, before=now - dt.timedelta(hours=1)) == []
+    assert remove_abandoned(warehouse, before=now + dt.timedelta(hours=1)) == ["killed"]
+    assert remove_abandoned(warehouse, before=now + dt.timedelta(hours=1)) == []
+    assert Path(find_scratch(warehouse, REHEARSAL.rehearsal_id).root).exists()
