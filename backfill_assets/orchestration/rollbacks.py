@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from dagster import AssetKey, Config, OpExecutionContext
 from pydantic import Field
 
-from backfill_assets.catalog import find_table
+from backfill_assets.catalog import find_table, list_tables
 from backfill_assets.contents.partition_index import PartitionIndex
 from backfill_assets.errors import RollbackError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.protections import read_protections
-from backfill_assets.lake.served_versions import find_served
+from backfill_assets.lake.served_versions import find_served, find_unread
 from backfill_assets.lake.stored_declarations import check_readable
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
@@ -221,7 +221,11 @@ def _go_on_downstream(
     graph, asset_key = repository.asset_graph, find_asset_key(log.table)
     restored = [result.key for result in results]
     moved = _find_moved(graph, asset_key, log, results)
-    dependent = find_dependent_partitions(context.instance, graph, asset_key, restored, moved)
+    served = (table for table in list_tables() if table.versions)
+    unread = {find_asset_key(one): find_unread(read_log(log.warehouse, one)) for one in served}
+    dependent = find_dependent_partitions(
+        context.instance, graph, asset_key, restored, moved, unread=unread
+    )
     if not dependent:
         return ["nothing downstream was computed from them"]
     listed = [

@@ -18,6 +18,7 @@ from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.served_versions import find_retired, find_served, list_switches
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.orchestration.due.due_partitions import Memory
+from backfill_assets.orchestration.planning.planning import open_planner
 from backfill_assets.orchestration.planning.work import look_for_work
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.proof.certificates import find_certificates
@@ -28,6 +29,7 @@ from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.serving import serve
 from backfill_assets.rehearsal.promotions import Promotion, read_promotion
 from backfill_assets.rehearsal.records import read_rehearsal
+from backfill_assets.settings import Settings
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import CARRIER_DELAYS, CARRIER_DELAYS_V2
 from backfill_assets.tables.serving import SERVED_CARRIER_DELAYS, TRAINING_EXAMPLES
@@ -211,6 +213,23 @@ def test_promoted_again_it_is_served_already(story: Story) -> None:
     assert story.again.success, story.again.message
     assert read_found(story.pipeline, story.again).is_served
     assert read_served_log(story.pipeline).version == story.after[SERVED][0]
+
+
+def test_only_the_version_that_is_served_is_upstream_of_it(story: Story) -> None:
+    planner = open_planner(
+        story.pipeline.instance,
+        defs.get_repository_def().asset_graph,
+        list_recipes(),
+        Settings(landing=str(story.pipeline.zone.root), warehouse=story.pipeline.warehouse.root),
+        tables=[CARRIER_DELAYS, CARRIER_DELAYS_V2],
+        now=NOW,
+    )
+    ends = ("2013-01-04", "2013-01-04")
+    downstream = {
+        table.key: set(planner.plan({table: ends}).downstream)
+        for table in (CARRIER_DELAYS, CARRIER_DELAYS_V2)
+    }
+    assert downstream == {V1: set(), V2: {SERVED, EXAMPLES}}
 
 
 def test_late_data_reaches_every_version_and_what_is_served(serving: Pipeline) -> None:

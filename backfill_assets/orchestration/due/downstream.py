@@ -28,6 +28,8 @@ def find_dependent_partitions(
     asset_key: AssetKey,
     keys: Collection[str],
     moved: Mapping[AssetKey, Collection[str]],
+    *,
+    unread: Mapping[AssetKey, Collection[str]],
 ) -> dict[AssetKey, list[str]]:
     """Finds materialized partitions of downstream assets that were computed from `keys`.
 
@@ -40,6 +42,7 @@ def find_dependent_partitions(
         keys: its partitions.
         moved: by asset that reads it, those of its partitions for which rows moved, where rows say
             so; the asset's mapping is not asked then.
+        unread: by asset of a served table, the versions that it doesn't read.
 
     Returns:
         By asset, upstream ones first; assets without any are left out.
@@ -51,6 +54,8 @@ def find_dependent_partitions(
             continue
         found: set[str] = set()
         for upstream, mapping in find_upstream_tables(graph, key).items():
+            if upstream.to_user_string() in unread.get(key, ()):
+                continue
             if upstream == asset_key and key in moved:
                 found.update(moved[key])
             elif affected.get(upstream):

@@ -230,9 +230,11 @@ class Planner:
     ) -> dict[AssetKey, list[str]]:
         """Finds other partitions that were computed from those, directly or not."""
         found: dict[AssetKey, set[str]] = {}
+        instance, graph, recipes = self.chooser.instance, self.chooser.graph, self.chooser.recipes
+        unread = {find_asset_key(one.table): one.unread for one in recipes.values()}
         for asset_key, keys in chosen.items():
             dependent = find_dependent_partitions(
-                self.chooser.instance, self.chooser.graph, asset_key, keys, {}
+                instance, graph, asset_key, keys, {}, unread=unread
             )
             for key, partitions in dependent.items():
                 found.setdefault(key, set()).update(partitions)
