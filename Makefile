@@ -9,7 +9,7 @@ export DAGSTER_HOME ?= $(CURDIR)
 backfill: check-spark
 	$(BIN)/backfill-assets sample flights
 	$(MATERIALIZE) --select 'key:"raw/flights"' --partition-range 2013-01-01...2013-02-02
-	$(MATERIALIZE) --select 'key:"staging/flights",key:"features/carrier_delays",key:"features/carrier_delays_v2"' --partition-range 2013-01-01...2013-01-31
+	$(MATERIALIZE) --select 'key:"staging/flights",key:"features/carrier_delays"' --partition-range 2013-01-01...2013-01-31
 	$(BIN)/backfill-assets status --from 2013-01-01 --to 2013-01-31
 
 # A master, two workers and a Spark Connect server on loopback; January there, the same here, compared.

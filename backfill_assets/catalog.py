@@ -25,7 +25,11 @@ ALL_FLOWS = "all"
 
 @cache
 def list_pipelines() -> Mapping[str, tuple[Table, ...]]:
-    """Lists the tables of each module that declares any, by its name; reads them once."""
+    """Lists the tables of each module that declares any, by its name; reads them once.
+
+    A served table's versions after the first are listed with it: who works with the first alone
+    misses nothing.
+    """
     chosen = read_settings().build_order_buckets()
     pipelines: dict[str, tuple[Table, ...]] = {}
     for name in sorted(module.name for module in pkgutil.iter_modules(declared.__path__)):
@@ -36,7 +40,19 @@ def list_pipelines() -> Mapping[str, tuple[Table, ...]]:
                 replace(table, grain=chosen) if table.grain is ORDER_BUCKETS else table
                 for table in tables
             )
-    return pipelines
+    return _move_versions(pipelines)
+
+
+def _move_versions(pipelines: Mapping[str, tuple[Table, ...]]) -> dict[str, tuple[Table, ...]]:
+    later = {
+        name: [version for table in tables for version in table.versions[1:]]
+        for name, tables in pipelines.items()
+    }
+    moved = {version.key for versions in later.values() for version in versions}
+    return {
+        name: (*later[name], *(table for table in tables if table.key not in moved))
+        for name, tables in pipelines.items()
+    }
 
 
 @cache

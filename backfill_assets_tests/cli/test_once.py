@@ -186,7 +186,13 @@ def test_tables_begin_where_the_last_of_their_inputs_does(
     listed = project.run("python", "-c", _PARTITIONS)
     assert listed.returncode == 0, listed.stderr
     firsts = dict(line.split() for line in listed.stdout.splitlines() if "/" in line)
-    for table in ("raw/flights", "staging/flights", "features/carrier_delays"):
+    of_flights = ("raw/flights", "staging/flights", "features/carrier_delays")
+    of_versions = (
+        "features/carrier_delays_v2",
+        "serving/carrier_delays",
+        "serving/training_examples",
+    )
+    for table in (*of_flights, *of_versions):
         assert firsts.pop(table) == "2011-01-01"
     assert firsts["features/departure_conditions"] == "2013-01-01"
     assert all(not first.startswith(("2011", "2012")) for first in firsts.values())
