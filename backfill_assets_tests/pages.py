@@ -33,7 +33,7 @@ def run_page(name: str, *, cwd: Path, environment: Mapping[str, str]) -> list[st
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1200,
         check=False,
     )
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
