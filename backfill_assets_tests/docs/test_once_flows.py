@@ -21,7 +21,7 @@ def test_the_page_takes_a_leap_year_in(tmp_path: Path) -> None:
     assert "0 of 366" in listed
     assert "published: 366 of 366 of raw/flights" in taken
     assert "nothing to do" in idle
-    assert "published: 11 of 11 of staging/flights, 5 of 11 of features" in computed
+    assert "held back: published 11 of 11 of staging/flights, 5 of 11 of features" in computed
     warehouse = Warehouse(str(project.warehouse))
     raw = read_log(warehouse, RAW_FLIGHTS)
     assert len(raw.publishes) == 366
