@@ -133,7 +133,9 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
                 ),
                 new_code=check_pinned_code(context.instance, context.run, code_versions),
             )
-            chosen = choose_served(recipe, read_log(lakehouse.warehouse(), table))
+            chosen = recipe
+            if table.versions:
+                chosen = choose_served(recipe, read_log(lakehouse.warehouse(), table))
             step = Step(context, chosen, run, spark, lakehouse)
             # As a generator, so that a chunk's events are stored before the next begins.
             yield from step.publish(outcome)
