@@ -116,7 +116,8 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
         outcome, now = StepResult(), datetime.now(tz=UTC)
         with fail_with_message(context):
             check_whole_run(context.instance, context.run, now=now)
-            code_versions = {key: one.code_version for key, one in list_recipes().items()}
+            recipes = list_recipes()
+            code_versions = {key: one.code_version for key, one in recipes.items()}
             rehearsal, shown = find_shown(
                 context.run, table, context.partition_keys, lakehouse.warehouse()
             )
@@ -136,7 +137,8 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
             chosen = recipe
             if table.versions:
                 chosen = choose_served(recipe, read_log(lakehouse.warehouse(), table))
-            step = Step(context, chosen, run, spark, lakehouse)
+            guards = [one for one in recipes.values() if table.key in one.guards]
+            step = Step(context, chosen, run, spark, lakehouse, guards)
             # As a generator, so that a chunk's events are stored before the next begins.
             yield from step.publish(outcome)
         certificate = build_certificate_metadata(outcome.certificate)

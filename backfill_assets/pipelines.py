@@ -135,4 +135,5 @@ def _build_recipe(asset: TableAsset) -> Recipe:
         history=list_histories().get(table.key),
         count_source=asset.count_source,
         code_version=compute_code_version(asset.compute, table, asset.landing),
+        guards=frozenset(upstream.table.key for upstream in asset.inputs if upstream.guards),
     )

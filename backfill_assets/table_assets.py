@@ -34,12 +34,14 @@ class Upstream:
         rows_for: column of `table` whose value says which partition a row is for, where rows that
             come late may be in any partition of `table`, beyond the mapping; None where the
             mapping gives all that is read.
+        guards: whether a partition of `table` is withheld over which the asset couldn't be built.
     """
 
     table: Table
     mapping: PartitionMapping = SAME_KEY
     required: Required = Required.ALL
     rows_for: str | None = None
+    guards: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ def table_asset(
     _check_inputs(table, [upstream.table for upstream in inputs])
     for upstream in inputs:
         _check_rows_for(table, upstream)
+        _check_guards(table, upstream, landing)
     _check_landing(table, landing)
     count = count_source or _count_whole_source(inputs, landing)
     return lambda compute: TableAsset(table, compute, tuple(inputs), landing, count)
@@ -120,6 +123,14 @@ def _check_rows_for(table: Table, upstream: Upstream) -> None:
             f"{table.key} finds its rows of {upstream.table.key} by `{upstream.rows_for}`, which "
             f"is {types.get(upstream.rows_for, 'no column')} there, and `{by.name}` is {by.type}: "
             "name a column of the same type"
+        )
+
+
+def _check_guards(table: Table, upstream: Upstream, landing: Landing | None) -> None:
+    if upstream.guards and landing is not None:
+        raise DeclarationError(
+            f"{table.key} guards {upstream.table.key} and reads the landing zone, which may change "
+            "meanwhile: read what landed into a table of its own"
         )
 
 

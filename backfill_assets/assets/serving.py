@@ -24,7 +24,7 @@ def _count_departed(window: InputWindow) -> Mapping[str, int]:
     inputs=[
         Upstream(STAGING_FLIGHTS),
         # The day before, where there is one: the first day of the data has no features.
-        Upstream(SERVED_CARRIER_DELAYS, map_offsets(start=-1, end=-1)),
+        Upstream(SERVED_CARRIER_DELAYS, map_offsets(start=-1, end=-1), guards=True),
     ],
     count_source=_count_departed,
 )

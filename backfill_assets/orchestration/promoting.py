@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from dagster import AssetKey, OpExecutionContext
+from dagster import OpExecutionContext
 
 from backfill_assets.catalog import find_table
 from backfill_assets.contents.partition_reader import PartitionReader
@@ -12,12 +12,8 @@ from backfill_assets.errors import PromotionError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.served_versions import find_retired, find_served, list_switches
 from backfill_assets.lake.table_log import TableLog, read_log
-from backfill_assets.orchestration.due.readiness import (
-    Readiness,
-    find_downstream_keys,
-    find_readiness,
-    find_upstream_tables,
-)
+from backfill_assets.orchestration.due.readers import Reader, find_reader, list_readers
+from backfill_assets.orchestration.due.readiness import find_readiness
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
@@ -183,8 +179,8 @@ class Promoter:
                 if self._goes_on(found.promotion):
                     found.rehearse_stage(stage)
             if self._goes_on(found.promotion):
-                for recipe, readiness, keys in self._list_readers(switching, canary):
-                    found.rehearse_reader(recipe, keys, readiness.provisional)
+                for reader in self._list_readers(switching, canary):
+                    found.rehearse_reader(reader.recipe, sorted(reader.reads), reader.provisional)
             found.keep()
         finally:
             remove_scratch(warehouse, self.context.run_id)
@@ -193,32 +189,22 @@ class Promoter:
     def _goes_on(self, promotion: Promotion) -> bool:
         return promotion.may_go or (self.config.dry_run and not promotion.missing)
 
-    def _list_readers(
-        self, switching: _Switching, canary: Sequence[str]
-    ) -> Iterator[tuple[Recipe, Readiness, list[str]]]:
+    def _list_readers(self, switching: _Switching, canary: Sequence[str]) -> Iterator[Reader]:
         """Lists what reads the served table: of each what is published, else what the canary gives.
 
         Without what other inputs of it keep back.
         """
-        served = find_asset_key(switching.log.table)
-        for name, recipe in self.recipes.items():
-            if served.to_user_string() not in {one.key for one in recipe.inputs}:
-                continue
-            reader = AssetKey.from_user_string(name)
-            mapping = find_upstream_tables(self._graph, reader)[served]
-            published = read_log(switching.log.warehouse, recipe.table).publishes
-            reached = find_downstream_keys(self._graph, reader, served, mapping, switching.keys)
-            keys = reached & published.keys()
-            keys = keys or find_downstream_keys(self._graph, reader, served, mapping, canary)
-            readiness = find_readiness(
-                self.context.instance,
-                self._graph,
-                reader,
-                sorted(keys),
-                expected={served: switching.keys},
+        log, instance = switching.log, self.context.instance
+        served = find_asset_key(log.table)
+        for recipe in list_readers(self.recipes.values(), log.table.key):
+            published = read_log(log.warehouse, recipe.table).publishes
+            reader = find_reader(
+                instance, self._graph, recipe, served, switching.keys, among=published
             )
-            if ready := sorted(keys - readiness.blocked.keys()):
-                yield recipe, readiness, ready
+            if not reader.reads:
+                reader = find_reader(instance, self._graph, recipe, served, canary)
+            if reader.reads:
+                yield reader
 
     def _switch(
         self, switching: _Switching, promotion: Promotion, shown: Mapping[str, Shown]

@@ -15,6 +15,7 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.stored_declarations import check_readable, check_stored
 from backfill_assets.lake.table_log import TableLog, read_log
+from backfill_assets.orchestration.due.readers import find_reader
 from backfill_assets.orchestration.due.readiness import Readiness, find_readiness
 from backfill_assets.orchestration.due.standing import find_standing
 from backfill_assets.orchestration.instance.ranges import shorten
@@ -40,6 +41,7 @@ from backfill_assets.publishing.inputs import (
     split_chunks,
 )
 from backfill_assets.publishing.publisher import Publisher
+from backfill_assets.publishing.read_tests import ReadTest
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import (
     PartitionResult,
@@ -67,6 +69,7 @@ class Step:
         run: the run, and what it was told.
         spark: gives the session, once it is needed.
         lakehouse: landing zone, tables, bounds.
+        guards: how each table is made that guards this one.
     """
 
     context: AssetExecutionContext
@@ -74,6 +77,7 @@ class Step:
     run: Run
     spark: SparkResource
     lakehouse: LakehouseResource
+    guards: Sequence[Recipe] = ()
 
     @property
     def _reader(self) -> PartitionReader:
@@ -168,6 +172,7 @@ class Step:
             withheld_days=self.lakehouse.withheld_days,
             reader=self._reader,
             provisional=_find_provisional(readiness, pinned),
+            read_tests=self._prepare_read_tests(target, [partition.key for partition in ready]),
         )
         standing = find_standing(
             context.job_def.asset_layer.asset_graph,
@@ -180,6 +185,23 @@ class Step:
         yield from self._publish_chunks(publisher, recorder, pinned, ready, standing)
         keep_publishes(target.reread())
         yield from recorder.unfold()
+
+    def _prepare_read_tests(self, target: TableLog, keys: Sequence[str]) -> list[ReadTest]:
+        """Finds what of the tables that guard this one could be built over its partitions."""
+        context, tests = self.context, list[ReadTest]()
+        for recipe in self.guards:
+            reader = find_reader(
+                context.instance,
+                context.repository_def.asset_graph,  # The job's own may end with this asset.
+                recipe,
+                context.asset_key,
+                keys,
+            )
+            logs = {one.key: read_log(target.warehouse, one) for one in recipe.inputs}
+            log = read_log(target.warehouse, recipe.table)
+            inputs = {**logs, target.table.key: target}
+            tests.append(ReadTest(recipe, log, inputs, reader.reads, reader.provisional))
+        return tests
 
     def _publish_chunks(
         self,

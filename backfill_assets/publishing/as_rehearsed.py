@@ -1,6 +1,6 @@
 """Holds a run that applies a rehearsal to what that has shown."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from backfill_assets.contents.read_back import Counted
 from backfill_assets.rules.checks import Check
@@ -48,5 +48,4 @@ def judge_as_rehearsed(
         bound,
         Outcome.of(failed=not (is_as_shown and is_over_shown)),
     )
-    complete = (*verdict.findings.get(Check.COMPLETE, ()), finding)
-    return replace(verdict, findings={**verdict.findings, Check.COMPLETE: complete})
+    return verdict.add(Check.COMPLETE, finding)

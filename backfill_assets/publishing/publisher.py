@@ -30,6 +30,7 @@ from backfill_assets.publishing.inputs import (
     pin_inputs,
     withhold_never_landed,
 )
+from backfill_assets.publishing.read_tests import ReadTest, judge_by_readers
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.recorded_audits import describe_audits
 from backfill_assets.publishing.results import PartitionResult, withhold
@@ -60,6 +61,7 @@ class Publisher:
         restored: of a rollback, by partition key, what comes back.
         reader: reads back what was published.
         ahead: audits of chunks together; None to audit each alone.
+        read_tests: what reads the table, to be built over each chunk before that is published.
         whole: publish all that the table holds in one commit, or nothing: the switch of a served
             table.
         switch: what its commit says of that.
@@ -74,6 +76,7 @@ class Publisher:
     restored: Mapping[str, str] = field(default_factory=dict)
     reader: PartitionReader = IN_THIS_PROCESS
     ahead: AuditsAhead | None = None
+    read_tests: Sequence[ReadTest] = ()
     whole: bool = False
     switch: Mapping[str, str] = field(default_factory=dict)
 
@@ -171,6 +174,7 @@ class Publisher:
             consumed = pinned.describe_consumed(audit.measures, is_partial=is_partial)
             input_versions = pinned.describe()
             verdicts = self._judge_as_rehearsed(audit, pinned)
+            verdicts = judge_by_readers(self.read_tests, audit, verdicts, self.run)
             found = [
                 PartitionResult(
                     verdicts[key],

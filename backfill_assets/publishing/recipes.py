@@ -29,6 +29,7 @@ class Recipe:
         count_source: records of the layer above that each partition must account for.
         code_version: hash of all that decides what `compute` returns.
         serves: of a served table, the version that is read, once that is chosen.
+        guards: keys of those inputs of which nothing is published that it couldn't be built over.
     """
 
     table: Table
@@ -39,6 +40,7 @@ class Recipe:
     count_source: CountSource | None = None
     code_version: str = ""
     serves: str = ""
+    guards: frozenset[str] = frozenset()
 
     @property
     def unread(self) -> frozenset[str]:

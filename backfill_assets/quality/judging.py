@@ -1,7 +1,6 @@
 """Judges measured partitions by their table's rules, without Spark, Delta or Dagster."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from backfill_assets.lake.evolution import find_new_fields
 from backfill_assets.rules.baseline import Baseline
@@ -89,11 +88,4 @@ def _judge(subject: Subject, rules: Sequence[Rule], acceptances: Sequence[Accept
     for rule in rules:
         found[rule.check] += rule.judge(subject)
     findings = {check: tuple(of_check) for check, of_check in found.items()}
-    verdict = Verdict(subject.key, findings, emptied=subject.emptied)
-    failed = [check for check in findings if verdict.failed(check)]
-    accepted = tuple(
-        acceptance
-        for acceptance in acceptances
-        if any(acceptance.covers(check, subject.key) for check in failed)
-    )
-    return replace(verdict, accepted=accepted)
+    return Verdict(subject.key, findings, emptied=subject.emptied).accept(acceptances)

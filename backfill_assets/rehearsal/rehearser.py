@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.errors import RehearsalError
 from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.lake.overlays import Overlay
+from backfill_assets.lake.overlays import WrittenOverlay
 from backfill_assets.lake.partitions import build_partitions, build_table_predicate
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog, read_log
@@ -60,7 +60,7 @@ class Rehearser:
     rehearsal_id: str
     at: dt.datetime
     reader: PartitionReader = IN_THIS_PROCESS
-    overlays: dict[str, Overlay] = field(default_factory=dict)
+    overlays: dict[str, WrittenOverlay] = field(default_factory=dict)
 
     def rehearse(
         self,
@@ -187,7 +187,7 @@ class Rehearser:
         overwrite_partitions(rows.select(*table.column_names), log, good, record)
         earlier = self.overlays.get(table.key)
         partitions = (*(earlier.partitions if earlier else ()), *good)
-        self.overlays[table.key] = Overlay(log.reread(), partitions)
+        self.overlays[table.key] = WrittenOverlay(partitions, log.reread())
 
     def _compare(
         self,

@@ -184,6 +184,13 @@ class FindingName(StrEnum):
         "at most `at_most`",
         "compare them in some rows: another unit, sign or time zone, shifted or lost values",
     )
+    READERS_CAN_BE_BUILT = (
+        *("readers_can_be_built", Check.VALID),
+        "partitions of a table that guards this one and would be withheld, if it were built over "
+        "what is to be published; which, and why",
+        "0",
+        "what they find tells what is wrong here; if the reader is what is wrong, accept it",
+    )
     DRIFT = (
         *("drift", Check.STABLE),
         "PSI of the column's values over fixed bins or names, against the partition's published "

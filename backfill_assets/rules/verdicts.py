@@ -1,7 +1,7 @@
 """Holds what judging a partition comes to: findings by check, and whether it is withheld."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from backfill_assets.rules.checks import Check
@@ -105,3 +105,18 @@ class Verdict:
         """Tells whether a failed check that isn't accepted keeps it from being published."""
         accepted = {acceptance.check for acceptance in self.accepted}
         return any(self.failed(check) for check in self.findings if check not in accepted)
+
+    def add(self, check: Check, finding: Finding) -> "Verdict":
+        """Adds what else was found; what was accepted stays so."""
+        of_check = (*self.findings.get(check, ()), finding)
+        return replace(self, findings={**self.findings, check: of_check})
+
+    def accept(self, acceptances: Sequence[Acceptance]) -> "Verdict":
+        """Lets pass what failed and a person accepts."""
+        failed = [check for check in self.findings if self.failed(check)]
+        accepted = tuple(
+            acceptance
+            for acceptance in acceptances
+            if any(acceptance.covers(check, self.partition) for check in failed)
+        )
+        return replace(self, accepted=accepted)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dagster import AssetCheckSeverity
 from pyspark.sql import SparkSession
 
 from backfill_assets.definitions import defs
@@ -29,6 +30,7 @@ from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.serving import serve
 from backfill_assets.rehearsal.promotions import Promotion, read_promotion
 from backfill_assets.rehearsal.records import read_rehearsal
+from backfill_assets.rules.checks import Check
 from backfill_assets.settings import Settings
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.flights import CARRIER_DELAYS, CARRIER_DELAYS_V2
@@ -384,6 +386,35 @@ def test_a_version_with_other_keys_is_refused_whatever_anyone_accepts(
     assert not refused.success
     assert "2013-01-06: the keys are not the same, 0 only in the new version" in refused.message
     assert find_served(read_served_log(serving)) == V1
+
+
+def test_a_day_over_which_no_examples_could_be_built_is_not_served(
+    serving: Pipeline, spark: SparkSession
+) -> None:
+    uri = serving.warehouse.uri(CARRIER_DELAYS)
+    lost = "flight_date = '2013-01-05' AND carrier = 'UA'"
+    spark.sql(f"UPDATE delta.`{uri}` SET carrier = 'ZZ' WHERE {lost}")
+    before = serving.read_contents_checksums(SERVED_CARRIER_DELAYS)
+    run = serving.run(SERVED, first="2013-01-04", last="2013-01-06")
+    assert not run.success
+    assert serving.find_days(SERVED, "FAILED") == ["2013-01-05"], run.message
+    assert serving.read_contents_checksums(SERVED_CARRIER_DELAYS) == before
+    failed = {
+        (one.partition, one.check_name)
+        for one in serving.read_evaluations(run)
+        if one.partition and not one.passed and one.severity is AssetCheckSeverity.ERROR
+    }
+    assert failed == {("2013-01-05", Check.VALID)}
+    assert "readers_can_be_built(serving/training_examples)" in run.message
+    assert "2013-01-06: partition_is_valid: agrees(flights_7d)" in run.message
+    accepted = serving.run(
+        SERVED,
+        first="2013-01-05",
+        last="2013-01-05",
+        accept=[{"check": "partition_is_valid", "reason": "UA has ended"}],
+    )
+    assert accepted.success, accepted.message
+    assert serving.read_contents_checksums(SERVED_CARRIER_DELAYS) != before
 
 
 def test_a_retired_version_is_empty_protected_and_not_served(serving: Pipeline) -> None:

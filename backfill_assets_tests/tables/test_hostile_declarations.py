@@ -211,6 +211,14 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: table_asset(READINGS, inputs=[Upstream(BUCKETED, rows_for="nothing")]),
         "raw/readings finds its rows of raw/things by `nothing`, which is no column there, and",
     ),
+    "guards, by what lands": (
+        lambda: table_asset(
+            READINGS,
+            inputs=[Upstream(BUCKETED, guards=True)],
+            landing=JsonLanding("readings", (NOTE,)),
+        ),
+        "raw/readings guards raw/things and reads the landing zone, which may change meanwhile",
+    ),
     "JSON by key": (
         lambda: table_asset(BUCKETED, landing=JsonLanding("things")),
         "raw/things: JSON lands in folders of a time, and the table is partitioned by buckets of 1",
