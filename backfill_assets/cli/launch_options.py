@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_assets.cli.options import Select, load_graph
+from backfill_assets.cli.options import Select, load_graph, prepare_planner
 from backfill_assets.cli.plan_options import (
     AllowNewCode,
     BoundedColumn,
@@ -227,14 +226,11 @@ def make_plan(instance: "DagsterInstance", asked: Asked, *, chunk: str | None) -
     chunk = chunk or asked.template.chunk
     from backfill_assets.catalog import find_table, list_tables
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.planning.planning import open_planner
     from backfill_assets.orchestration.selecting.selections import select_tables
-    from backfill_assets.pipelines import list_recipes
     from backfill_assets.publishing.pacing import choose_pace
 
-    settings, now = read_settings(), datetime.now(tz=UTC)
     tables = select_tables(
-        Warehouse(settings.warehouse),
+        Warehouse(read_settings().warehouse),
         asked.select,
         first=asked.first,
         last=asked.last,
@@ -246,8 +242,7 @@ def make_plan(instance: "DagsterInstance", asked: Asked, *, chunk: str | None) -
     ranges = asked.find_ranges(tables, by_keys=bool(row_filter))
     downstream = asked.takes_downstream
     known = list_tables() if downstream else tables
-    planner = open_planner(instance, load_graph(), list_recipes(), settings, tables=known, now=now)
-    plan = planner.plan(
+    plan = prepare_planner(instance, known).plan(
         ranges,
         only=wanted,
         chunk=next(iter(sizes), None),

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +14,7 @@ from backfill_assets.cli.options import (
     confirm,
     load_graph,
     open_instance,
+    prepare_planner,
     print_grid,
     print_json,
 )
@@ -184,18 +184,9 @@ def _plan(
         return []
     from backfill_assets.catalog import find_table
     from backfill_assets.orchestration.planning.once_flows import plan_flow
-    from backfill_assets.orchestration.planning.planning import open_planner
-    from backfill_assets.pipelines import list_recipes
 
     tables = [find_table(key) for key in dict.fromkeys(one.table for one in states)]
-    planner = open_planner(
-        instance,
-        load_graph(),
-        list_recipes(),
-        read_settings(),
-        tables=tables,
-        now=datetime.now(tz=UTC),
-    )
+    planner = prepare_planner(instance, tables)
     plans = ((one.flow, plan_flow(planner, one.flow, full_refresh=full_refresh)) for one in states)
     return [(name, plan) for name, plan in plans if plan is not None]
 

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from backfill_assets.contents.partition_reader import PartitionReader
     from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
+    from backfill_assets.orchestration.planning.planning import Planner
+    from backfill_assets.tables.declarations import Table
 
 First = Annotated[str, typer.Option("--from", help="First partition key.")]
 Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]
@@ -140,6 +143,17 @@ def load_graph() -> "AssetGraph":
     from backfill_assets.definitions import defs
 
     return defs.get_repository_def().asset_graph
+
+
+def prepare_planner(instance: "DagsterInstance", tables: "Sequence[Table]") -> "Planner":
+    """Prepares to plan tables as they are now, of the environment's warehouse; takes seconds."""
+    from backfill_assets.orchestration.planning.planning import open_planner
+    from backfill_assets.pipelines import list_recipes
+
+    now = datetime.now(tz=UTC)
+    return open_planner(
+        instance, load_graph(), list_recipes(), read_settings(), tables=tables, now=now
+    )
 
 
 def build_partition_reader() -> "PartitionReader":

@@ -1,6 +1,5 @@
 """`rehearse`: what publishing partitions would change; `apply`: publishes just what it showed."""
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,8 +22,8 @@ from backfill_assets.cli.options import (
     AsJson,
     Select,
     confirm,
-    load_graph,
     open_instance,
+    prepare_planner,
     print_json,
 )
 from backfill_assets.errors import RehearsalError
@@ -151,19 +150,10 @@ def apply(
 def _plan_rest(instance: "DagsterInstance", found: "Rehearsal") -> "Plan | None":
     """Plans what was shown and isn't applied yet; None if that is nothing."""
     from backfill_assets.catalog import find_table
-    from backfill_assets.orchestration.planning.planning import open_planner
     from backfill_assets.orchestration.runs.applied_rehearsals import list_unapplied
-    from backfill_assets.pipelines import list_recipes
 
     tables = [find_table(one.table) for one in found.tables]
-    planner = open_planner(
-        instance,
-        load_graph(),
-        list_recipes(),
-        read_settings(),
-        tables=tables,
-        now=datetime.now(tz=UTC),
-    )
+    planner = prepare_planner(instance, tables)
     left = {one.key: list_unapplied(found, planner.chooser.logs[one.key]) for one in tables}
     ranges = {one: (left[one.key][0], left[one.key][-1]) for one in tables if left[one.key]}
     return planner.plan(ranges, among=left) if ranges else None

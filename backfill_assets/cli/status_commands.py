@@ -13,6 +13,7 @@ from backfill_assets.cli.options import (
     Select,
     load_graph,
     open_instance,
+    prepare_planner,
     print_grid,
     print_json,
 )
@@ -72,19 +73,17 @@ def status(
 def _tell_stories(select: str | None, key: str) -> "list[Story]":
     from backfill_assets.lake.table_log import read_log
     from backfill_assets.lake.warehouse import Warehouse
-    from backfill_assets.orchestration.planning.planning import open_planner
     from backfill_assets.orchestration.planning.stories import tell_story
     from backfill_assets.orchestration.runs.claims import find_dead_runs
     from backfill_assets.orchestration.selecting.selections import select_tables
     from backfill_assets.orchestration.status.partition_statuses import read_statuses
-    from backfill_assets.pipelines import list_recipes
 
-    settings, graph = read_settings(), load_graph()
+    settings = read_settings()
     warehouse, now = Warehouse(settings.warehouse), datetime.now(tz=UTC)
     with open_instance() as instance:
         tables = select_tables(warehouse, select, first=key, last=key, load_graph=load_graph)
         dead = find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
-        planner = open_planner(instance, graph, list_recipes(), settings, tables=tables, now=now)
+        planner = prepare_planner(instance, tables)
         stories: list[Story] = []
         for table in tables:
             found = read_statuses(instance, warehouse, [table], first=key, last=key, dead=dead)

@@ -131,6 +131,16 @@ def _roll_back(
         force=config.force,
         now=run.started_at,
     )
+    if plan.restored_in is not None:
+        restored = dict.fromkeys(keys, plan.restored_in)
+        return "\n".join(
+            [
+                f"{table.key}: {len(keys)} partitions ({keys[0]} … {keys[-1]}) hold already what "
+                f"they held at version {plan.to_version}, since version {plan.restored_in}",
+                *_describe_undone(plan),
+                *_go_on_downstream(context, config, log, restored),
+            ]
+        )
     recipe = build_rollback_recipe(plan)
     publisher = Publisher(
         spark=spark.spark_session,
@@ -150,14 +160,14 @@ def _roll_back(
     leave_certificate(context, log, results, run, code_version=recipe.code_version, reader=reader)
     record_results(context, log, results, run, code_version=recipe.code_version)
     keep_publishes(log.reread())
-    restored = [result.key for result in results if result.version is not None]
+    restored = {result.key: result.version for result in results if result.version is not None}
     _refuse_withheld(plan, results)
     return "\n".join(
         [
-            f"{table.key}: {len(restored)} partitions ({restored[0]} … {restored[-1]}) hold again "
+            f"{table.key}: {len(restored)} partitions ({keys[0]} … {keys[-1]}) hold again "
             f"what they held at version {plan.to_version}, as version {results[0].version}",
             *_describe_undone(plan),
-            *_go_on_downstream(context, config, log.reread(), results),
+            *_go_on_downstream(context, config, log.reread(), restored),
         ]
     )
 
@@ -189,19 +199,25 @@ def _describe_undone(plan: RollbackPlan) -> list[str]:
 
 
 def _find_moved(
-    graph: AssetGraph, asset_key: AssetKey, log: TableLog, results: Sequence[PartitionResult]
+    graph: AssetGraph, asset_key: AssetKey, log: TableLog, restored: Mapping[str, int]
 ) -> dict[AssetKey, set[str]]:
-    """Finds, of assets that tell by rows what they read, the partitions that lost or gained any."""
+    """Finds, of assets that tell by rows what they read, the partitions that lost or gained any.
+
+    Args:
+        graph: of all assets.
+        asset_key: of the table.
+        log: of the table.
+        restored: by partition key, the version that brought it back.
+    """
     moved: dict[AssetKey, set[str]] = {}
     for reader in graph.get(asset_key).child_keys:
         column = find_rows_for(graph, reader).get(log.table.key)
         if column is None:
             continue
         readers, moved[reader] = _index_partitions(graph, reader), set()
-        for version in {result.version for result in results} - {None}:
-            assert version is not None
-            restored = [result.key for result in results if result.version == version]
-            moved[reader] |= find_moved(log, version, restored, column, readers).keys()
+        for version in set(restored.values()):
+            keys = [key for key, brought_back in restored.items() if brought_back == version]
+            moved[reader] |= find_moved(log, version, keys, column, readers).keys()
     return moved
 
 
@@ -215,16 +231,15 @@ def _go_on_downstream(
     context: OpExecutionContext,
     config: RollbackConfig,
     log: TableLog,
-    results: Sequence[PartitionResult],
+    restored: Mapping[str, int],
 ) -> list[str]:
     repository = context.repository_def
     graph, asset_key = repository.asset_graph, find_asset_key(log.table)
-    restored = [result.key for result in results]
-    moved = _find_moved(graph, asset_key, log, results)
+    moved = _find_moved(graph, asset_key, log, restored)
     served = (table for table in list_tables() if table.versions)
     unread = {find_asset_key(one): find_unread(read_log(log.warehouse, one)) for one in served}
     dependent = find_dependent_partitions(
-        context.instance, graph, asset_key, restored, moved, unread=unread
+        context.instance, graph, asset_key, list(restored), moved, unread=unread
     )
     if not dependent:
         return ["nothing downstream was computed from them"]

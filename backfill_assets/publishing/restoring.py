@@ -17,6 +17,7 @@ from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.publishing.inputs import PinnedInputs
 from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.publishing.write_modes.restore import Rollback
 from backfill_assets.tables.declarations import Table
 
 _RETENTION = re.compile(r"(?:interval\s+)?(\d+)\s+(day|hour|week)s?", re.IGNORECASE)
@@ -36,6 +37,8 @@ class RollbackPlan:
         published_by: by partition key, the record of the commit that had published what comes back;
             None where nothing was published then, so that the partition becomes empty.
         undone: by run ("" for commits of other programs), the versions that are undone, ascending.
+        restored_in: the version that has brought it all back already, as of a rollback that was
+            killed when it had committed; None if there is still something to do.
     """
 
     log: TableLog
@@ -43,6 +46,7 @@ class RollbackPlan:
     to_version: int
     published_by: Mapping[str, CommitRecord | None]
     undone: Mapping[str, tuple[int, ...]]
+    restored_in: int | None = None
 
     def pin(self) -> PinnedInputs:
         """Pins the version that comes back, as the input of the table itself."""
@@ -101,6 +105,9 @@ def plan_rollback(
             f"{table.key}: nothing to undo: no commit after version {to_version} changed these "
             f"partitions (the newest version is {log.version})"
         )
+    restored_in = _find_restoration(log, later[0], keys, to_version)
+    if restored_in is not None:
+        later, force = later[1:], True  # It was allowed to.
     meant = meant or _name_run(later[0])
     undone: dict[str, tuple[int, ...]] = {}
     for commit in reversed(later):
@@ -133,6 +140,7 @@ def plan_rollback(
             for key in sorted(keys)
         },
         undone=undone,
+        restored_in=restored_in,
     )
 
 
@@ -157,6 +165,19 @@ def _read_as_it_was(window: InputWindow) -> DataFrame:
     log = window.inputs[window.table.key]
     rows = read_table_as_it_was(window.spark, log, window.stored_table)
     return window.keep_partitions(rows)
+
+
+def _find_restoration(
+    log: TableLog, newest: Commit, keys: Collection[str], to_version: int
+) -> int | None:
+    """Finds the version in which just this rollback was done before, with nothing since."""
+    record = newest.record
+    if record is None or record.write_mode != Rollback.name:
+        return None
+    publishes = log.publishes
+    done = all(key in publishes and publishes[key].version == newest.version for key in keys)
+    came_back = record.input_versions == {log.table.key: to_version}
+    return newest.version if done and came_back else None
 
 
 def _refuse_mixture(log: TableLog, then: TableLog, keys: Collection[str]) -> None:

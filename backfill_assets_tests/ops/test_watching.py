@@ -174,7 +174,7 @@ def test_the_last_days_are_run_again_unless_runs_are_at_work_on_them(
         tags = request.tags
         assert (tags[RANGE_START_TAG], tags[RANGE_END_TAG]) == ("2013-01-07", "2013-01-09")
         assert tags["dagster/priority"] == "-1"
-        # The second version has nothing published, and doesn't keep the others waiting.
+        # The second version goes with the table that serves it.
         asked = [key.to_user_string() for key in request.asset_selection or []]
         assert asked == [RAW, STAGING, FEATURES]
         monkeypatch.setenv("BACKFILL_ROLLING_DAYS", "1")
