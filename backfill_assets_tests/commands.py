@@ -8,9 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 import backfill_assets
 from backfill_assets.catalog import list_tables
@@ -101,7 +104,7 @@ class Project:
         )
 
     def kill(self, command: Sequence[str], *, when: Callable[[], bool]) -> None:
-        """Starts a command, as `materialize_command` gives it, and kills it -9 once `when`."""
+        """Starts a command, as `materialize_command` gives it; kills it and all it started -9."""
         run = subprocess.Popen(
             command,
             env=self.environment,
@@ -115,7 +118,11 @@ class Project:
             assert run.poll() is None, "the run ended before it could be killed"
             assert time.monotonic() < deadline
             time.sleep(0.02)
+        started = psutil.Process(run.pid).children(recursive=True)  # some in sessions of their own
         os.killpg(run.pid, signal.SIGKILL)
+        for process in started:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         run.wait()
 
 
