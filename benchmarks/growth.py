@@ -30,6 +30,7 @@ from benchmarks.variants import find_warehouse
 
 _RESULTS = "growth.json"
 _FEWEST_KEYS = 10
+_LEAST_OF_LAST = 0.75
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,14 @@ def main() -> None:
 def build_buckets(largest_key: int, nominal: int) -> Buckets:
     """At most `nominal` buckets over the keys from 0 to the largest, none above it.
 
-    Rounded up: a bucket too many could begin a second chunk, and with it a second commit.
+    Rounded up: a bucket too many could begin a second chunk, and with it a second commit. And so
+    that the last isn't much smaller than the others, which would be withheld by its row count.
     """
     space = largest_key + 1
-    return Buckets(step=-(-space // nominal), space=space)
+    step = -(-space // nominal)
+    while 0 < space % step < _LEAST_OF_LAST * step:
+        step += 1
+    return Buckets(step=step, space=space)
 
 
 def measure_run(sample: Sample, nominal: int, *, heap_mb: int, folder: Path) -> GrowthRun:

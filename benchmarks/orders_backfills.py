@@ -8,9 +8,11 @@ they were measured on the same machine with the same versions.
 
 import argparse
 import datetime as dt
+import math
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -57,6 +59,10 @@ class Sample:
         return [replace(table, grain=self.buckets) for table in TABLES]
 
 
+Variants = Mapping[str, Callable[[Sample, Path, int], Command]]
+"""How the process of each is prepared, from what landed, a folder of its own and the heap's MB."""
+
+
 @dataclass(frozen=True)
 class Round:
     """Each variant once: wall seconds and megabytes alive by letter, commits of b by table."""
@@ -82,19 +88,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="orders-", dir=options.scratch) as temporary:
         warm_up = Path(temporary, "warm-up")
         # Files cached and modules compiled for all alike; and what is broken shows at once.
-        measure_scale(_WARM_UP_SCALE, warm_up, repeats=1, **bounds)
+        measure_scale(_WARM_UP_SCALE, warm_up, PREPARING, repeats=1, **bounds)
         for scale in sorted(set(options.scales)):
             scratch = Path(temporary, f"scale-{scale:g}")
-            measured = measure_scale(scale, scratch, repeats=options.repeats, **bounds)
+            variants = PREPARING if scale <= options.bare_up_to else WITHOUT_BARE
+            measured = measure_scale(scale, scratch, variants, repeats=options.repeats, **bounds)
             # After each scale: a larger one that fails leaves what the smaller ones said.
             results = merge_results(results, [measured], machine, date=measured.date)
             write_orders_report(results, folder)
 
 
 def measure_scale(
-    scale: float, scratch: Path, *, buckets: int, heap_mb: int, repeats: int
+    scale: float, scratch: Path, variants: Variants, *, buckets: int, heap_mb: int, repeats: int
 ) -> OrdersScale:
-    """Lands a scale below `scratch` and runs the rounds.
+    """Lands a scale below `scratch` and runs the rounds of the variants.
 
     Ends the benchmark if a process fails, or if `raw/orders` doesn't hold all that landed.
 
@@ -107,7 +114,7 @@ def measure_scale(
     rounds = list[Round]()
     for number in range(1, repeats + 1):
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
-            rounds.append(run_round(sample, Path(folder), heap_mb=heap_mb))
+            rounds.append(run_round(sample, Path(folder), variants, heap_mb=heap_mb))
         print(f"{number}: scale {scale:g}: {rounds[-1]}", flush=True)
     seconds: dict[str, list[float]] = defaultdict(list)
     for one in rounds:
@@ -121,34 +128,32 @@ def measure_scale(
         buckets=len(sample.buckets.list_keys()),
         commits=rounds[-1].commits,
         heap_mb=heap_mb,
-        alive_mb={name: max(one.alive_mb[name] for one in rounds) for name in (BARE, PROJECT)},
+        alive_mb={name: max(one.alive_mb[name] for one in rounds) for name in rounds[-1].alive_mb},
         seconds=dict(seconds),
     )
 
 
-def run_round(sample: Sample, folder: Path, *, heap_mb: int) -> Round:
-    """Runs a, b and e once, one after another, and compares what a and b published."""
+def run_round(sample: Sample, folder: Path, variants: Variants, *, heap_mb: int) -> Round:
+    """Runs each variant once, one after another, and compares what a and b published."""
     commands = {
         letter: prepare(sample, _make(folder / letter), heap_mb)
-        for letter, prepare in (
-            (BARE, _prepare_bare),
-            (PROJECT, _prepare_project),
-            (EVENTS, _prepare_events),
-        )
+        for letter, prepare in variants.items()
     }
     seconds = {
         letter: time_command(command, scratch=folder / letter, name=f"{letter} of orders")
         for letter, command in commands.items()
     }
-    bare, project = (find_warehouse(folder / letter) for letter in (BARE, PROJECT))
-    check_same_checksums(sample.tables, bare, project, partitions=len(sample.buckets.list_keys()))
+    project = find_warehouse(folder / PROJECT)
+    if BARE in variants:
+        bare, partitions = find_warehouse(folder / BARE), len(sample.buckets.list_keys())
+        check_same_checksums(sample.tables, bare, project, partitions=partitions)
     logs = [read_log(Warehouse(str(project)), table) for table in sample.tables]
     rows, landed = sum(logs[0].count_rows().values()), sample.landed.orders + sample.landed.lines
     if rows != landed:
         sys.exit(f"error: {rows} rows of {logs[0].table.key}, of {landed} that landed")
     return Round(
         seconds,
-        {letter: find_most_alive(folder / letter) for letter in (BARE, PROJECT)},
+        {name: find_most_alive(folder / name) for name in variants if name != EVENTS},
         {log.table.key: sum(commit.record is not None for commit in log.commits) for log in logs},
     )
 
@@ -202,12 +207,18 @@ def _prepare_range(
     )
 
 
+PREPARING: Variants = {BARE: _prepare_bare, PROJECT: _prepare_project, EVENTS: _prepare_events}
+WITHOUT_BARE: Variants = {name: PREPARING[name] for name in (PROJECT, EVENTS)}
+
+
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.orders_backfills", description=__doc__
     )
     parser.add_argument("--scales", type=float, nargs="+", default=[1], help="default: 1")
     parser.add_argument("--repeats", type=int, default=3, help="default: 3")
+    bare_help = "largest scale at which the bare script runs too; default: all"
+    parser.add_argument("--bare-up-to", type=float, default=math.inf, help=bare_help)
     parser.add_argument("--buckets", type=int, default=60, help="default: 60")
     parser.add_argument("--heap-mb", type=int, default=2048, help="of both; default: 2048")
     parser.add_argument("--scratch", type=Path, help="a folder with room; default: the system's")

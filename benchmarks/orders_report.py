@@ -41,7 +41,7 @@ class OrdersScale:
         commits: commits of b that published them, by table.
         heap_mb: the bound of either JVM's heap.
         alive_mb: most that was alive in it after a garbage collection, over all repeats; by a or b.
-        seconds: wall time of each repeat, by a, b or e.
+        seconds: wall time of each repeat, by a, b or e; without a where b ran alone.
     """
 
     scale: float
@@ -125,14 +125,16 @@ def build_section(results: Mapping[str, Any]) -> str:
 
 def _format_scale(one: OrdersScale) -> str:
     commits = ", ".join(map(str, one.commits.values()))
+    bare = f"{one.alive_mb[BARE]:,}" if BARE in one.alive_mb else ""
     return (
         f"| {one.scale:g} | {one.date} | {one.landed_bytes / 1e9:.2f} | {one.rows:,} "
-        f"| {one.buckets} | {commits} | {one.heap_mb:,} | {one.alive_mb[BARE]:,} "
-        f"| {one.alive_mb[PROJECT]:,} |"
+        f"| {one.buckets} | {commits} | {one.heap_mb:,} | {bare} | {one.alive_mb[PROJECT]:,} |"
     )
 
 
 def _compare_variants(one: OrdersScale) -> Iterator[str]:
+    if BARE not in one.seconds:
+        return
     a, b, e = ([of(one.seconds[name]) for of in _SUMMARIES] for name in LABELS)
     target = MOST_OVER_BARE if one.scale == 1 else None
     yield _format_ratio("b / a", f"{one.scale:g}", _divide(b, a), target)
