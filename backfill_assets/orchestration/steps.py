@@ -197,9 +197,9 @@ class Step:
                 context.asset_key,
                 keys,
             )
-            logs = {one.key: read_log(target.warehouse, one) for one in recipe.inputs}
+            others = (one for one in recipe.inputs if one.key != target.table.key)
+            inputs = {one.key: read_log(target.warehouse, one) for one in others}
             log = read_log(target.warehouse, recipe.table)
-            inputs = {**logs, target.table.key: target}
             tests.append(ReadTest(recipe, log, inputs, reader.reads, reader.provisional))
         return tests
 

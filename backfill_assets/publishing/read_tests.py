@@ -28,7 +28,7 @@ class ReadTest:
     Attributes:
         recipe: how it is made.
         log: of it.
-        inputs: logs of all that it reads, by table key.
+        inputs: logs of what else it reads, by table key.
         reads: by its partition keys, which partitions of the other each reads.
         provisional: by its partition keys, what of the input is not there yet, or not final.
     """
@@ -50,9 +50,9 @@ class ReadTest:
         Returns:
             Why each partition of this table would be withheld, by key; empty if none would be.
         """
-        source = audit.window.target
+        source = audit.window.target.reread()  # with what chunks before have published
         there = {one.key for one in good}
-        known = there | source.reread().publishes.keys()
+        known = there | source.publishes.keys()
         keys = [
             key
             for key, read in self.reads.items()
@@ -66,7 +66,7 @@ class ReadTest:
             spark=audit.window.spark,
             target=self.log,
             partitions=build_partitions(self.recipe.table, keys),
-            inputs=self.inputs,
+            inputs={**self.inputs, source.table.key: source},
             extra_fields=self.log.extra_fields,
             overlays={source.table.key: overlay},
         )
