@@ -17,6 +17,7 @@ from backfill_assets.cli.options import (
     prepare_planner,
     print_grid,
     print_json,
+    recover_dead_runs,
 )
 from backfill_assets.errors import SettingsError
 from backfill_assets.settings import read_settings
@@ -140,6 +141,7 @@ def _take_in(
     from backfill_assets.orchestration.planning.once_flows import build_flow_launch
 
     with open_instance() as instance:
+        recover_dead_runs(instance)
         plans: list[tuple[Plan, Launch]] = []
         for name, plan in _plan(instance, names, full_refresh=full_refresh, as_json=as_json):
             told = replace(

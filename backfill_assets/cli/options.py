@@ -156,6 +156,19 @@ def prepare_planner(instance: "DagsterInstance", tables: "Sequence[Table]") -> "
     )
 
 
+def recover_dead_runs(instance: "DagsterInstance") -> None:
+    """Records what killed runs have left, so that nothing waits for them; says so on stderr."""
+    from backfill_assets.orchestration.recovery.recovering import recover_tables
+    from backfill_assets.orchestration.runs.claims import find_dead_runs
+
+    settings, now = read_settings(), datetime.now(tz=UTC)
+    if find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds):
+        reader = build_partition_reader()
+        report = recover_tables(instance, settings, None, dry_run=False, reader=reader)
+        for message in report.messages:
+            typer.echo(message, err=True)
+
+
 def build_partition_reader() -> "PartitionReader":
     """Builds what reads partitions back; where it starts Spark, it says so on stderr."""
     from backfill_assets.contents.partition_reader import PartitionReader

@@ -12,6 +12,7 @@ from backfill_assets.cli.options import (
     load_graph,
     open_instance,
     print_json,
+    recover_dead_runs,
 )
 from backfill_assets.cli.plan_grid import print_plan
 from backfill_assets.cli.plan_options import Chunk
@@ -74,6 +75,7 @@ def launch(
         max_parallel=max_parallel or asked.template.max_parallel,
     )
     with open_instance() as instance:
+        recover_dead_runs(instance)
         found = make_plan(instance, asked, chunk=how.chunk)
         if not as_json:
             print_plan(found, downstream=asked.takes_downstream)

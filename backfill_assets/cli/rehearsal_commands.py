@@ -25,6 +25,7 @@ from backfill_assets.cli.options import (
     open_instance,
     prepare_planner,
     print_json,
+    recover_dead_runs,
 )
 from backfill_assets.errors import RehearsalError
 from backfill_assets.settings import read_settings
@@ -135,6 +136,7 @@ def apply(
         rehearsal=found.rehearsal_id,
     )
     with open_instance() as instance:
+        recover_dead_runs(instance)
         plan = _plan_rest(instance, found)
         if plan is None:
             typer.echo("it is applied already, all of it", err=as_json)

@@ -16,6 +16,7 @@ from backfill_assets.cli.options import (
     load_graph,
     open_instance,
     print_json,
+    recover_dead_runs,
 )
 from backfill_assets.cli.spread_options import spread_options
 from backfill_assets.errors import BackfillError
@@ -56,6 +57,7 @@ def run(
     from backfill_assets.orchestration.planning.launching import check_launch
 
     with open_instance() as instance:
+        recover_dead_runs(instance)
         plan = make_plan(instance, asked, chunk=how.chunk)
         if not as_json:
             print_plan(plan, downstream=asked.takes_downstream)
