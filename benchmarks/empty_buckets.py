@@ -23,6 +23,7 @@ from dagster import (
 )
 
 from backfill_assets.grains.buckets import Buckets
+from backfill_assets.orchestration.instance.batching_instance import store_together
 from backfill_assets.orchestration.records.events import list_publish_checks
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
@@ -54,9 +55,11 @@ def build_checked_asset(table: Table) -> AssetsDefinition:
         context: AssetExecutionContext,
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation | MaterializeResult]:
         keys = context.partition_keys
-        for key in keys:
-            yield AssetMaterialization(asset_key, partition=key, metadata=METADATA, tags=_TAGS)
-        yield from tell_passes(asset_key, specs, keys)
+        with store_together(context.instance):
+            for key in keys:
+                yield AssetMaterialization(asset_key, partition=key, metadata=METADATA, tags=_TAGS)
+        with store_together(context.instance):
+            yield from tell_passes(asset_key, specs, keys)
         yield build_result(specs)
 
     return do_nothing_and_check
