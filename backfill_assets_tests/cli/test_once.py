@@ -1,13 +1,8 @@
 """`once` at a shell: history is taken in once, and what it is for is found by itself."""
 
 import json
-import os
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +14,9 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.runs.run_tags import ONCE_TAG
 from backfill_assets.samples.flights_history import land_flights_history
 from backfill_assets.tables.flights import RAW_FLIGHTS
-from backfill_assets_tests.commands import Project
+from backfill_assets_tests.commands import Project, find_program
+from backfill_assets_tests.pipeline.commanding import command
+from backfill_assets_tests.servers import serve
 
 BAD = "2011-01-09"
 _LOOK = """
@@ -142,7 +139,7 @@ def test_a_history_is_taken_in_once_and_what_is_computed_from_it_is_due(
     # It is idle now, at the shell and in the UI, whatever becomes of its files.
     file.write_text(good + good.splitlines()[1] + "\n")
     version = read_raw(project).version
-    for command in (
+    for told in (
         ("backfill-assets", "once", "flights_2011"),
         (
             "dagster",
@@ -154,7 +151,7 @@ def test_a_history_is_taken_in_once_and_what_is_computed_from_it_is_due(
             "once_flights_2011",
         ),
     ):
-        idle = project.run(*command)
+        idle = project.run(*told)
         assert idle.returncode == 0, idle.stderr
         assert "nothing to do" in idle.stdout + idle.stderr
     assert read_raw(project).version == version
@@ -225,7 +222,7 @@ def test_what_cannot_be_taken_in_is_said_in_a_line(
 ) -> None:
     project = open_project("2012-01", BEGIN="2012-01-05", ONCE_FLOWS="flights_2012")
     refused = subprocess.run(
-        [str(Path(sys.executable).parent / "backfill-assets"), "once", *arguments],
+        [find_program("backfill-assets"), "once", *arguments],
         env=project.environment,
         cwd=project.root,
         stdin=subprocess.DEVNULL,
@@ -247,6 +244,20 @@ def test_an_unusable_setting_is_said_in_a_line(open_project: Callable[..., Proje
 
 
 @pytest.mark.slow
+@pytest.mark.by_hand
+def test_the_daemon_takes_a_flow_in(open_project: Callable[..., Project]) -> None:
+    project = open_project(
+        "2011-01", BEGIN="2011-01-13", END="2011-01-15", ONCE_FLOWS="flights_2011"
+    )
+    flow = ("once", "flights_2011", "--launch", "--yes")
+    with serve(project):
+        (launched,) = json.loads(command(project, *flow, "--json"))
+        command(project, "watch", launched["backfill_id"])
+        assert read_states(project)["flights_2011"]["state"] == "published"
+        assert "nothing to do" in command(project, *flow)
+
+
+@pytest.mark.slow
 def test_two_flows_at_once_and_one_that_was_killed_goes_on(
     open_project: Callable[..., Project],
 ) -> None:
@@ -257,25 +268,9 @@ def test_two_flows_at_once_and_one_that_was_killed_goes_on(
         BEGIN="2012-01-20",
         ONCE_FLOWS="all",
         CHUNK_PARTITIONS="40",
-        SILENT_SECONDS="60",
     )
-    command = [
-        str(Path(sys.executable).parent / "backfill-assets"),
-        "once",
-        "flights_2011",
-        "--yes",
-    ]
-    process = subprocess.Popen(
-        command, env=project.environment, cwd=project.root, stdout=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 180
-    while len(read_raw(project).publishes) < 40 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    for child in find_children(process.pid):
-        with suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-    process.kill()
-    process.wait()
+    flow = [find_program("backfill-assets"), "once", "flights_2011", "--yes"]
+    project.kill(flow, when=lambda: len(read_raw(project).publishes) >= 40)
     done = read_raw(project).publishes
     assert 40 <= len(done) < 365
     ran = project.run("backfill-assets", "once", "flights_2011", "flights_2012", "--yes")
@@ -303,14 +298,3 @@ def test_two_flows_at_once_and_one_that_was_killed_goes_on(
     assert one.start_time is not None
     assert other.start_time is not None
     assert max(one.start_time, other.start_time) < min(one.end_time or 0, other.end_time or 0)
-
-
-def find_children(pid: int) -> list[int]:
-    """Finds the processes that a process started, directly or not."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True)
-    parents = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()[1:]]
-    found, fresh = list[int](), {pid}
-    while fresh:
-        fresh = {child for child, parent in parents if parent in fresh}
-        found += fresh
-    return found

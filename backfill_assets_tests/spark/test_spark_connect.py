@@ -10,11 +10,13 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.samples.orders import land_orders
 from backfill_assets.settings import read_settings
 from backfill_assets.spark.jars import jar_paths
+from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets_tests.commands import Project
 from backfill_assets_tests.landing_zones import copy_days, rewrite_records
 from backfill_assets_tests.ports import find_free_port
@@ -102,6 +104,29 @@ def test_a_range_is_published_the_same_through_spark_connect(connect_url, sample
     assert len(checksums["connect"]) == 3 * 3 + 3
     # The second day is provisional: its last landing day is not there.
     assert watermarks["connect"] == watermarks["classic"] == {FLIGHTS[1]: "2013-01-02"}
+
+
+@pytest.mark.by_hand
+def test_a_run_in_chunks_goes_by_the_server_that_it_names(connect_url, sample_landing, tmp_path):
+    landing = copy_days(sample_landing, tmp_path / "landing", first="2013-01-01", count=5)
+    in_chunks = ("--from", "2013-01-01", "--to", "2013-01-03", "--chunk", "days=1", "--yes")
+    by_column = ("--column", "landing_date", "--start", "2013-01-02", "--end", "2013-01-04")
+    checksums = []
+    for name, remote in (("connect", ("--spark-remote", connect_url)), ("classic", ())):
+        project = Project(tmp_path / name, landing)
+        for select, *options in (
+            (",".join(FLIGHTS),),
+            (FLIGHTS[1], *by_column, "--write-mode", "merge"),
+        ):
+            told = ("run", "--select", select, *in_chunks, *options, *remote)
+            run = project.run("backfill-assets", *told)
+            assert run.returncode == 0, run.stdout + run.stderr
+        checksums.append(project.read_checksums())
+        log = read_log(Warehouse(str(project.warehouse)), STAGING_FLIGHTS)
+        modes = [commit.record.write_mode for commit in log.commits if commit.record]
+        assert modes == 3 * ["merge"] + 3 * ["overwrite"]
+    assert checksums[0] == checksums[1]
+    assert len(checksums[0]) == 3 * 3
 
 
 def test_a_server_that_is_not_there_is_one_sentence(sample_landing, tmp_path):
