@@ -21,7 +21,7 @@ from backfill_assets.rehearsal.drift_plots import plot_distributions, plot_lines
 from backfill_assets.rules.drift import Drift
 from backfill_assets.tables.declarations import Table
 
-_LISTED = 100
+_LISTED = 20
 
 
 @dataclass(frozen=True)
