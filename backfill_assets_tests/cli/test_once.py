@@ -258,6 +258,7 @@ def test_the_daemon_takes_a_flow_in(open_project: Callable[..., Project]) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.by_hand
 def test_two_flows_at_once_and_one_that_was_killed_goes_on(
     open_project: Callable[..., Project],
 ) -> None:

@@ -9,7 +9,7 @@ from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.pages import run_page
 from backfill_assets_tests.pipeline.running import list_days
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from backfill_assets.tables.serving import SERVED_CARRIER_DELAYS
 from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.pages import run_page
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1500)]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.pages import run_page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 
 def test_the_page_does_what_it_says(

@@ -48,7 +48,7 @@ class Outcome:
     reports: Mapping[tuple[str, str], StepReport]
 
 
-@pytest.fixture(scope="module", params=list(TIMES))
+@pytest.fixture(scope="module", params=["disk", pytest.param("s3", marks=pytest.mark.by_hand)])
 def outcome(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Outcome]:

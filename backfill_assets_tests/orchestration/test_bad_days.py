@@ -60,7 +60,7 @@ def find_not_published(project: Project) -> dict[str, set[str]]:
     return found
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=[pytest.param("sqlite", marks=pytest.mark.by_hand), "postgres"])
 def project(request: pytest.FixtureRequest, landing: Path, tmp_path: Path) -> Iterator[Project]:
     """With the home of a clone, and with the one of a server."""
     if request.param == "sqlite":
@@ -102,6 +102,7 @@ def assert_certified_as_one_chain(project: Project, backfill: str) -> None:
     }
 
 
+@pytest.mark.by_hand
 def test_the_command_line_ends_with_the_commands_that_go_on(landing: Path, tmp_path: Path) -> None:
     project = Project(tmp_path, landing)
     runs = [project.materialize(*TABLES, partitions=f"{DAYS[0]}...{DAYS[-1]}")]

@@ -130,6 +130,7 @@ def test_a_run_whose_server_is_gone_fails_with_one_line(
     assert project.read_checksums().items() <= undisturbed.items(), "half-done"
 
 
+@pytest.mark.by_hand
 def test_the_work_of_a_run_whose_server_started_anew_is_finished_by_the_next(
     cluster: SparkCluster, project: Project, undisturbed
 ) -> None:

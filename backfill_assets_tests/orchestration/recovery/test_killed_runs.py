@@ -50,7 +50,11 @@ def has_version(project, table, version):
 @pytest.mark.parametrize(
     "moment",
     [
-        pytest.param(lambda file: data_files(file, "raw/flights"), id="while files are written"),
+        pytest.param(
+            lambda file: data_files(file, "raw/flights"),
+            id="while files are written",
+            marks=pytest.mark.by_hand,
+        ),
         pytest.param(lambda one: has_version(one, "staging/flights", 2), id="between two chunks"),
     ],
 )
@@ -88,7 +92,7 @@ def test_the_missing_partitions_alone_finish_a_killed_run(landing, undisturbed, 
     assert project.read_checksums() == undisturbed
 
 
-@pytest.mark.parametrize("mode", ["merge", "append_once"])
+@pytest.mark.parametrize("mode", [pytest.param("merge", marks=pytest.mark.by_hand), "append_once"])
 def test_a_killed_merge_or_append_ends_as_if_nothing_had_happened(
     landing, undisturbed, tmp_path, mode
 ):
