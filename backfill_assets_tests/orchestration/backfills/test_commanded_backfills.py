@@ -143,6 +143,8 @@ def test_overlapping_backfills_lose_no_update(
             assert watching.wait(timeout=600) in (0, 1)
         # Of what both were to publish, each tells what became of it, whoever tried it last.
         for held_back in read_lines(project, backfill)[-1]["held_back"]:
+            if backfill == one and held_back["status"] == "in progress":
+                continue  # The other is at work on it.
             assert held_back["status"] == "failed", held_back
             assert "changed while they were read" in held_back["reasons"][0]
     expected = run_undisturbed(tmp_path, project.landing, RAW, days=OTHERS)
