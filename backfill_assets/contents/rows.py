@@ -17,10 +17,12 @@ from backfill_assets.lake.slices import Partition, build_predicate, merge_slices
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.tables.declarations import Column, Table
 
+_BATCH_ROWS = 65_536
+
 _READER_SETTINGS = {
     # Spark writes INT96; as nanoseconds, the default, years before 1678 and after 2261 wrap around.
     "datafusion.execution.parquet.coerce_int96": "us",
-    "datafusion.execution.batch_size": "65536",
+    "datafusion.execution.batch_size": str(_BATCH_ROWS),
 }
 # DataFusion recurses into OR; thousands of them overflow the stack, and the process is gone.
 _SLICES_PER_QUERY = 100
@@ -112,7 +114,20 @@ def stream_rows(
     select = f"SELECT {', '.join(f'`{name}`' for name in names)} FROM contents"
     reader = QueryBuilder(_READER_SETTINGS).register("contents", contents)
     for condition in _build_conditions(partition_by, partitions):
-        yield from pa.RecordBatchReader.from_stream(reader.execute(select + condition))
+        yield from _join_small(pa.RecordBatchReader.from_stream(reader.execute(select + condition)))
+
+
+def _join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Joins batches up to the largest size: each small file is one, and each costs the same."""
+    waiting, rows = list[pa.RecordBatch](), 0
+    for batch in batches:
+        if waiting and rows + batch.num_rows > _BATCH_ROWS:
+            yield pa.concat_batches(waiting)
+            waiting, rows = [], 0
+        waiting.append(batch)
+        rows += batch.num_rows
+    if waiting:
+        yield pa.concat_batches(waiting)
 
 
 def read_delta_names(contents: DeltaTable) -> frozenset[str]:

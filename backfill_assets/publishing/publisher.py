@@ -10,6 +10,7 @@ from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, Partition
 from backfill_assets.errors import TableError
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
+from backfill_assets.lake.reading_ahead import read_log_ahead
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.stored_declarations import find_missing_columns
 from backfill_assets.lake.table_log import TableLog
@@ -107,6 +108,7 @@ class Publisher:
         current = pinned.target.reread()
         if missing := find_missing_columns(current):
             add_columns(self.spark, current, missing)
+        read_log_ahead(self.spark, current)
         results: dict[str, PartitionResult] = {}
         pending = tuple(partitions)
         changed: set[str] = set()
@@ -200,6 +202,7 @@ class Publisher:
                 replace(result, version=version) for result in judged if not result.verdict.withheld
             ]
             if version is not None:
+                read_log_ahead(self.spark, pinned.target)
                 published = verify_publish(
                     audit.window, self.recipe, self.run, published, reader=self.reader
                 )

@@ -14,6 +14,14 @@ from backfill_assets.tables.audit_columns import (
 )
 from backfill_assets.tables.declarations import Column
 from backfill_assets.transforms.json_values import build_value, is_wrong
+from backfill_assets.transforms.plain_lines import (
+    HAS_ALL,
+    IS_PLAIN,
+    KEYS,
+    get_plain,
+    is_read_typed,
+    read_plain_lines,
+)
 
 _END = "_line_ends_here"
 
@@ -41,6 +49,42 @@ def parse_json_lines(
         The other columns of `lines`, `fields`, and the audit columns `_reject_reason`,
         `_rejected_line` and `_fields_seen`.
     """
+    others = [name for name in lines.columns if name != "value"]
+    names = [field.name for field in fields[:declared]]
+    read = read_plain_lines(lines, fields).withColumn(
+        "_fields", F.when(~F.col(IS_PLAIN), _read_carefully(fields))
+    )
+    # Selects of their own, so that each text is cast once, for its value and for its reason.
+    typed = read.select(
+        "*", *(_choose_text(field).alias(_text_name(field)) for field in fields)
+    ).select(
+        "*", *(_choose_value(field).alias(field.name) for field in fields)
+    )
+    reason = (
+        F.when(~F.is_valid_utf8("value"), "the line is not UTF-8")
+        .when(~F.col(IS_PLAIN) & F.col("_fields").isNull(), "the line is not one JSON object")
+        .when(F.size(F.array_distinct(KEYS)) < F.size(KEYS), "a field is there twice")
+        .otherwise(
+            F.coalesce(
+                _find_too_many(KEYS, names, max_new_fields),
+                *(_reject_reason(field) for field in fields),
+            )
+        )
+    )
+    all_names = FIELD_SEPARATOR.join(field.name for field in fields)
+    return typed.select(
+        "value",
+        *others,
+        *(field.name for field in fields),
+        reason.alias(REJECT_REASON),
+        F.when(F.col(HAS_ALL), all_names)
+        .otherwise(F.concat_ws(FIELD_SEPARATOR, KEYS))
+        .alias(FIELDS_SEEN),
+    ).withColumnRenamed("value", REJECTED_LINE)
+
+
+def _read_carefully(fields: Sequence[Column]) -> SparkColumn:
+    """Reads a line's fields as texts, a STRUCT; null unless the line is exactly one object."""
     # All as text, so that a value of another type is seen instead of nulled. As an array with an
     # end of our own, whatever stands behind the object is seen too; alone it would be dropped.
     text_fields = ", ".join(f"`{name}`: string" for name in (*(f.name for f in fields), _END))
@@ -49,40 +93,8 @@ def parse_json_lines(
         f"array<struct<{text_fields}>>",
         {"allowSingleQuotes": "false"},
     )
-    is_one_object = (F.size("_objects") == 2) & F.get("_objects", F.lit(1)).getField(
-        _END
-    ).isNotNull()
-    parsed = lines.withColumn("_objects", objects).withColumn(
-        "_fields", F.when(is_one_object, F.get("_objects", F.lit(0)))
-    )
-    others = [name for name in lines.columns if name != "value"]
-    # A select of their own, so that each text is cast once, for its value and for its reason.
-    typed = parsed.select(
-        "value",
-        "_fields",
-        F.json_object_keys("value").alias("_keys"),
-        *others,
-        *(build_value(_text(field), field.parsed_type).alias(field.name) for field in fields),
-    )
-    names = [field.name for field in fields[:declared]]
-    reason = (
-        F.when(~F.is_valid_utf8("value"), "the line is not UTF-8")
-        .when(F.col("_fields").isNull(), "the line is not one JSON object")
-        .when(F.size(F.array_distinct("_keys")) < F.size("_keys"), "a field is there twice")
-        .otherwise(
-            F.coalesce(
-                _find_too_many("_keys", names, max_new_fields),
-                *(_reject_reason(field) for field in fields),
-            )
-        )
-    )
-    return typed.select(
-        "value",
-        *others,
-        *(field.name for field in fields),
-        reason.alias(REJECT_REASON),
-        F.concat_ws(FIELD_SEPARATOR, "_keys").alias(FIELDS_SEEN),
-    ).withColumnRenamed("value", REJECTED_LINE)
+    is_one_object = (F.size(objects) == 2) & F.get(objects, F.lit(1)).getField(_END).isNotNull()
+    return F.when(is_one_object, F.get(objects, F.lit(0)))
 
 
 def _find_too_many(keys: str, declared: Sequence[str], most: int | None) -> SparkColumn:
@@ -99,18 +111,30 @@ def _find_too_many(keys: str, declared: Sequence[str], most: int | None) -> Spar
     )
 
 
-def _text(field: Column) -> SparkColumn:
-    return F.col("_fields").getField(field.name)
+def _text_name(field: Column) -> str:
+    return f"_text_of_{field.name}"
+
+
+def _choose_text(field: Column) -> SparkColumn:
+    """A field's text; null where it was read as a value."""
+    text = F.col("_fields").getField(field.name)
+    return text if is_read_typed(field) else F.when(F.col(IS_PLAIN), get_plain(field)).otherwise(text)
+
+
+def _choose_value(field: Column) -> SparkColumn:
+    value = build_value(F.col(_text_name(field)), field.parsed_type)
+    return F.when(F.col(IS_PLAIN), get_plain(field)).otherwise(value) if is_read_typed(field) else value
 
 
 def _reject_reason(field: Column) -> SparkColumn:
-    missing = F.when(_text(field).isNull(), f"`{field.name}` is missing")
+    text, value = F.col(_text_name(field)), F.col(field.name)
+    missing = F.when(text.isNull() & value.isNull(), f"`{field.name}` is missing")
     if field.type == "STRING":
         return F.lit(None).cast("string") if field.nullable else missing
     wrong = F.when(
-        is_wrong(_text(field), field.parsed_type)
+        is_wrong(text, field.parsed_type)
         if field.parsed_type.parts
-        else _text(field).isNotNull() & F.col(field.name).isNull(),
-        F.concat(F.lit(f"`{field.name}` is not {field.type}: "), F.left(_text(field), F.lit(40))),
+        else text.isNotNull() & value.isNull(),
+        F.concat(F.lit(f"`{field.name}` is not {field.type}: "), F.left(text, F.lit(40))),
     )
     return wrong if field.nullable else F.coalesce(missing, wrong)
