@@ -20,6 +20,9 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Column, Table, build_ddl
 
 _CONFLICT_ATTEMPTS = 8
+# One takes as long as a small commit, and is one more job. Delta's default is 10; commits are few
+# here, as each is of a range, and a log is read in a third of a second with or without twenty more.
+_COMMITS_PER_CHECKPOINT = 30
 # Delta's conflict errors, by error class (Spark Connect) or exception name (Spark in the process).
 _CONFLICT_MARKS = (
     "DELTA_CONCURRENT_",
@@ -71,6 +74,7 @@ def create_table(spark: SparkSession, log: TableLog) -> None:
                     f"'delta.logRetentionDuration' = 'interval {days} days', "
                     f"'delta.deletedFileRetentionDuration' = 'interval {days} days', "
                     f"'delta.enableInCommitTimestamps' = 'true', "
+                    f"'delta.checkpointInterval' = '{_COMMITS_PER_CHECKPOINT}', "
                     f"'{GRAIN_PROPERTY}' = '{table.grain}')"
                 )
 

@@ -69,7 +69,10 @@ from dagster._core.storage.dagster_run import RunRecord
 
 # Dagster's storages of events store each in a transaction of its own; to extend one is private.
 from dagster._core.storage.event_log import SqlEventLogStorage, SqliteEventLogStorage
-from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
+from dagster._core.storage.event_log.schema import (
+    AssetCheckExecutionsTable,
+    SqlEventLogStorageTable,
+)
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME as INDEX_SHARD
 from dagster._core.storage.partition_status_cache import AssetPartitionStatus
 
@@ -120,6 +123,7 @@ __all__ = [
     "ReconstructableRepository",
     "RunRecord",
     "SqlEventLogStorage",
+    "SqlEventLogStorageTable",
     "SqliteEventLogStorage",
     "StepMaterializationData",
     "TargetMaterialization",

@@ -1,8 +1,9 @@
 """Stores events in batches, each in one transaction; Dagster's own storages take one an event.
 
-An event of its own costs about 10 ms, most of it for connections and commits; in a batch, about
+An event of its own costs about 10 ms, most of it for connections and commits; in a batch, less than
 one. Dagster's own code writes each of them here, too, so that the rows are the same (but for one
-column of planned checks): only the connections that it asks for are those of the batch.
+column of planned checks): only the connections that it asks for are those of the batch, and in
+SQLite statements are compiled once, and evaluations noted together.
 """
 
 import inspect
@@ -12,8 +13,9 @@ from contextlib import ExitStack, contextmanager
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from dagster import AssetKey
-from sqlalchemy.engine import Connection
+from dagster import AssetCheckEvaluation, AssetKey
+from sqlalchemy import bindparam
+from sqlalchemy.engine import Connection, CursorResult
 
 from backfill_assets.orchestration.instance.dagster_internals import (
     INDEX_SHARD,
@@ -23,8 +25,18 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     ConfigurableClassData,
     EventLogEntry,
     SqlEventLogStorage,
+    SqlEventLogStorageTable,
     SqliteEventLogStorage,
     serialize_value,
+)
+
+_INSERT_EVENT = SqlEventLogStorageTable.insert()
+_CHECKS = AssetCheckExecutionsTable.c
+_EVALUATE_CHECK = AssetCheckExecutionsTable.update().where(
+    _CHECKS.asset_key == bindparam("of_asset"),
+    _CHECKS.check_name == bindparam("of_check"),
+    _CHECKS.run_id == bindparam("of_run"),
+    _CHECKS.partition == bindparam("of_partition"),
 )
 
 LARGEST_BATCH = 500
@@ -37,11 +49,15 @@ class OpenBatch(threading.local):
     Attributes:
         connections: with a transaction each, by the name of their database.
         newest: of each asset and kind of event, the last one stored and its id, in their order.
+        row: of the event that is being stored.
+        evaluations: with their ids, and what changes by them in the rows of planned checks.
     """
 
     def __init__(self) -> None:
         self.connections: dict[str, Connection] = {}
         self.newest: dict[tuple[AssetKey | None, str], tuple[EventLogEntry, int]] = {}
+        self.row: dict[str, Any] = {}
+        self.evaluations: list[tuple[EventLogEntry, int, dict[str, Any]]] = []
 
     def note(self, event: EventLogEntry, event_id: int) -> None:
         """Notes an event as its asset's last of this kind."""
@@ -59,6 +75,17 @@ class OpenBatch(threading.local):
         finally:
             self.connections.clear()
             self.newest.clear()
+            self.evaluations.clear()
+
+
+class EventRow:
+    """An event's row: inserted by one statement for all, as SQLAlchemy takes long to compile it."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def _execute_on_connection(self, connection: Connection, *_: Any) -> CursorResult[Any]:
+        return connection.execute(_INSERT_EVENT, self._values)
 
 
 class StoresBatches(SqlEventLogStorage):
@@ -103,8 +130,12 @@ class StoresBatches(SqlEventLogStorage):
         with self._batch.open(connections):
             for event in events:
                 super().store_event(event)
+            self._store_evaluations(connections[index])
             for event, event_id in self._batch.newest.values():
                 super()._store_asset_event(connections[index], event, event_id)
+
+    def _store_evaluations(self, index: Connection) -> None:
+        """Stores what waits for all events of the batch to be stored."""
 
     def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
         # An asset's row has its last event alone: writing it once a batch comes to the same.
@@ -157,7 +188,14 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
     commits leaves the run's own page without the batch.
     """
 
-    leans_on = MappingProxyType({"_connect": ("self", "shard")})
+    leans_on = MappingProxyType(
+        {
+            "_connect": ("self", "shard"),
+            "_event_to_row": ("self", "event"),
+            "_update_asset_check_evaluation": ("self", "event", "event_id"),
+            "prepare_insert_event": ("self", "event"),
+        }
+    )
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None):
         super().__init__(base_dir, inst_data)
@@ -178,6 +216,45 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
         with ExitStack() as transactions:
             connections = {shard: transactions.enter_context(connect(shard)) for shard in shards}
             self._store_in_batch(events, connections, INDEX_SHARD)
+
+    def prepare_insert_event(self, event: EventLogEntry) -> Any:
+        """Prepares the row of an event, for its run's file and for the index alike."""
+        if not self._batch.connections:
+            return super().prepare_insert_event(event)
+        self._batch.row = self._event_to_row(event)
+        return EventRow(self._batch.row)
+
+    def _update_asset_check_evaluation(self, event: EventLogEntry, event_id: int | None) -> None:
+        evaluation = event.get_dagster_event().event_specific_data
+        assert isinstance(evaluation, AssetCheckEvaluation)
+        if not self._batch.connections or evaluation.partition is None or event_id is None:
+            super()._update_asset_check_evaluation(event, event_id)
+            return
+        about = evaluation.target_materialization_data
+        status = CheckStatus.SUCCEEDED if evaluation.passed else CheckStatus.FAILED
+        change = {
+            "of_asset": evaluation.asset_key.to_string(),
+            "of_check": evaluation.check_name,
+            "of_run": event.run_id,
+            "of_partition": evaluation.partition,
+            "execution_status": status.value,
+            "evaluation_event": self._batch.row["event"],
+            "evaluation_event_timestamp": self._event_insert_timestamp(event),
+            "evaluation_event_storage_id": event_id,
+            "materialization_event_storage_id": about.storage_id if about else None,
+        }
+        self._batch.evaluations.append((event, event_id, change))
+
+    def _store_evaluations(self, index: Connection) -> None:
+        """Notes evaluations on the rows of their planned checks, all by one statement."""
+        evaluations = self._batch.evaluations
+        if not evaluations:
+            return
+        changed = index.execute(_EVALUATE_CHECK, [change for _, _, change in evaluations])
+        if changed.rowcount != len(evaluations):
+            # Some weren't planned. Those that were are written once more, as they are.
+            for event, event_id, _ in evaluations:
+                super()._update_asset_check_evaluation(event, event_id)
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:
