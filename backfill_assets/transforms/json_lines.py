@@ -57,9 +57,7 @@ def parse_json_lines(
     # Selects of their own, so that each text is cast once, for its value and for its reason.
     typed = read.select(
         "*", *(_choose_text(field).alias(_text_name(field)) for field in fields)
-    ).select(
-        "*", *(_choose_value(field).alias(field.name) for field in fields)
-    )
+    ).select("*", *(_choose_value(field).alias(field.name) for field in fields))
     reason = (
         F.when(~F.is_valid_utf8("value"), "the line is not UTF-8")
         .when(~F.col(IS_PLAIN) & F.col("_fields").isNull(), "the line is not one JSON object")
@@ -118,12 +116,16 @@ def _text_name(field: Column) -> str:
 def _choose_text(field: Column) -> SparkColumn:
     """A field's text; null where it was read as a value."""
     text = F.col("_fields").getField(field.name)
-    return text if is_read_typed(field) else F.when(F.col(IS_PLAIN), get_plain(field)).otherwise(text)
+    return (
+        text if is_read_typed(field) else F.when(F.col(IS_PLAIN), get_plain(field)).otherwise(text)
+    )
 
 
 def _choose_value(field: Column) -> SparkColumn:
     value = build_value(F.col(_text_name(field)), field.parsed_type)
-    return F.when(F.col(IS_PLAIN), get_plain(field)).otherwise(value) if is_read_typed(field) else value
+    if not is_read_typed(field):
+        return value
+    return F.when(F.col(IS_PLAIN), get_plain(field)).otherwise(value)
 
 
 def _reject_reason(field: Column) -> SparkColumn:

@@ -66,7 +66,7 @@ def read_plain_lines(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
         .withColumn(KEYS, F.when(~F.col(HAS_ALL), F.json_object_keys("value")))
         .withColumn(
             IS_PLAIN,
-            F.col(HAS_ALL) | F.coalesce(F.col(_COLONS) == F.size(KEYS), F.lit(False)),
+            F.col(HAS_ALL) | F.coalesce(F.col(_COLONS) == F.size(KEYS), F.expr("false")),
         )
     )
 
