@@ -114,10 +114,10 @@ def stream_rows(
     select = f"SELECT {', '.join(f'`{name}`' for name in names)} FROM contents"
     reader = QueryBuilder(_READER_SETTINGS).register("contents", contents)
     for condition in _build_conditions(partition_by, partitions):
-        yield from _join_small(pa.RecordBatchReader.from_stream(reader.execute(select + condition)))
+        yield from join_small(pa.RecordBatchReader.from_stream(reader.execute(select + condition)))
 
 
-def _join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Joins batches up to the largest size: each small file is one, and each costs the same."""
     waiting, rows = list[pa.RecordBatch](), 0
     for batch in batches:

@@ -13,18 +13,23 @@ from pyspark.sql import SparkSession
 from backfill_assets.lake.table_log import TableLog
 
 
-def read_log_ahead(spark: SparkSession, log: TableLog) -> None:
+def read_log_ahead(spark: SparkSession, log: TableLog) -> Thread:
     """Begins to read the table's newest version, and doesn't wait for it.
 
     Nothing depends on it: whatever goes wrong here goes wrong again where it matters.
 
     Args:
         spark: the session.
-        log: of the table, which must exist.
+        log: of the table, which should exist.
+
+    Returns:
+        What ends when it has been read; it keeps no process alive.
     """
 
     def read() -> None:
         with suppress(Exception):
             spark.sql(f"DESCRIBE DETAIL delta.`{log.uri}`").collect()
 
-    Thread(target=read, name=f"reading {log.table.key} ahead", daemon=True).start()
+    thread = Thread(target=read, name=f"reading {log.table.key} ahead", daemon=True)
+    thread.start()
+    return thread

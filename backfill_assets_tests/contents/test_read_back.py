@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from backfill_assets.contents.canonical_form import format_checksum
 from backfill_assets.contents.checksums import build_checksum_parts, build_row_hash
 from backfill_assets.contents.read_back import UNREADABLE, ReadBack, read_back
+from backfill_assets.contents.rows import join_small
 from backfill_assets.grains.buckets import Buckets
 from backfill_assets.grains.hours import HOURS
 from backfill_assets.lake.reader import read_table
@@ -379,3 +380,16 @@ def test_neither_spark_nor_dagster_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "backfill_assets.contents.read_back set()"
+
+
+def test_small_files_are_read_as_few_batches_and_large_ones_as_they_are() -> None:
+    sizes = [1, 2, 65_000, 600, 65_536, 1, 0, 3]
+    numbers = iter(range(sum(sizes)))
+    batches = [
+        pa.record_batch({"n": pa.array([next(numbers) for _ in range(size)], pa.int64())})
+        for size in sizes
+    ]
+    joined = list(join_small(batches))
+    assert [batch.num_rows for batch in joined] == [65_003, 600, 65_536, 4]
+    assert [n for batch in joined for n in batch["n"].to_pylist()] == list(range(sum(sizes)))
+    assert list(join_small([])) == []

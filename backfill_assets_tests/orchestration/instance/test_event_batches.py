@@ -98,6 +98,30 @@ def test_a_batch_leaves_the_rows_of_the_plain_storage(
     assert read_tables(batching, [events[0].run_id]) == expected
 
 
+def test_evaluations_that_nobody_planned_leave_the_rows_of_the_plain_storage(
+    events: list[EventLogEntry], places: Places
+):
+    planned = DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED
+    left = [
+        event
+        for event in events
+        if event.dagster_event_type != planned or _name_check(event) == "c"
+    ]
+    assert len(left) == len(events) - 1
+    left += [
+        event
+        for event in left
+        if event.dagster_event_type == DagsterEventType.ASSET_CHECK_EVALUATION
+    ]
+    plain = open_storage(places("plain"), batching=False)
+    for event in left:
+        plain.store_event(event)
+    batching = open_storage(places("batching"))
+    batching.store_event_batch(left)
+    run_ids = [events[0].run_id]
+    assert read_tables(batching, run_ids) == read_tables(plain, run_ids)
+
+
 def test_batches_and_the_plain_storage_go_on_where_the_other_ended(
     events: list[EventLogEntry], places: Places
 ):
@@ -237,3 +261,9 @@ def test_a_changed_name_is_named(
 ):
     monkeypatch.setattr(plain, "_connect", lambda self, shard, mode: None)
     assert storage.find_changed_names() == ["_connect"]
+
+
+def _name_check(event: EventLogEntry) -> str:
+    planned = event.get_dagster_event().event_specific_data
+    assert isinstance(planned, AssetCheckEvaluationPlanned)
+    return planned.check_name

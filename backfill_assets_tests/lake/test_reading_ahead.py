@@ -1,0 +1,47 @@
+"""Reading ahead spares the next commit a pass over the log, and never stands in its way."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from backfill_assets.lake.reading_ahead import read_log_ahead
+from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.writer import create_table
+from backfill_assets_tests.conftest import build_days
+from backfill_assets_tests.lake.readings import (
+    READINGS,
+    build_rows,
+    overwrite_readings,
+    read_rows,
+)
+
+WEEK = build_days("2013-01-01", 7)
+
+
+def count_jobs(spark: SparkSession) -> int:
+    """Counts the Spark jobs that were begun so far, of whichever thread."""
+    counted = spark.sparkContext._jsc.sc().dagScheduler().nextJobId()  # type: ignore[union-attr]
+    return int(counted)
+
+
+def test_a_commit_goes_over_the_log_once_less(spark: SparkSession, warehouse: Warehouse) -> None:
+    create_table(spark, read_log(warehouse, READINGS))
+    jobs: list[int] = []
+    for tag, ahead in (("first", False), ("second", False), ("third", True)):
+        if ahead:
+            read_log_ahead(spark, read_log(warehouse, READINGS)).join()
+        before = count_jobs(spark)
+        overwrite_readings(spark, warehouse, WEEK, build_rows(WEEK, tag))
+        jobs.append(count_jobs(spark) - before)
+        assert read_rows(warehouse) == build_rows(WEEK, tag)
+    _, without, ahead = jobs
+    assert ahead <= without - 3
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_table_that_is_not_there_is_no_error(spark: SparkSession, warehouse: Warehouse) -> None:
+    log = read_log(warehouse, READINGS)
+    thread = read_log_ahead(spark, log)
+    thread.join()
+    assert not thread.is_alive()
+    assert not read_log(warehouse, READINGS).exists
