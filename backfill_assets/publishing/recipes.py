@@ -49,12 +49,8 @@ class Recipe:
         return frozenset(key for key in versions if self.serves not in ("", key))
 
     def place_rows(self, rows: DataFrame) -> DataFrame:
-        """Puts each folder's rows together, so that each folder becomes one file.
-
-        A write wants them in this order; and who takes some folders needn't look at all rows.
-        """
-        folder = self.table.folder_column
-        return add_folder(rows, self.table).repartition(folder).sortWithinPartitions(folder)
+        """Puts each folder's rows together, so that each folder becomes one file."""
+        return add_folder(rows, self.table).repartition(self.table.folder_column)
 
     @property
     def source_fields(self) -> tuple[str, ...]:
