@@ -32,10 +32,15 @@ class SparkResource(LazyPySparkResource):
         default_factory=dict, description="Spark settings that win over the environment's."
     )
     _tagged_remote: str | None = PrivateAttr(default=None)
+    _input_bytes: int = PrivateAttr(default=0)
 
     def setup_for_execution(self, context: InitResourceContext) -> None:
         """Notes which server the run names; the session is started when it is needed."""
         self._tagged_remote = context.run.tags.get(SPARK_REMOTE_TAG) if context.run else None
+
+    def expect_input(self, input_bytes: int) -> None:
+        """Notes how much the session is to read first; has no effect once it is started."""
+        self._input_bytes = input_bytes
 
     @property
     def spark_session(self) -> SparkSession:
@@ -65,7 +70,13 @@ class SparkResource(LazyPySparkResource):
         )
         overrides = {**settings.spark_conf, **self.spark_config}
         session = spark_session_from_config(
-            build_spark_conf(remote=remote, jars=settings.jars, overrides=overrides, s3=settings.s3)
+            build_spark_conf(
+                remote=remote,
+                jars=settings.jars,
+                overrides=overrides,
+                s3=settings.s3,
+                input_bytes=self._input_bytes,
+            )
             if tagged is None
             else build_tagged_conf(tagged, overrides)
         )

@@ -98,7 +98,7 @@ def measure_run(sample: Sample, nominal: int, *, heap_mb: int, folder: Path) -> 
         {
             "BACKFILL_ORDER_KEY_STEP": str(buckets.step),
             "BACKFILL_ORDER_KEY_SPACE": str(buckets.space),
-            "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, engine),
+            "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, engine, sample.landing),
         },
         landing=sample.landing,
         scratch=engine,

@@ -101,7 +101,7 @@ def measure_run(
     command = prepare_command(DAGSTER_RANGE, days=days, landing=landing, scratch=scratch)
     environment = {
         **command.environment,
-        "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch),
+        "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch, landing),
         "BACKFILL_CHUNK_BYTES": str(chunk_bytes),
     }
     began = time.perf_counter()
@@ -132,12 +132,13 @@ def measure_run(
     )
 
 
-def build_heap_conf(heap_mb: int, scratch: Path) -> str:
+def build_heap_conf(heap_mb: int, scratch: Path, landing: Path) -> str:
     """Builds the `BACKFILL_SPARK_CONF` of a run whose JVM is bounded and logs its collections.
 
-    After the project's own options, which turn off all logs.
+    After the project's own options, as they are for all that landed; these turn off all logs.
     """
-    conf = build_spark_conf(remote=None, jars=None, overrides={})
+    landed = sum(file.stat().st_size for file in landing.rglob("*") if file.is_file())
+    conf = build_spark_conf(remote=None, jars=None, overrides={}, input_bytes=landed)
     options = f"{conf[JAVA_OPTIONS]} -Xlog:gc:file={scratch}/gc.%p.log"
     return json.dumps({"spark.driver.memory": f"{heap_mb}m", JAVA_OPTIONS: options})
 

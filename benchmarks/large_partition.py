@@ -105,7 +105,7 @@ def measure_partition(scale: float, heap_mb: int, folder: Path) -> LargePartitio
     settings = {
         "BACKFILL_ORDER_KEY_STEP": str(buckets.step),
         "BACKFILL_ORDER_KEY_SPACE": str(buckets.space),
-        "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch),
+        "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch, landing),
         "SPARK_LOCAL_DIRS": str(scratch / _SPARK),
     }
     command = prepare_range(TABLES, key, key, landing=landing, scratch=scratch, settings=settings)

@@ -171,7 +171,7 @@ def _prepare_bare(sample: Sample, scratch: Path, heap_mb: int) -> Command:
         *(sys.executable, "-m", "benchmarks.bare_orders"),
         *(str(sample.buckets.step), str(sample.buckets.space)),
         *("--landing", str(sample.landing), "--warehouse", str(find_warehouse(scratch))),
-        *("--spark-conf", build_heap_conf(heap_mb, scratch)),
+        *("--spark-conf", build_heap_conf(heap_mb, scratch, sample.landing)),
     ]
     return Command(arguments, environment)
 
@@ -181,7 +181,7 @@ def _prepare_project(sample: Sample, scratch: Path, heap_mb: int) -> Command:
     settings = {
         "BACKFILL_ORDER_KEY_STEP": str(sample.buckets.step),
         "BACKFILL_ORDER_KEY_SPACE": str(sample.buckets.space),
-        "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch),
+        "BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch, sample.landing),
     }
     return _prepare_range(PROJECT_MODULE, keys, settings, sample, scratch)
 

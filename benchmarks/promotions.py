@@ -96,7 +96,7 @@ def measure_promotion(
     warehouse = Warehouse(str(find_warehouse(scratch)))
     before = read_log(warehouse, SERVED_CARRIER_DELAYS)
     promote = [_BACKFILL_ASSETS, "promote", "carrier_delays", "v2", "--accept", "so"]
-    heap = {"BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch)}
+    heap = {"BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch, landing)}
     command = replace(command, arguments=promote, environment={**command.environment, **heap})
     watched = watch_command(command, scratch=scratch, name="the promotion")
     log = before.reread()

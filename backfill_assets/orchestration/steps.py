@@ -164,6 +164,7 @@ class Step:
             partitions=ready,
             windows=readiness.windows,
         )
+        self.spark.expect_input(sum(measure_input_bytes(pinned, ready).values()))
         publisher = Publisher(
             spark=self.spark.spark_session,
             recipe=self.recipe,

@@ -38,14 +38,18 @@ _SQL_CONF = {
 }
 _JAVA_OPTIONS = " ".join(
     (
-        # Short-lived JVMs don't live to see the second compiler's code pay for its making. Without
-        # it Java reserves 48 MB for code, which are full after some dozens of steps; then it stops
-        # compiling at all. What Spark generates for a hundred aggregates is a huge method.
-        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:-DontCompileHugeMethods",
+        # By its default Java reserves 48 MB for one compiler's code, which are full after some
+        # dozens of steps; then it stops compiling at all. What Spark generates for a hundred
+        # aggregates is a huge method.
+        "-XX:ReservedCodeCacheSize=240m -XX:-DontCompileHugeMethods",
         "-Duser.timezone=UTC",
         f"-Dlog4j2.configurationFile={files('backfill_assets.spark') / 'log4j2.properties'}",
     )
 )
+_FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
+_MUCH_INPUT_BYTES = 64 * 2**20
+"""Of input files, from which on the second compiler pays: by `docs/benchmarks.md` somewhere between
+25 and 80 MB of Parquet, which take half a minute to a minute over three layers."""
 
 
 def build_spark_conf(
@@ -54,6 +58,7 @@ def build_spark_conf(
     jars: Path | None,
     overrides: Mapping[str, str],
     s3: S3Settings | None = None,
+    input_bytes: int = 0,
 ) -> dict[str, str]:
     """Builds all settings of a session; `overrides` win.
 
@@ -62,6 +67,8 @@ def build_spark_conf(
         jars: the folder with Delta's jars; None means the user's cache.
         overrides: settings by name.
         s3: how S3 is reached; None if nothing is there. A Spark Connect server goes by its own.
+        input_bytes: of the files that the session is to read first, as far as known: a JVM that
+            lives long gets code that takes longer to make.
     """
     if remote is not None:
         return {"spark.remote": remote, **_SQL_CONF, **overrides}
@@ -71,7 +78,7 @@ def build_spark_conf(
     return {
         "spark.master": master,
         "spark.app.name": "backfill_assets",
-        **(_build_local_conf(jars, s3) if is_local else _build_cluster_conf(jars, s3)),
+        **(_build_local_conf(jars, s3, input_bytes) if is_local else _build_cluster_conf(jars, s3)),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": str(cores),
@@ -99,7 +106,10 @@ def _list_class_path(jars: Path | None, *, s3: bool) -> list[Path]:
     return [find_local_files(), *jar_paths(jars, s3=s3)]
 
 
-def _build_local_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str]:
+def _build_local_conf(jars: Path | None, s3: S3Settings | None, input_bytes: int) -> dict[str, str]:
+    options = _JAVA_OPTIONS
+    if input_bytes < _MUCH_INPUT_BYTES:
+        options = f"{_FIRST_COMPILER} {options}"
     # On Java's own class path, as only such classes can be archived.
     class_path = _list_class_path(jars, s3=s3 is not None)
     archive = find_class_archive(class_path)
@@ -111,9 +121,9 @@ def _build_local_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, str
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": os.pathsep.join(map(str, class_path)),
         **LOCAL_CONF,
-        JAVA_OPTIONS: f"{_JAVA_OPTIONS} {archived}{archive}"
+        JAVA_OPTIONS: f"{options} {archived}{archive}"
         if archive is not None and archive.exists()
-        else _JAVA_OPTIONS,
+        else options,
     }
 
 
@@ -121,7 +131,7 @@ def _build_cluster_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, s
     paths = ",".join(map(str, jar_paths(jars, s3=s3 is not None)))
     return {
         "spark.jars": paths,
-        JAVA_OPTIONS: _JAVA_OPTIONS,
+        JAVA_OPTIONS: f"{_FIRST_COMPILER} {_JAVA_OPTIONS}",  # The work is done elsewhere.
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
     }
 

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_assets.errors import SparkUnavailableError
+from backfill_assets.spark.class_archive import JAVA_OPTIONS
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 
 
@@ -34,6 +35,23 @@ def test_only_executors_in_the_process_look_for_the_driver_on_loopback(master: s
     assert ("spark.driver.bindAddress" in conf) is is_local
     if not is_local:
         assert conf["spark.executor.extraJavaOptions"] == "-Duser.timezone=UTC"
+
+
+def test_javas_second_compiler_is_for_sessions_that_read_much() -> None:
+    def compiles_twice(master: str, input_bytes: int) -> bool:
+        overrides = {"spark.master": master}
+        conf = build_spark_conf(
+            remote=None, jars=None, overrides=overrides, input_bytes=input_bytes
+        )
+        return "TieredStopAtLevel" not in conf[JAVA_OPTIONS]
+
+    megabyte = 2**20
+    assert [compiles_twice("local[2]", size * megabyte) for size in (0, 20, 100)] == [
+        False,
+        False,
+        True,
+    ]
+    assert not compiles_twice("spark://a:7077", 100 * megabyte)
 
 
 def test_running_session_lives_in_utc(spark: SparkSession) -> None:
