@@ -51,8 +51,11 @@ def parse_json_lines(
     """
     others = [name for name in lines.columns if name != "value"]
     names = [field.name for field in fields[:declared]]
-    read = read_plain_lines(lines, fields).withColumn(
-        "_fields", F.when(~F.col(IS_PLAIN), _read_carefully(fields))
+    # Columns of their own, so that a line is read once, for its fields and for its end.
+    read = (
+        read_plain_lines(lines, fields)
+        .withColumn("_objects", F.when(~F.col(IS_PLAIN), _read_carefully(fields)))
+        .withColumn("_fields", F.when(_is_one_object("_objects"), F.get("_objects", F.lit(0))))
     )
     # Selects of their own, so that each text is cast once, for its value and for its reason.
     typed = read.select(
@@ -82,17 +85,19 @@ def parse_json_lines(
 
 
 def _read_carefully(fields: Sequence[Column]) -> SparkColumn:
-    """Reads a line's fields as texts, a STRUCT; null unless the line is exactly one object."""
+    """Reads a line's objects, with fields as texts, and behind them an end of our own: an ARRAY."""
     # All as text, so that a value of another type is seen instead of nulled. As an array with an
-    # end of our own, whatever stands behind the object is seen too; alone it would be dropped.
+    # end, whatever stands behind the object is seen too; alone it would be dropped.
     text_fields = ", ".join(f"`{name}`: string" for name in (*(f.name for f in fields), _END))
-    objects = F.from_json(
+    return F.from_json(
         F.concat(F.lit("["), "value", F.lit(f',{{"{_END}":"."}}]')),
         f"array<struct<{text_fields}>>",
         {"allowSingleQuotes": "false"},
     )
-    is_one_object = (F.size(objects) == 2) & F.get(objects, F.lit(1)).getField(_END).isNotNull()
-    return F.when(is_one_object, F.get(objects, F.lit(0)))
+
+
+def _is_one_object(objects: str) -> SparkColumn:
+    return (F.size(objects) == 2) & F.get(objects, F.lit(1)).getField(_END).isNotNull()
 
 
 def _find_too_many(keys: str, declared: Sequence[str], most: int | None) -> SparkColumn:
