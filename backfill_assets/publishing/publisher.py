@@ -108,7 +108,6 @@ class Publisher:
         current = pinned.target.reread()
         if missing := find_missing_columns(current):
             add_columns(self.spark, current, missing)
-        read_log_ahead(self.spark, current)
         results: dict[str, PartitionResult] = {}
         pending = tuple(partitions)
         changed: set[str] = set()
@@ -238,6 +237,7 @@ class Publisher:
         return self._audit(window)
 
     def _audit(self, window: InputWindow) -> AbstractContextManager[Audit]:
+        read_log_ahead(self.spark, window.target)  # For the commit, while the audit is planned.
         published = window.target.reread().publishes
         return audit_window(self.recipe, window, self.run, published, self.provisional)
 

