@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets.lake.table_properties import build_table_properties
 from backfill_assets.spark.session import build_spark_conf
 from backfill_assets.tables.declarations import Table, build_ddl
 
@@ -32,10 +33,12 @@ class BareTables:
     warehouse: Path
 
     def create(self, table: Table) -> None:
-        """Creates the table, empty, partitioned as the project's."""
+        """Creates the table, empty, partitioned and kept as the project's."""
+        properties = build_table_properties(table, retention_days=90)
+        listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
         self.spark.sql(
             f"CREATE TABLE delta.`{self.warehouse / table.key}` ({build_ddl(table.columns)}) "
-            f"USING DELTA PARTITIONED BY (`{table.partition_by}`)"
+            f"USING DELTA PARTITIONED BY (`{table.partition_by}`) TBLPROPERTIES ({listed})"
         )
 
     def read(self, table: Table, condition: str) -> DataFrame:

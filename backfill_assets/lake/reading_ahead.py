@@ -6,11 +6,21 @@ a version, so whoever comes next finds it there.
 """
 
 from contextlib import suppress
+from functools import lru_cache
 from threading import Thread
 
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.table_log import TableLog
+
+# A log has some hundred lines of a hundred fields: to write and compile code for them, for each
+# task anew, takes longer than to go over them without.
+_CONF = {
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    # Nor is there anything to learn from the first half of a query for the second.
+    "spark.sql.adaptive.enabled": "false",
+}
 
 
 def read_log_ahead(spark: SparkSession, log: TableLog) -> Thread:
@@ -28,8 +38,19 @@ def read_log_ahead(spark: SparkSession, log: TableLog) -> Thread:
 
     def read() -> None:
         with suppress(Exception):
-            spark.sql(f"DESCRIBE DETAIL delta.`{log.uri}`").collect()
+            _open_session(spark).sql(f"DESCRIBE DETAIL delta.`{log.uri}`").collect()
 
     thread = Thread(target=read, name=f"reading {log.table.key} ahead", daemon=True)
     thread.start()
     return thread
+
+
+@lru_cache(maxsize=1)
+def _open_session(spark: SparkSession) -> SparkSession:
+    """Opens a session beside another one, which finds there what this one has read of a log."""
+    if not hasattr(spark, "newSession"):
+        return spark  # Of a Spark Connect server, which goes by settings of its own.
+    session = spark.newSession()
+    for name, value in _CONF.items():
+        session.conf.set(name, value)
+    return session

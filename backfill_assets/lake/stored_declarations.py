@@ -5,11 +5,9 @@ from typing import Any
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.table_log import TableLog
+from backfill_assets.lake.table_properties import GRAIN_PROPERTY
 from backfill_assets.tables.column_types import ColumnType, parse_type
 from backfill_assets.tables.declarations import Column
-
-GRAIN_PROPERTY = "backfill_assets.grain"
-"""The property of a Delta table that holds its grain."""
 
 _KINDS = {
     "byte": "TINYINT",

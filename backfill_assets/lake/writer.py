@@ -14,15 +14,13 @@ from backfill_assets.lake.locks import Lock, hold_lock
 from backfill_assets.lake.partitions import build_folder_predicate, build_table_predicate
 from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
-from backfill_assets.lake.stored_declarations import GRAIN_PROPERTY, check_grain
+from backfill_assets.lake.stored_declarations import check_grain
 from backfill_assets.lake.table_log import TableLog
+from backfill_assets.lake.table_properties import build_table_properties
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Column, Table, build_ddl
 
 _CONFLICT_ATTEMPTS = 8
-# One takes as long as a small commit, and is one more job. Delta's default is 10; commits are few
-# here, as each is of a range, and a log is read in a third of a second with or without twenty more.
-_COMMITS_PER_CHECKPOINT = 30
 # Delta's conflict errors, by error class (Spark Connect) or exception name (Spark in the process).
 _CONFLICT_MARKS = (
     "DELTA_CONCURRENT_",
@@ -53,9 +51,6 @@ class PartitionsChangedError(Exception):
 def create_table(spark: SparkSession, log: TableLog) -> None:
     """Creates the table, empty, unless it exists; so first writes of two runs don't race.
 
-    Old versions stay readable for `warehouse.retention_days`: Delta's default of a week for data
-    files and a month for the log would put undo out of reach.
-
     Raises:
         TableError: if it exists with partitions of another grain.
     """
@@ -63,19 +58,15 @@ def create_table(spark: SparkSession, log: TableLog) -> None:
     if log.exists:
         check_grain(log)
         return
-    days = warehouse.retention_days
+    properties = build_table_properties(table, retention_days=warehouse.retention_days)
+    listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
     with hold_lock(warehouse, table.key) as lock:
         for attempt in retry_conflicts(lock):
             with attempt:
                 spark.sql(
                     f"CREATE TABLE IF NOT EXISTS delta.`{warehouse.uri(table)}` "
                     f"({build_ddl(table.columns)}) USING DELTA "
-                    f"PARTITIONED BY (`{table.folder_column}`) TBLPROPERTIES ("
-                    f"'delta.logRetentionDuration' = 'interval {days} days', "
-                    f"'delta.deletedFileRetentionDuration' = 'interval {days} days', "
-                    f"'delta.enableInCommitTimestamps' = 'true', "
-                    f"'delta.checkpointInterval' = '{_COMMITS_PER_CHECKPOINT}', "
-                    f"'{GRAIN_PROPERTY}' = '{table.grain}')"
+                    f"PARTITIONED BY (`{table.folder_column}`) TBLPROPERTIES ({listed})"
                 )
 
 
