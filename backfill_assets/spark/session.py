@@ -47,7 +47,7 @@ _JAVA_OPTIONS = " ".join(
     )
 )
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
-# No thread of a user waits for this JVM: what counts is how much gets done, on few cores. Java's own
+# Nobody waits for a pause of this JVM: what counts is how much gets done, on few cores. Java's own
 # choice collects beside the work, with threads and barriers of its own.
 _COLLECTOR = "-XX:+UseParallelGC"
 _MUCH_INPUT_BYTES = 64 * 2**20

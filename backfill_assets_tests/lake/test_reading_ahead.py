@@ -37,6 +37,14 @@ def test_a_commit_goes_over_the_log_once_less(spark: SparkSession, warehouse: Wa
     assert ahead <= without - 3
 
 
+def test_queries_beside_it_are_compiled_as_ever(spark: SparkSession, warehouse: Warehouse) -> None:
+    create_table(spark, read_log(warehouse, READINGS))
+    settings = ("spark.sql.codegen.factoryMode", "spark.sql.adaptive.enabled")
+    before = [spark.conf.get(name) for name in settings]
+    read_log_ahead(spark, read_log(warehouse, READINGS)).join()
+    assert [spark.conf.get(name) for name in settings] == before == ["FALLBACK", "true"]
+
+
 def test_a_table_that_is_not_there_is_no_error(spark: SparkSession, warehouse: Warehouse) -> None:
     log = read_log(warehouse, READINGS)
     thread = read_log_ahead(spark, log)
