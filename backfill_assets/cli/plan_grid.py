@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -28,6 +29,7 @@ def print_plan(found: "Plan", *, downstream: bool) -> None:
     _print_tables(found)
     for table in found.tables:
         _print_remarks(table)
+    _print_total([one.seconds for one in found.tables if one.partitions])
     if downstream:
         for key, ranges in found.downstream.items():
             listed = ", ".join(f"{start}...{end}" for start, end in ranges[:_LISTED])
@@ -68,6 +70,13 @@ def _print_tables(found: "Plan") -> None:
         print_grid(grid, width=160)
 
 
+def _print_total(estimates: "Sequence[Estimate | None]") -> None:
+    known = [one for one in estimates if one is not None]
+    if len(known) == len(estimates) > 1:
+        total = sum(one.seconds for one in known)
+        typer.echo(f"all tables, one after the other: {total:,.0f} s")
+
+
 def _print_remarks(table: "TablePlan") -> None:
     from backfill_assets.orchestration.instance.ranges import shorten
 
@@ -84,6 +93,11 @@ def _print_remarks(table: "TablePlan") -> None:
 
 
 def _describe_estimate(found: "Estimate") -> str:
+    if found.foretold:
+        return (
+            f"by {found.steps} earlier steps; of {found.foretold} estimates of earlier backfills "
+            f"half were off by × {found.off_by:.2f} at most"
+        )
     if found.steps < _FEWEST_STEPS:
         return f"by earlier steps: {found.steps}, too few to say how good it is"
     return (

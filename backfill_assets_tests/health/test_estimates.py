@@ -32,6 +32,13 @@ def test_one_step_is_all_that_is_known() -> None:
     assert estimate_seconds([took(0, 1.0)], [3]) is None
 
 
+def test_what_was_foretold_and_came_otherwise_says_how_good_the_next_estimate_is() -> None:
+    found = estimate_seconds([took(10, 10.0)], [10], [0.5, 1.0, 2.0, 4.0])
+    assert found is not None
+    assert (found.seconds, found.foretold) == (10.0, 4)
+    assert found.off_by == pytest.approx(2.0)
+
+
 def test_steps_that_vary_say_by_how_much() -> None:
     found = estimate_seconds([took(10, seconds) for seconds in (8.0, 10.0, 12.0)], [10])
     assert found is not None

@@ -26,7 +26,12 @@ from backfill_assets.orchestration.instance.dagster_internals import (
 from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.instance.ranges import describe_ranges, format_ranges
 from backfill_assets.orchestration.runs.run_options import build_asset_config, read_override
-from backfill_assets.orchestration.runs.run_tags import LAUNCHED_BY_TAG, REASON_TAG
+from backfill_assets.orchestration.runs.run_tags import (
+    LAUNCHED_BY_TAG,
+    LAUNCHED_CODE_TAG,
+    PLAN_TAG,
+    REASON_TAG,
+)
 from backfill_assets.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_assets.orchestration.status.attempts import Attempt, find_attempts
 from backfill_assets.publishing.inputs import PinnedInputs, list_landing
@@ -231,9 +236,10 @@ def request_resumption(
 
 
 def _find_wishes(backfill: Backfill) -> dict[str, str]:
-    """Finds the tags that say what was wished, and not what became of a run."""
+    """Finds the tags that say what was wished; not what became of a run, nor what was planned."""
     if backfill.record is not None:
-        return dict(backfill.tags)
+        planned = (PLAN_TAG, LAUNCHED_CODE_TAG)
+        return {name: value for name, value in backfill.tags.items() if name not in planned}
     return {name: backfill.tags[name] for name in _WISHES_OF_RUNS if name in backfill.tags}
 
 

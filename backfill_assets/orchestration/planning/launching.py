@@ -17,6 +17,7 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     make_new_backfill_id,
 )
 from backfill_assets.orchestration.instance.ranges import shorten
+from backfill_assets.orchestration.planning.foretelling import build_plan_tags
 from backfill_assets.orchestration.planning.plans import Plan, TablePlan, list_planned_partitions
 from backfill_assets.orchestration.runs.parallel_limits import build_limit_tag
 from backfill_assets.orchestration.runs.run_building import check_tags
@@ -113,7 +114,7 @@ def request_planned(
     launch = check_launch(plan, launch)
     title = describe_planned(plan) + (f": {launch.reason}" if launch.reason else "")
     limit = build_limit_tag(instance, launch.max_parallel, value=make_new_backfill_id())
-    tags = {**launch.build_tags(), **limit}
+    tags = {**launch.build_tags(), **build_plan_tags(plan), **limit}
     backfill_id = request_backfill(
         instance, graph, list_planned_partitions(plan), title=title, tags=tags
     )

@@ -30,6 +30,7 @@ from backfill_assets.orchestration.instance.ranges import (
     find_ranges,
 )
 from backfill_assets.orchestration.planning.choosing import Choice, Chooser
+from backfill_assets.orchestration.planning.foretelling import find_foretold
 from backfill_assets.orchestration.planning.plans import (
     Only,
     Plan,
@@ -77,13 +78,15 @@ def open_planner(
         landing_root=settings.landing,
         dead=find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds),
     )
+    outcomes = list_outcomes(
+        warehouse,
+        since=now - dt.timedelta(days=_HISTORY_DAYS),
+        tables={table.key for table in tables},
+    )
     return Planner(
         chooser=chooser,
-        outcomes=list_outcomes(
-            warehouse,
-            since=now - dt.timedelta(days=_HISTORY_DAYS),
-            tables={table.key for table in tables},
-        ),
+        outcomes=outcomes,
+        foretold=find_foretold(instance, outcomes),
         chunk_partitions=settings.chunk_partitions,
         chunk_bytes=settings.chunk_bytes,
         protections=read_protections(warehouse),
@@ -97,6 +100,7 @@ class Planner:
     Attributes:
         chooser: chooses the partitions; has the logs.
         outcomes: of earlier steps.
+        foretold: by table, how many times as long as their plans said earlier backfills took.
         chunk_partitions: most partitions of a commit.
         chunk_bytes: most bytes of input of a commit.
         protections: what was decided of protected partitions.
@@ -104,6 +108,7 @@ class Planner:
 
     chooser: Chooser
     outcomes: Sequence[Outcome]
+    foretold: Mapping[str, Sequence[float]]
     chunk_partitions: int
     chunk_bytes: int
     protections: Protections = field(default_factory=Protections)
@@ -191,6 +196,7 @@ class Planner:
         earlier = [one for one in self.outcomes if one.table == table.key]
         return TablePlan(
             table=table.key,
+            code_version=self.chooser.recipes[table.key].code_version,
             states=count_states(choice.states, choice.stale),
             stale=describe_ranges(partitions_def, choice.stale),
             ranges=ranges,
@@ -200,7 +206,9 @@ class Planner:
             bytes_read=sum(sizes.values()),
             rows=expected,
             bytes_written=round(expected * per_row),
-            seconds=estimate_seconds(earlier, [len(run) for run in runs]),
+            seconds=estimate_seconds(
+                earlier, [len(run) for run in runs], self.foretold.get(table.key, ())
+            ),
             waits=self._find_waits(choice, chosen),
             at_work=[f"{first}...{last}" for first, last in busy],
             protected=describe_protected(table, self.protections.find(table, keys)),

@@ -43,6 +43,7 @@ class TablePlan:
 
     Attributes:
         table: `layer/name`.
+        code_version: of what computes it.
         states: how many partitions of the range are `materialized`, `missing`, `failed`,
             `withheld` and so on; `stale` ones, which are among them, are counted where all or the
             stale ones are asked for.
@@ -61,6 +62,7 @@ class TablePlan:
     """
 
     table: str
+    code_version: str
     states: Mapping[str, int]
     stale: Sequence[str]
     ranges: Sequence[tuple[str, str]]

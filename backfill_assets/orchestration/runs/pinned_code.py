@@ -3,7 +3,7 @@
 Dagster doesn't pin them: a run imports what is deployed when it starts, and of a backfill that a
 deploy divides, half would be by one code and half by another. So each run records what it goes by,
 and one of a backfill, a retry of it, or one that continues another compares that with the one of
-them that began first.
+them that began first; and with what the backfill was launched by, if it was.
 """
 
 import hashlib
@@ -25,6 +25,7 @@ from backfill_assets.orchestration.runs.run_tags import (
     ALLOW_NEW_CODE_TAG,
     CHAIN_TAG,
     CONTINUES_TAG,
+    LAUNCHED_CODE_TAG,
     TAG_PREFIX,
 )
 
@@ -67,14 +68,17 @@ def check_pinned_code(
     if not backfill:
         return ""
     earlier = _list_recorded(instance, run, backfill)
+    pinned = [json.loads(one.dagster_run.tags[PINNED_TAG]) for one in earlier]
+    code = [json.loads(run.tags.get(LAUNCHED_CODE_TAG, "{}")), *(one["code"] for one in pinned)]
     changed = [
-        *_find_changed(earlier, "code", {key: code_versions[key] for key in options}),
-        *_find_changed(earlier, "options", options),
+        *_find_changed(code, "code", {key: code_versions[key] for key in options}),
+        *_find_changed([one["options"] for one in pinned], "options", options),
     ]
     if changed and not allowed:
-        first = earlier[0].dagster_run.run_id
+        others = [one.dagster_run for one in earlier if one.dagster_run.run_id != run.run_id]
+        since = f"run {others[0].run_id}" if others else "the launch"
         raise CodeChangedError(
-            f"since run {first} of backfill {backfill} another code was deployed, or other options "
+            f"since {since} of backfill {backfill} another code was deployed, or other options "
             f"were given: {'; '.join(shorten(changed, _LISTED))}: `backfill-assets launch` the "
             f"rest as another backfill, or say why by the tag {ALLOW_NEW_CODE_TAG}; nothing was "
             "written"
@@ -126,12 +130,13 @@ def _list_recorded(instance: DagsterInstance, run: DagsterRun, backfill: str) ->
     return sorted(found.values(), key=lambda one: (one.start_time or 0.0, one.storage_id))
 
 
-def _find_changed(earlier: Sequence[RunRecord], what: str, now: Mapping[str, Any]) -> list[str]:
-    """Finds what of each table is another than in the first run that recorded it, in words."""
+def _find_changed(
+    earlier: Sequence[Mapping[str, Any]], what: str, now: Mapping[str, Any]
+) -> list[str]:
+    """Finds what of each table is another than where it was recorded first, in words."""
     pinned: dict[str, Any] = {}
-    for record in earlier:
-        for key, value in json.loads(record.dagster_run.tags[PINNED_TAG])[what].items():
-            pinned.setdefault(key, value)
+    for recorded in earlier:
+        pinned = {**recorded, **pinned}
     return [
         f"{what} of {key}: {_write(value)}, was {_write(pinned[key])}"
         for key, value in now.items()

@@ -44,7 +44,7 @@ JANUARY = ("2013-01-01", "2013-01-31")
 
 
 def plan_table(key: str, *ranges: tuple[str, str]) -> TablePlan:
-    return TablePlan(key, {}, [], ranges, len(ranges), 1, 1, 0, 0, 0, None)
+    return TablePlan(key, "code", {}, [], ranges, len(ranges), 1, 1, 0, 0, 0, None)
 
 
 def build(*tables: TablePlan) -> list[tuple[str, ...]]:

@@ -20,7 +20,12 @@ from backfill_assets.orchestration.planning.launching import Launch, request_pla
 from backfill_assets.orchestration.planning.planning import open_planner
 from backfill_assets.orchestration.planning.plans import Only, Plan
 from backfill_assets.orchestration.records.events import FINAL_CHANGED
-from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.orchestration.runs.run_tags import (
+    LAUNCHED_CODE_TAG,
+    PLAN_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+)
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.settings import read_settings
 from backfill_assets.tables.flights import RAW_FLIGHTS
@@ -248,6 +253,13 @@ def test_a_plan_is_launched_as_one_backfill_of_just_its_partitions(settled: Sens
     assert backfill is not None
     assert backfill.tags["backfill_assets/reason"] == "rewritten files"
     assert backfill.tags["dagster/priority"] == "-1"
+    said = json.loads(backfill.tags[PLAN_TAG])
+    assert (said[RAW]["partitions"], said[RAW]["runs"]) == (2, 2)
+    expected = found.tables[0].seconds
+    assert expected is not None
+    assert said[RAW]["seconds"] == pytest.approx(expected.seconds, abs=0.1)
+    code = {RAW: list_recipes()[RAW].code_version}
+    assert json.loads(backfill.tags[LAUNCHED_CODE_TAG]) == code
     assert backfill.asset_backfill_data is not None
     target = backfill.asset_backfill_data.target_subset.partitions_subsets_by_asset_key
     assert {

@@ -19,7 +19,12 @@ from backfill_assets.errors import CodeChangedError
 from backfill_assets.orchestration.instance.dagster_internals import ROOT_RUN_ID_TAG
 from backfill_assets.orchestration.instance.partition_definitions import find_asset_key
 from backfill_assets.orchestration.runs.pinned_code import CODE_TAG, PINNED_TAG, check_pinned_code
-from backfill_assets.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, CHAIN_TAG, CONTINUES_TAG
+from backfill_assets.orchestration.runs.run_tags import (
+    ALLOW_NEW_CODE_TAG,
+    CHAIN_TAG,
+    CONTINUES_TAG,
+    LAUNCHED_CODE_TAG,
+)
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.commands import PROJECT, change_code, deploy
@@ -66,6 +71,19 @@ def test_runs_of_a_backfill_record_what_they_go_by(pipeline: Pipeline) -> None:
     assert one[CODE_TAG] == other[CODE_TAG], "of all tables, whichever a run is about"
     assert len(one[CODE_TAG]) == 16
     assert json.loads(one[PINNED_TAG])["code"] == {**NEW, RAW: list_recipes()[RAW].code_version}
+
+
+def test_the_first_run_of_a_backfill_goes_by_the_code_that_it_was_launched_by(
+    pipeline: Pipeline,
+) -> None:
+    tags = {**OF_BACKFILL, LAUNCHED_CODE_TAG: json.dumps({RAW: "older code"})}
+    _, said = begin(pipeline, RAW, tags=tags)
+    assert said.startswith("since the launch of backfill abcdefgh another code was deployed, ")
+    assert f"code of {RAW}: {list_recipes()[RAW].code_version}, was older code" in said
+    _, said = begin(pipeline, STAGING, tags=tags)
+    assert "was older code" not in said  # It is the code of another table.
+    _, said = begin(pipeline, RAW, tags={**tags, ALLOW_NEW_CODE_TAG: "only a remark"})
+    assert NOTHING_LANDED in said
 
 
 def test_what_goes_on_after_a_run_of_no_backfill_is_compared_with_it(pipeline: Pipeline) -> None:

@@ -1,0 +1,1 @@
+"""Tests of plans, and of what became of them."""
