@@ -1,4 +1,4 @@
-"""What goes on by itself once a pause is over, or a window opens."""
+"""What goes on by itself once a pause is over, or a window opens, or others were first for long."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -37,6 +37,7 @@ from backfill_assets.orchestration.runs.run_tags import (
     find_chain,
     find_run_range,
 )
+from backfill_assets.orchestration.runs.waited_runs import LONGEST_WAIT, put_forward_waited
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.range_jobs import find_grain_job, grain_jobs
 from backfill_assets.settings import read_settings
@@ -49,7 +50,8 @@ from backfill_assets.settings import read_settings
         "any more and the window of one of their tables is open: the same range and options, of "
         "the tables that were not done and what comes after these. Chunks that are published "
         "already stay as they are. Once these have ended, also what Dagster requested no run for, "
-        "as it takes a paused run for a failed one: the rest of the backfill."
+        "as it takes a paused run for a failed one: the rest of the backfill. Runs that waited in "
+        "the queue for six hours, behind others, come first as these do."
     ),
     minimum_interval_seconds=30,
     default_status=DefaultSensorStatus.RUNNING,
@@ -61,6 +63,8 @@ def go_on_after_pause(context: SensorEvaluationContext) -> SensorResult:
     instance, graph = context.instance, context.repository_def.asset_graph
     settings, now = read_settings(), datetime.now(tz=UTC)
     warehouse = Warehouse(settings.warehouse)
+    for run in put_forward_waited(instance, now=now):
+        context.log.info(f"run {run.run_id} has waited for {LONGEST_WAIT}: it comes first now")
     requests: list[RunRequest] = []
     waiting: list[str] = []
     for run in list_paused_runs(instance):

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from backfill_assets.orchestration.planning.plans import Plan
 
 _LISTED = 20
-_BEHIND_THE_DAILY_RUN = -1
 
 
 @spread_options
@@ -66,9 +65,13 @@ def launch(
     --json its id and the plan are printed as JSON, the question goes to stderr.
     """
     from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
-    from backfill_assets.orchestration.planning.launching import check_launch, request_planned
+    from backfill_assets.orchestration.planning.launching import (
+        BEHIND_THE_DAILY_RUN,
+        check_launch,
+        request_planned,
+    )
 
-    ranks = (priority, asked.template.priority, _BEHIND_THE_DAILY_RUN)
+    ranks = (priority, asked.template.priority, BEHIND_THE_DAILY_RUN)
     told = replace(
         how.build_launch(asked.template),
         priority=next(rank for rank in ranks if rank is not None),

@@ -35,6 +35,9 @@ from backfill_assets.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
 
 _LISTED = 7
 
+BEHIND_THE_DAILY_RUN = -1
+"""The priority of a backfill's runs; what names none has 0."""
+
 
 @dataclass(frozen=True)
 class Launched:

@@ -12,7 +12,7 @@ from backfill_assets.errors import SettingsError
 from backfill_assets.grains.chunk_sizes import ChunkSize, ChunkUnit
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
-from backfill_assets.orchestration.planning.launching import Launch
+from backfill_assets.orchestration.planning.launching import BEHIND_THE_DAILY_RUN, Launch
 from backfill_assets.orchestration.planning.planning import Planner
 from backfill_assets.orchestration.planning.plans import Plan
 from backfill_assets.tables.once_flows import OnceFlow
@@ -168,6 +168,7 @@ def build_flow_launch(name: str, *, full_refresh: bool, reason: str) -> Launch:
     chunk = f"files={flow.max_files}" if flow.max_files else None
     return Launch(
         reason=reason,
+        priority=BEHIND_THE_DAILY_RUN,
         options={"chunk": chunk, "restart": True if chunk and full_refresh else None},
         once_flow=name,
     )

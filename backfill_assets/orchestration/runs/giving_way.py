@@ -31,8 +31,8 @@ def find_why_giving_way(instance: DagsterInstance, run: DagsterRun) -> str:
         for one in instance.get_runs(RunsFilter(statuses=[DagsterRunStatus.QUEUED]))
         if not _waits_for_its_own(one, at_work)
     ]
-    first = max(queued, key=_find_priority, default=None)
-    if first is None or _find_priority(first) <= _find_priority(run):
+    first = max(queued, key=find_priority, default=None)
+    if first is None or find_priority(first) <= find_priority(run):
         return ""
     config = instance.get_concurrency_config().run_queue_config
     places = config.max_concurrent_runs if config is not None else -1
@@ -50,6 +50,7 @@ def _waits_for_its_own(run: DagsterRun, at_work: Sequence[DagsterRun]) -> bool:
     )
 
 
-def _find_priority(run: DagsterRun) -> int:
+def find_priority(run: DagsterRun) -> int:
+    """Finds the priority of a run in the queue; 0 where its tag is no number."""
     text = run.tags.get(PRIORITY_TAG, "0")
     return int(text) if text.lstrip("+-").isdigit() else 0

@@ -1,5 +1,6 @@
-"""A backfill in chunks gives its place to what comes first, and to nothing else."""
+"""A backfill gives its place to what comes first, and to nothing else; it doesn't wait for ever."""
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from dagster._core.remote_origin import (
 
 from backfill_assets.orchestration.runs.giving_way import find_why_giving_way
 from backfill_assets.orchestration.runs.run_tags import PRIORITY_TAG
+from backfill_assets.orchestration.runs.waited_runs import LONGEST_WAIT, put_forward_waited
 
 QUEUED, STARTED = DagsterRunStatus.QUEUED, DagsterRunStatus.STARTED
 
@@ -81,3 +83,20 @@ def test_not_where_a_shell_waits(instance: DagsterInstance) -> None:
     add(instance, "other", STARTED)
     add(instance, "daily", QUEUED)
     assert not find_why_giving_way(instance, shell)
+
+
+def test_who_has_waited_long_comes_first_as_others_do(instance: DagsterInstance) -> None:
+    waiting = add(instance, "backfill", QUEUED, "-5")
+    for run_id, status, priority in (
+        ("at-work", STARTED, "-5"),
+        ("daily-run", QUEUED, None),
+        ("urgent", QUEUED, "3"),
+    ):
+        add(instance, run_id, status, priority)
+    now = dt.datetime.now(tz=dt.UTC)
+    assert put_forward_waited(instance, now=now + LONGEST_WAIT / 2) == []
+    later = now + LONGEST_WAIT + dt.timedelta(minutes=1)
+    assert [run.run_id for run in put_forward_waited(instance, now=later)] == [waiting.run_id]
+    priorities = {run.run_id: run.tags.get(PRIORITY_TAG) for run in instance.get_runs()}
+    assert priorities == {"backfill": "0", "at-work": "-5", "daily-run": None, "urgent": "3"}
+    assert put_forward_waited(instance, now=later) == []
