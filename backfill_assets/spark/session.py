@@ -47,9 +47,6 @@ _JAVA_OPTIONS = " ".join(
     )
 )
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
-# Nobody waits for a pause of this JVM: what counts is how much gets done, on few cores. Java's own
-# choice collects beside the work, with threads and barriers of its own.
-_COLLECTOR = "-XX:+UseParallelGC"
 _MUCH_INPUT_BYTES = 64 * 2**20
 """Of input files, from which on the second compiler pays: by `docs/benchmarks.md` somewhere between
 25 and 80 MB of Parquet, which take half a minute to a minute over three layers."""
@@ -111,9 +108,6 @@ def _list_class_path(jars: Path | None, *, s3: bool) -> list[Path]:
 
 def _build_local_conf(jars: Path | None, s3: S3Settings | None, input_bytes: int) -> dict[str, str]:
     options = _JAVA_OPTIONS
-    # Java starts with one collector or not at all, and may have been told of another one.
-    if "GC" not in os.environ.get("JAVA_TOOL_OPTIONS", ""):
-        options = f"{_COLLECTOR} {options}"
     if input_bytes < _MUCH_INPUT_BYTES:
         options = f"{_FIRST_COMPILER} {options}"
     # On Java's own class path, as only such classes can be archived.

@@ -54,16 +54,6 @@ def test_javas_second_compiler_is_for_sessions_that_read_much() -> None:
     assert not compiles_twice("spark://a:7077", 100 * megabyte)
 
 
-def test_a_collector_that_java_was_told_of_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    def name_collectors() -> str:
-        return build_spark_conf(remote=None, jars=None, overrides={})[JAVA_OPTIONS]
-
-    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
-    assert "-XX:+UseParallelGC" in name_collectors()
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xss2m -XX:+UseSerialGC")
-    assert "GC" not in name_collectors()  # Java refuses to start with two.
-
-
 def test_running_session_lives_in_utc(spark: SparkSession) -> None:
     (row,) = spark.sql("SELECT current_timezone() AS zone").collect()
     assert row.zone == "UTC"
