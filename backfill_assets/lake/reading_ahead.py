@@ -20,6 +20,8 @@ _CONF = {
     "spark.sql.codegen.wholeStage": "false",
     # Nor is there anything to learn from the first half of a query for the second.
     "spark.sql.adaptive.enabled": "false",
+    # A hundred counters that commits carry on from checksum to checksum, and nobody here reads.
+    "spark.databricks.delta.fileSizeHistogramMetrics.enabled": "false",
 }
 
 

@@ -44,6 +44,14 @@ except SystemExit as end:
 assert "pyspark" not in sys.modules, "pyspark was imported"
 """
 
+# One that needs all definitions, and with them pyspark: what it must not do is to start Spark.
+RUN_COMMAND_WITHOUT_JVM = """
+import os
+os.environ["JAVA_HOME"] = os.environ["SPARK_HOME"] = "/dev/null"
+from backfill_assets.cli import main
+main()
+"""
+
 
 @dataclass(frozen=True)
 class Year:
@@ -95,6 +103,18 @@ def test_reading_the_log_is_quick_and_needs_no_spark(year: Year) -> None:
         assert seconds - imports < MOST_SECONDS, command
         if command[0] == "status":
             assert len(json.loads(output)) == 365 * 3
+
+
+def test_a_plan_of_a_year_is_quick_and_starts_no_jvm(year: Year) -> None:
+    imports, _ = run_python(year, "import backfill_assets.definitions")
+    tables = ",".join((RAW, STAGING, FEATURES))
+    ends = ("--from", YEAR[0].key, "--to", YEAR[-1].key)
+    for options in ((), ("--only", "stale,missing", "--chunk", "months=1")):
+        asked = ("plan", "--select", tables, *ends, *options, "--json")
+        seconds, output = run_python(year, RUN_COMMAND_WITHOUT_JVM, *asked)
+        assert seconds - imports < MOST_SECONDS, options
+        planned = {one["table"]: one["states"] for one in json.loads(output)["tables"]}
+        assert planned == {key: {"materialized": 365} for key in (RAW, STAGING, FEATURES)}
 
 
 def test_a_rollback_of_five_days_leaves_the_other_360_untouched(year: Year) -> None:

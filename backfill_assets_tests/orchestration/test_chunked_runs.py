@@ -82,6 +82,9 @@ def test_a_chunk_that_stands_is_left_and_one_that_does_not_is_published(
     assert [chunk.status for chunk in found.chunks] == ["already published", "published"]
     assert [chunk.operation_type for chunk in found.chunks] == ["none", "overwrite"]
     assert [(chunk.partitions, chunk.published) for chunk in found.chunks] == [(6, 0), (6, 2)]
+    times = [time for chunk in found.chunks for time in (chunk.started_at, chunk.completed_at)]
+    assert None not in times
+    assert times == sorted(map(str, times)), "one begins once the one before it is done"
     assert found.chunks[1].rows == sum(row.rows for row in found.partitions[10:])
     log = read_log(pipeline.warehouse, STAGING_FLIGHTS)
     assert before is not None

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -165,13 +166,18 @@ def plan(
     only: Only,
     first: str = "2013-01-01",
     downstream: bool = False,
+    new_code: str = "",
 ) -> Plan:
-    """A plan up to day 15."""
+    """A plan up to day 15, as if the table `new_code` were computed by another code."""
     tables = [find_table(key) for key in keys]
+    recipes = {
+        key: replace(recipe, code_version="mended") if key == new_code else recipe
+        for key, recipe in list_recipes().items()
+    }
     planner = open_planner(
         settled.pipeline.instance,
         defs.get_repository_def().asset_graph,
-        list_recipes(),
+        recipes,
         read_settings(),
         tables=tables,
         now=datetime.now(tz=UTC),
@@ -193,6 +199,13 @@ def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     assert raw.stale == ["2013-01-10: its landed files changed"]
     assert (raw.ranges, raw.commits) == ([("2013-01-10", "2013-01-10")], 1)
     assert raw.bytes_read == settled.pipeline.zone.path("2013-01-10").stat().st_size
+    (mended,) = plan(settled, RAW, only=Only.STALE, new_code=RAW).tables
+    assert mended.code_version == "mended"
+    assert mended.stale == [
+        "2013-01-01...2013-01-09, 2013-01-11...2013-01-14: the code changed",
+        "2013-01-10: its landed files changed; the code changed",
+    ]
+    assert plan(settled, RAW, only=Only.STALE, new_code=STAGING).tables[0].stale == raw.stale
     (day,) = plan(settled, RAW, only=Only.MISSING).tables
     assert day.ranges == [("2013-01-15", "2013-01-15")]
     # What never was published counts as the mean; a step over one day took no longer than over 14.
