@@ -13,10 +13,23 @@ from backfill_assets.catalog import find_table
 from backfill_assets.lake.commits import Commit
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets_tests.commands import Project
+from backfill_assets_tests.commands import PROJECT, Project
+from backfill_assets_tests.postgres import serve_postgres
 
 _BIN = Path(sys.executable).parent
 Line = Mapping[str, Any]
+
+
+@contextmanager
+def open_home(root: Path, storage: str) -> Iterator[Project]:
+    """A project whose landing zone is there, with a clone's home or, on PostgreSQL, a server's."""
+    landing = root / "landing"
+    if storage == "sqlite":
+        yield Project(root, landing)
+        return
+    with serve_postgres() as server:
+        url = (("DAGSTER_POSTGRES_URL", server.create_database()),)
+        yield Project(root, landing, url, PROJECT / "deploy" / "dagster.yaml")
 
 
 def launch(project: Project, *options: str) -> str:

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets_tests.commands import PROJECT, Project
+from backfill_assets_tests.commands import Project
 from backfill_assets_tests.pipeline.commanding import (
     command,
     find_listed,
     launch,
     list_commits,
+    open_home,
     read_lines,
     watch,
 )
 from backfill_assets_tests.pipeline.landing_zone import LandingZone, build_landed
 from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
-from backfill_assets_tests.postgres import serve_postgres
 from backfill_assets_tests.servers import Dagster, serve, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
@@ -34,16 +34,8 @@ def project(
     """With the home of a clone, and with the one of a server."""
     root = tmp_path_factory.mktemp("project")
     LandingZone(root / "landing").land(list_days(1, 20))
-    if request.param == "sqlite":
-        yield Project(root, root / "landing")
-        return
-    with serve_postgres() as server:
-        yield Project(
-            root,
-            root / "landing",
-            (("DAGSTER_POSTGRES_URL", server.create_database()),),
-            PROJECT / "deploy" / "dagster.yaml",
-        )
+    with open_home(root, request.param) as project:
+        yield project
 
 
 @pytest.fixture(scope="module")
