@@ -17,11 +17,10 @@ from backfill_assets.orchestration.planning.once_flows import (
 )
 from backfill_assets.orchestration.planning.planning import open_planner
 from backfill_assets.orchestration.records.failures import fail_with_message
-from backfill_assets.orchestration.runs.run_tags import ONCE_TAG
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.settings import read_settings
 from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.once_flows import OnceFlow
+from backfill_assets.tables.once_flows import ONCE_TAG, OnceFlow
 
 ONCE_JOB = "once_"
 """Beginning of the names of the jobs; the flow's is the rest."""

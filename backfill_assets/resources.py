@@ -9,12 +9,14 @@ from dagster_pyspark.resources import spark_session_from_config
 from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
 
+from backfill_assets.catalog import list_once_flows
 from backfill_assets.contents.partition_reader import PartitionReader
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.settings import Settings, read_settings
 from backfill_assets.spark.connect import limit_retries
 from backfill_assets.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
+from backfill_assets.tables.once_flows import ONCE_TAG, OnceFlow
 
 
 class SparkResource(LazyPySparkResource):
@@ -22,7 +24,8 @@ class SparkResource(LazyPySparkResource):
 
     The environment says which session, when it is started: `SPARK_REMOTE` may have a token,
     `BACKFILL_SPARK_CONF` a password, and a resource's configuration is shown in the UI. A run may
-    name a Spark Connect server of its own by the tag `backfill_assets/spark_remote`.
+    name a Spark Connect server of its own by the tag `backfill_assets/spark_remote`, and one that
+    takes in a once-flow goes by the settings that are declared with that.
 
     Attributes:
         spark_config: settings by name that win over the environment's.
@@ -32,11 +35,13 @@ class SparkResource(LazyPySparkResource):
         default_factory=dict, description="Spark settings that win over the environment's."
     )
     _tagged_remote: str | None = PrivateAttr(default=None)
+    _once_flow: str | None = PrivateAttr(default=None)
     _input_bytes: int = PrivateAttr(default=0)
 
     def setup_for_execution(self, context: InitResourceContext) -> None:
-        """Notes which server the run names; the session is started when it is needed."""
-        self._tagged_remote = context.run.tags.get(SPARK_REMOTE_TAG) if context.run else None
+        """Notes what the run says of its session, which is started when it is needed."""
+        tags = context.run.tags if context.run else {}
+        self._tagged_remote, self._once_flow = tags.get(SPARK_REMOTE_TAG), tags.get(ONCE_TAG)
 
     def expect_input(self, input_bytes: int) -> None:
         """Notes how much the session is to read first; has no effect once it is started."""
@@ -68,7 +73,8 @@ class SparkResource(LazyPySparkResource):
             s3=settings.s3 is not None,
             remote_from="SPARK_REMOTE" if tagged is None else SPARK_REMOTE_TAG,
         )
-        overrides = {**settings.spark_conf, **self.spark_config}
+        _, flow = list_once_flows().get(self._once_flow or "", ("", None))
+        overrides = build_overrides(settings.spark_conf, flow, self.spark_config)
         session = spark_session_from_config(
             build_spark_conf(
                 remote=remote,
@@ -83,6 +89,13 @@ class SparkResource(LazyPySparkResource):
         if remote is not None:
             limit_retries(session)
         return session
+
+
+def build_overrides(
+    environment: Mapping[str, str], flow: OnceFlow | None, own: Mapping[str, str]
+) -> dict[str, str]:
+    """Builds the settings that win over the project's own: what is said more narrowly, last."""
+    return {**environment, **dict(flow.session_conf if flow else ()), **own}
 
 
 def build_tagged_conf(remote: str, overrides: Mapping[str, str]) -> dict[str, str]:

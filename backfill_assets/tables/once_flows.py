@@ -18,6 +18,9 @@ _READER_OPTIONS: dict[str, frozenset[str]] = {
 }
 """Those by which no record is lost; such as `mode` or `comment` would drop some without a word."""
 
+ONCE_TAG = "backfill_assets/once"
+"""Tag of a run or a backfill: the once-flow that it takes in."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -55,6 +58,8 @@ class OnceFlow:
             source has isn't read.
         format: `csv`, with a line of names and maybe gzipped (`*.csv.gz`), or `parquet`.
         spark_options: of Spark's reader, such as `("sep", ";")`.
+        session_conf: settings of the Spark session that takes it in, such as
+            `("spark.driver.memory", "8g")`; they win over the environment's.
         modified_after: only files that were modified later; with a time zone.
         max_files: most files that one commit is computed from; None for as many as memory allows.
 
@@ -70,6 +75,7 @@ class OnceFlow:
     fields: tuple[tuple[str, Origin], ...]
     format: Format = "csv"
     spark_options: tuple[tuple[str, str], ...] = ()
+    session_conf: tuple[tuple[str, str], ...] = ()
     modified_after: dt.datetime | None = None
     max_files: int | None = None
 
@@ -171,6 +177,9 @@ class OnceFlow:
                     f"the option `{name}` of Spark's reader isn't taken: choose of "
                     f"{', '.join(sorted(known))}, which lose no record"
                 )
+        for name, _ in self.session_conf:
+            if not name.startswith("spark."):
+                raise self._refuse(f"`session_conf` `{name}` is no setting of Spark: spark.…")
         if self.modified_after is not None and self.modified_after.tzinfo is None:
             raise self._refuse("`modified_after` needs a time zone, such as UTC")
         if self.max_files is not None and self.max_files < 1:

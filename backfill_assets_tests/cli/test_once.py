@@ -11,9 +11,9 @@ from dagster import DagsterInstance
 
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.runs.run_tags import ONCE_TAG
 from backfill_assets.samples.flights_history import land_flights_history
 from backfill_assets.tables.flights import RAW_FLIGHTS
+from backfill_assets.tables.once_flows import ONCE_TAG
 from backfill_assets_tests.commands import Project, find_program
 from backfill_assets_tests.pipeline.commanding import command
 from backfill_assets_tests.servers import serve

@@ -54,6 +54,7 @@ READINGS = Table("raw", "readings", "day", (required("day", "DATE", "Day"), *FIE
         ({"fields": (("id", "a"), ("id", "b"))}, "`fields` has `id` twice: remove one"),
         ({"spark_options": (("mode", "DROPMALFORMED"),)}, "`mode` of Spark's reader isn't taken"),
         ({"spark_options": (("comment", "#"),)}, "which lose no record"),
+        ({"session_conf": (("driver.memory", "8g"),)}, "`driver.memory` is no setting of Spark"),
         ({"modified_after": dt.datetime(2011, 1, 1)}, "`modified_after` needs a time zone"),  # noqa: DTZ001
         ({"max_files": 0}, "`max_files` can't be 0: 1 at least, or None"),
     ],

@@ -24,7 +24,6 @@ from backfill_assets.orchestration.runs.run_building import check_tags
 from backfill_assets.orchestration.runs.run_tags import (
     ALLOW_NEW_CODE_TAG,
     LAUNCHED_BY_TAG,
-    ONCE_TAG,
     OVERRIDE_TAG,
     PRIORITY_TAG,
     REASON_TAG,
@@ -32,6 +31,7 @@ from backfill_assets.orchestration.runs.run_tags import (
     TAG_PREFIX,
 )
 from backfill_assets.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
+from backfill_assets.tables.once_flows import ONCE_TAG
 
 _LISTED = 7
 

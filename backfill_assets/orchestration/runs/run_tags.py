@@ -68,9 +68,6 @@ REHEARSAL_TAG = "backfill_assets/rehearsal"
 WITHHELD_TAG = "backfill_assets/withheld"
 """Tag of a run: the asset of which it withheld partitions."""
 
-ONCE_TAG = "backfill_assets/once"
-"""Tag of a run or a backfill: the once-flow that it takes in."""
-
 REFUSED_TAG = "backfill_assets/refused"
 """Tag of a run that published nothing more, as partitions of it are protected."""
 
