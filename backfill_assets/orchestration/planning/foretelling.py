@@ -2,16 +2,23 @@
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
 
 from dagster import DagsterInstance, RunsFilter
 
+from backfill_assets.errors import SettingsError
 from backfill_assets.health.outcomes import Outcome
 from backfill_assets.orchestration.instance.dagster_internals import (
     BACKFILL_TAG,
     BULK_ACTION_TERMINAL_STATUSES,
 )
 from backfill_assets.orchestration.planning.plans import Plan
-from backfill_assets.orchestration.runs.run_tags import LAUNCHED_CODE_TAG, PLAN_TAG
+from backfill_assets.orchestration.runs.run_tags import (
+    LAUNCHED_CODE_TAG,
+    PLAN_TAG,
+    read_json_tag,
+)
 
 _NEWEST = 20
 """Of so many backfills: what was foretold long ago says little of the next."""
@@ -48,7 +55,9 @@ def find_foretold(instance: DagsterInstance, outcomes: Iterable[Outcome]) -> dic
         by_run.setdefault(outcome.run_id, []).append(outcome)
     found: dict[str, list[float]] = {}
     for backfill in instance.get_backfills(limit=_NEWEST) if by_run else ():
-        said = json.loads((backfill.tags or {}).get(PLAN_TAG, "{}"))
+        said: dict[str, Any] = {}
+        with suppress(SettingsError):
+            said = read_json_tag(backfill.tags or {}, PLAN_TAG)
         if not said or backfill.status not in BULK_ACTION_TERMINAL_STATUSES:
             continue
         runs = instance.get_run_ids(RunsFilter(tags={BACKFILL_TAG: backfill.backfill_id}))

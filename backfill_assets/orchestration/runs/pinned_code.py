@@ -27,6 +27,7 @@ from backfill_assets.orchestration.runs.run_tags import (
     CONTINUES_TAG,
     LAUNCHED_CODE_TAG,
     TAG_PREFIX,
+    read_json_tag,
 )
 
 CODE_TAG = f"{TAG_PREFIX}code"
@@ -57,7 +58,7 @@ def check_pinned_code(
     Raises:
         CodeChangedError: if the code of one of its tables, or an option, is another one, and its
             tags don't allow that; nothing was written.
-        SettingsError: if they allow it without a reason.
+        SettingsError: if they allow it without a reason, or the launch's tag is unreadable.
     """
     backfill = _find_backfill(run)
     allowed = read_reason_tag(run, ALLOW_NEW_CODE_TAG) if backfill else ""
@@ -69,7 +70,7 @@ def check_pinned_code(
         return ""
     earlier = _list_recorded(instance, run, backfill)
     pinned = [json.loads(one.dagster_run.tags[PINNED_TAG]) for one in earlier]
-    code = [json.loads(run.tags.get(LAUNCHED_CODE_TAG, "{}")), *(one["code"] for one in pinned)]
+    code = [read_json_tag(run.tags, LAUNCHED_CODE_TAG), *(one["code"] for one in pinned)]
     changed = [
         *_find_changed(code, "code", {key: code_versions[key] for key in options}),
         *_find_changed([one["options"] for one in pinned], "options", options),

@@ -1,9 +1,12 @@
 """What a run says of itself by its tags; without Spark, as whatever reads of runs goes by them."""
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 from dagster import DagsterRun, DagsterRunStatus
 
+from backfill_assets.errors import SettingsError
 from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TAG, ROOT_RUN_ID_TAG
 
 TAG_PREFIX = "backfill_assets/"
@@ -79,6 +82,24 @@ PAUSED, WENT_ON, DROPPED, SETTLED = "true", "went on", "cancelled", "settled"
 
 PAUSED_AT_TAG = "backfill_assets/paused_at"
 """Tag of such a run: the tables that it had not done with, comma-separated."""
+
+
+def read_json_tag(tags: Mapping[str, str], name: str) -> dict[str, Any]:
+    """Reads a tag that holds JSON by table; empty if there is none.
+
+    Raises:
+        SettingsError: if somebody else wrote it.
+    """
+    try:
+        found = json.loads(tags.get(name, "{}"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise SettingsError(
+            f"the tag {name} isn't as `backfill-assets launch` writes it: leave it out; nothing "
+            "was written"
+        )
+    return found
 
 
 def find_run_range(run: DagsterRun) -> tuple[str, str] | None:

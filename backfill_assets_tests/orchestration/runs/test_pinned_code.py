@@ -84,6 +84,9 @@ def test_the_first_run_of_a_backfill_goes_by_the_code_that_it_was_launched_by(
     assert "was older code" not in said  # It is the code of another table.
     _, said = begin(pipeline, RAW, tags={**tags, ALLOW_NEW_CODE_TAG: "only a remark"})
     assert NOTHING_LANDED in said
+    for text in ("older code", "[]"):
+        _, said = begin(pipeline, RAW, tags={**tags, LAUNCHED_CODE_TAG: text})
+        assert said.startswith(f"the tag {LAUNCHED_CODE_TAG} isn't as `backfill-assets launch`")
 
 
 def test_what_goes_on_after_a_run_of_no_backfill_is_compared_with_it(pipeline: Pipeline) -> None:
