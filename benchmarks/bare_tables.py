@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.lake.table_properties import build_table_properties
+from backfill_assets.lake.table_properties import build_create_table
 from backfill_assets.spark.session import build_spark_conf
-from backfill_assets.tables.declarations import Table, build_ddl
+from backfill_assets.tables.declarations import Table
 
 
 def start_session(overrides: Mapping[str, str] | None = None) -> SparkSession:
@@ -34,12 +34,7 @@ class BareTables:
 
     def create(self, table: Table) -> None:
         """Creates the table, empty, partitioned and kept as the project's."""
-        properties = build_table_properties(table, retention_days=90)
-        listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
-        self.spark.sql(
-            f"CREATE TABLE delta.`{self.warehouse / table.key}` ({build_ddl(table.columns)}) "
-            f"USING DELTA PARTITIONED BY (`{table.partition_by}`) TBLPROPERTIES ({listed})"
-        )
+        self.spark.sql(build_create_table(table, str(self._locate(table)), retention_days=90))
 
     def read(self, table: Table, condition: str) -> DataFrame:
         """Reads the rows for which the SQL condition holds, of the newest version."""

@@ -1,6 +1,6 @@
-"""The Delta properties that a table is created with."""
+"""How a Delta table is created, and with what properties."""
 
-from backfill_assets.tables.declarations import Table
+from backfill_assets.tables.declarations import Table, build_ddl
 
 GRAIN_PROPERTY = "backfill_assets.grain"
 """The property of a Delta table that holds its grain."""
@@ -12,6 +12,16 @@ _COMMITS_PER_CHECKPOINT = 30
 _TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ"})
 # Of these Delta keeps no least and greatest values, and refuses to be asked for them.
 _UNORDERED = frozenset({"BOOLEAN", "BINARY"})
+
+
+def build_create_table(table: Table, uri: str, *, retention_days: int) -> str:
+    """Builds the statement that creates the empty table at `uri`, unless it is there."""
+    properties = build_table_properties(table, retention_days=retention_days)
+    listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    return (
+        f"CREATE TABLE IF NOT EXISTS delta.`{uri}` ({build_ddl(table.columns)}) USING DELTA "
+        f"PARTITIONED BY (`{table.folder_column}`) TBLPROPERTIES ({listed})"
+    )
 
 
 def build_table_properties(table: Table, *, retention_days: int) -> dict[str, str]:

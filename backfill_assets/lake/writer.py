@@ -16,7 +16,7 @@ from backfill_assets.lake.slices import Partition, Slice
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
 from backfill_assets.lake.stored_declarations import check_grain
 from backfill_assets.lake.table_log import TableLog
-from backfill_assets.lake.table_properties import build_table_properties
+from backfill_assets.lake.table_properties import build_create_table
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.tables.declarations import Column, Table, build_ddl
 
@@ -58,16 +58,13 @@ def create_table(spark: SparkSession, log: TableLog) -> None:
     if log.exists:
         check_grain(log)
         return
-    properties = build_table_properties(table, retention_days=warehouse.retention_days)
-    listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    statement = build_create_table(
+        table, warehouse.uri(table), retention_days=warehouse.retention_days
+    )
     with hold_lock(warehouse, table.key) as lock:
         for attempt in retry_conflicts(lock):
             with attempt:
-                spark.sql(
-                    f"CREATE TABLE IF NOT EXISTS delta.`{warehouse.uri(table)}` "
-                    f"({build_ddl(table.columns)}) USING DELTA "
-                    f"PARTITIONED BY (`{table.folder_column}`) TBLPROPERTIES ({listed})"
-                )
+                spark.sql(statement)
 
 
 @contextmanager
