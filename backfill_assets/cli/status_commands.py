@@ -14,9 +14,9 @@ from backfill_assets.cli.options import (
     load_graph,
     open_instance,
     prepare_planner,
-    print_grid,
     print_json,
 )
+from backfill_assets.cli.status_grid import print_statuses
 from backfill_assets.cli.story_pages import print_stories
 from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.settings import read_settings
@@ -44,12 +44,12 @@ def status(
     ] = None,
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
-    """Show rows, status and Delta version of each partition and layer.
+    """Show rows, status and Delta version of partitions by layer, and why some came to nothing.
 
-    With --json also when the last attempt at each began and ended, and why it came to nothing. With
-    --why KEY, in place of a range, all that is known of that partition: when it was published, by
-    which run and code, from which input; what the last run made of it; whether it is stale; who
-    reads it; and what to do next.
+    Of one table, and with --json, also when the last attempt at each began and ended. With --why
+    KEY, in place of a range, all that is known of that partition: when it was published, by which
+    run and code, from which input; what the last run made of it; whether it is stale; who reads it;
+    and what to do next.
     """
     if why is not None:
         if first is not None or last is not None:
@@ -62,12 +62,13 @@ def status(
         return
     if first is None or last is None:
         raise SettingsError("give --from and --to, or --why KEY for all about one partition")
-    if as_json:
-        from backfill_assets.orchestration.status.attempts import tell_attempts
+    from backfill_assets.orchestration.status.attempts import tell_attempts
 
-        print_json(_read_statuses(select, first, last, told_by=tell_attempts))
+    statuses = _read_statuses(select, first, last, told_by=tell_attempts)
+    if as_json:
+        print_json(statuses)
     else:
-        _print_statuses(_read_statuses(select, first, last))
+        print_statuses(statuses)
 
 
 def _tell_stories(select: str | None, key: str) -> "list[Story]":
@@ -170,29 +171,3 @@ def _read_statuses(
     for note in notes:
         typer.echo(note, err=True)
     return statuses
-
-
-def _print_statuses(statuses: "list[PartitionStatus]") -> None:
-    from rich.table import Table as Grid
-
-    by_cell = {(status.partition, status.table): status for status in statuses}
-    tables = list(dict.fromkeys(status.table for status in statuses))
-    grid = Grid("partition", title="rows, status and Delta version by partition and table")
-    for table in tables:
-        grid.add_column(table, justify="right")
-    for partition in dict.fromkeys(status.partition for status in statuses):
-        grid.add_row(partition, *(_format_cell(by_cell[partition, table]) for table in tables))
-    grid.add_section()
-    totals = (
-        sum(status.rows or 0 for status in statuses if status.table == table) for table in tables
-    )
-    grid.add_row("all", *(f"{total:,} rows" for total in totals))
-    print_grid(grid, width=30 + 34 * len(tables))
-
-
-def _format_cell(status: "PartitionStatus") -> str:
-    colour = {"materialized": "green", "failed": "red"}.get(status.status, "yellow")
-    shown = f"[{colour}]{status.status}[/]"
-    if status.version is None:
-        return shown
-    return f"{status.rows:,} {shown} v{status.version}"

@@ -1,7 +1,8 @@
-"""How long a step will take, by how long such steps took: seconds a step, and a partition."""
+"""How long a step will take, by how long such steps took: seconds a step, a chunk, a partition."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -14,8 +15,8 @@ class Estimate:
     """How long the steps of one table will take, one after the other.
 
     Attributes:
-        seconds: by the line through earlier steps.
-        low: seconds, if it is as far below the line as a tenth of them were.
+        seconds: as earlier steps took for as many steps, chunks and partitions.
+        low: seconds, if it is as far below that as a tenth of them were.
         high: likewise above.
         steps: how many earlier ones it goes by.
         off_by: factor by which half of the earlier estimates were wrong at most, 1 or more; where
@@ -32,29 +33,35 @@ class Estimate:
 
 
 def estimate_seconds(
-    outcomes: Sequence[Outcome], runs: Sequence[int], foretold: Sequence[float] = ()
+    outcomes: Sequence[Outcome],
+    runs: Sequence[int],
+    foretold: Sequence[float] = (),
+    *,
+    chunks: int = 0,
 ) -> Estimate | None:
     """Estimates the steps of some runs; None without an earlier step that worked on any partition.
 
-    A line of least squares, seconds over partitions, neither part of which is below zero. Where
-    nothing was foretold, earlier steps are held against the line of all of them, which flatters it
-    where they are few.
+    Least squares over earlier steps: seconds a step, a further chunk of it, and a partition, none
+    of them below zero. What earlier steps don't tell apart costs nothing: where none had chunks,
+    a further one. Where nothing was foretold, earlier steps are held against what fits all of them,
+    which flatters it where they are few.
 
     Args:
         outcomes: of earlier steps of the same table.
         runs: how many partitions each is of.
         foretold: how many times as long as was estimated earlier ones took.
+        chunks: of all runs; 0 if each is one.
     """
-    counts = np.array([one.published + one.withheld for one in outcomes], dtype=float)
-    took = np.array([one.seconds for one in outcomes], dtype=float)
-    counts, took = counts[counts > 0], took[counts > 0]
-    if not len(counts):
+    worked = [one for one in outcomes if one.published + one.withheld]
+    if not worked:
         return None
-    base, each = _fit_line(counts, took)
-    expected = base + each * counts
-    ratios = [(float(ratio), 1) for ratio in took / np.maximum(expected, 1e-3)]
+    shapes = np.array([(1, one.chunks - 1, one.published + one.withheld) for one in worked], float)
+    took = np.array([one.seconds for one in worked], dtype=float)
+    costs = _fit_costs(shapes, took)
+    ratios = [(float(ratio), 1) for ratio in took / np.maximum(shapes @ costs, 1e-3)]
     held_against = [(ratio, 1) for ratio in foretold] or ratios
-    seconds = base * len(runs) + each * sum(runs)
+    shape = (len(runs), max(chunks - len(runs), 0), sum(runs))
+    seconds = float(np.array(shape) @ costs)
     return Estimate(
         seconds=seconds,
         low=seconds * find_quantile(ratios, 0.1),
@@ -67,13 +74,20 @@ def estimate_seconds(
     )
 
 
-def _fit_line(counts: "np.ndarray", took: "np.ndarray") -> tuple[float, float]:
-    """Fits seconds a step and seconds a partition, both at least 0."""
-    if len(set(counts.tolist())) == 1:
-        return float(took.mean()), 0.0
-    each, base = (float(one) for one in np.polyfit(counts, took, 1))
-    if each < 0:
-        return float(took.mean()), 0.0
-    if base < 0:
-        return 0.0, float((counts * took).sum() / (counts**2).sum())
-    return base, each
+def _fit_costs(shapes: "np.ndarray", took: "np.ndarray") -> "np.ndarray":
+    """Fits what each column of the shapes costs, at least 0, by as few columns as fit as well.
+
+    Three columns have few choices of those that count: the best of all that cost nothing negative.
+    """
+    width = shapes.shape[1]
+    best, least = np.zeros(width), float("inf")
+    for some in (chosen for n in range(1, width + 1) for chosen in combinations(range(width), n)):
+        columns = shapes[:, some]
+        if np.linalg.matrix_rank(columns) < len(some):
+            continue
+        fitted = np.linalg.lstsq(columns, took, rcond=None)[0]
+        off = float(((took - columns @ fitted) ** 2).sum())
+        if (fitted >= 0).all() and off < least - 1e-9 * float((took**2).sum()):
+            best, least = np.zeros(width), off
+            best[list(some)] = fitted
+    return best

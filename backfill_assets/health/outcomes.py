@@ -29,6 +29,8 @@ class Outcome:
         again: of those published, the ones that were published before.
         changed: of these, the ones that have other contents now.
         changed_rows: rows in the changed ones now.
+        chunks: in how many it was worked through, those left aside that stood; 1 if it was told
+            nothing of chunks.
     """
 
     table: str
@@ -41,6 +43,7 @@ class Outcome:
     again: int
     changed: int
     changed_rows: int
+    chunks: int = 1
 
     @property
     def layer(self) -> str:
@@ -100,6 +103,7 @@ def describe_outcome(certificate: Certificate) -> Outcome:
         again=len(again),
         changed=len(changed),
         changed_rows=sum(one.rows for one in changed),
+        chunks=sum(one.status != "already published" for one in certificate.chunks) or 1,
     )
 
 

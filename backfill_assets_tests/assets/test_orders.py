@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.proof.certificates import find_certificates
 from backfill_assets.samples.orders import land_orders
 from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
 from backfill_assets_tests.commands import Project
@@ -133,6 +134,20 @@ def test_buckets_beyond_the_sequence_are_withheld_as_never_landed(orders: Pipeli
     assert not run.success
     assert "0300000: partition_is_complete: landing_files_exist" in run.message
     assert orders.find_days(RAW_ORDERS.key, "FAILED") == ["0300000"]
+
+
+def test_a_chunk_is_as_many_keys_as_its_step_says(orders: Pipeline) -> None:
+    before = orders.read_contents_checksums(CUSTOMER_ORDERS)
+    told = {CUSTOMER_ORDERS.key: {"chunk": "step=200000", "restart": True}}
+    run = orders.run(CUSTOMER_ORDERS.key, first="0100000", last=LAST, ops=told)
+    assert run.success, run.message
+    (certificate,) = find_certificates(orders.warehouse, run.id)
+    assert [(one.first, one.last, one.status) for one in certificate.chunks] == [
+        ("0100000", "0100000", "published"),
+        (LAST, LAST, "published"),
+    ]
+    assert len(certificate.commits) == 2
+    assert orders.read_contents_checksums(CUSTOMER_ORDERS) == before
 
 
 def test_a_bucket_with_an_unreadable_file_is_withheld_and_the_others_go_on(

@@ -235,6 +235,21 @@ def test_some_hours_of_a_day_are_replaced_and_taken_back_and_nothing_else(hourly
     assert hourly.read_contents_checksums(RAW_WEATHER) == before
 
 
+def test_hours_go_by_six_in_chunks_that_are_cut_to_the_range(hourly: Pipeline) -> None:
+    before = hourly.read_contents_checksums(RAW_WEATHER)
+    told = {HOURS: {"chunk": "hours=6", "restart": True}}
+    run = hourly.run(HOURS, first="2013-01-02-04:00", last="2013-01-02-13:00", ops=told)
+    assert run.success, run.message
+    (certificate,) = find_certificates(hourly.warehouse, run.id)
+    assert [(one.first, one.last, one.status, one.published) for one in certificate.chunks] == [
+        ("2013-01-02-04:00", "2013-01-02-05:00", "published", 2),
+        ("2013-01-02-06:00", "2013-01-02-11:00", "published", 6),
+        ("2013-01-02-12:00", "2013-01-02-13:00", "published", 2),
+    ]
+    assert len(certificate.commits) == 3
+    assert hourly.read_contents_checksums(RAW_WEATHER) == before
+
+
 def test_a_commit_that_changes_another_hour_of_the_folder_is_found_out(
     spark: SparkSession, hourly: Pipeline
 ) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ from pyspark.sql import SparkSession
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.proof.certificates import find_certificates
 from backfill_assets.proof.diffs import diff_table
-from backfill_assets.tables.flights import STAGING_FLIGHTS
+from backfill_assets.tables.flights import CARRIER_DELAYS, STAGING_FLIGHTS
+from backfill_assets.tables.weather import RAW_WEATHER
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.pipeline.running import (
     FEATURES,
@@ -31,7 +33,7 @@ pytestmark = pytest.mark.slow
 YEAR = build_days("2013-01-01", 365)
 FIVE_DAYS = build_days("2013-06-10", 5)
 FIRST, LAST = FIVE_DAYS[0].key, FIVE_DAYS[-1].key
-MOST_SECONDS = 1.5
+MOST_SECONDS, MOST_SECONDS_FOR_HOURS = 1.5, 3
 
 # Runs a command in a process that has imported nothing else, and says whether it needed pyspark.
 RUN_COMMAND = """
@@ -115,6 +117,31 @@ def test_a_plan_of_a_year_is_quick_and_starts_no_jvm(year: Year) -> None:
         assert seconds - imports < MOST_SECONDS, options
         planned = {one["table"]: one["states"] for one in json.loads(output)["tables"]}
         assert planned == {key: {"materialized": 365} for key in (RAW, STAGING, FEATURES)}
+
+
+def test_a_plan_of_a_year_of_hours_is_quick_too(year: Year, weather_landing: Path) -> None:
+    shutil.copytree(weather_landing / "weather", year.pipeline.zone.root / "weather")
+    imports, _ = run_python(year, "import backfill_assets.definitions")
+    ends = ("--from", "2013-01-01-00:00", "--to", "2013-12-31-23:00")
+    asked = ("plan", "--select", RAW_WEATHER.key, *ends, "--chunk", "months=1", "--json")
+    seconds, output = run_python(year, RUN_COMMAND_WITHOUT_JVM, *asked)
+    assert seconds - imports < MOST_SECONDS_FOR_HOURS
+    (planned,) = json.loads(output)["tables"]
+    assert (planned["states"], planned["chunks"]) == ({"missing": 8760}, 12)
+
+
+def test_a_year_goes_by_months_in_chunks_that_leave_the_same(year: Year) -> None:
+    pipeline = year.pipeline
+    before = pipeline.read_contents_checksums(CARRIER_DELAYS)
+    told = {FEATURES: {"chunk": "months=1", "restart": True}}
+    run = pipeline.run(FEATURES, first=YEAR[0].key, last=YEAR[-1].key, ops=told)
+    assert run.success, run.message
+    (certificate,) = find_certificates(pipeline.warehouse, run.id)
+    assert [one.first for one in certificate.chunks] == [
+        f"2013-{month:02}-01" for month in range(1, 13)
+    ]
+    assert len(certificate.commits) == 12
+    assert pipeline.read_contents_checksums(CARRIER_DELAYS) == before
 
 
 def test_a_rollback_of_five_days_leaves_the_other_360_untouched(year: Year) -> None:

@@ -102,6 +102,22 @@ def test_each_partition_says_when_it_was_tried_and_why_it_failed(home: Home) -> 
     assert (never["started"], never["completed"], never["error"]) == ("", "", "")
 
 
+def test_a_person_sees_when_and_why_at_80_columns(home: Home) -> None:
+    shown = ("status", "--from", DAYS[0], "--to", DAYS[-1])
+    one = run(*shown, "--select", RAW).output
+    assert f"{RAW} {DAYS[1]}: {WHY}" in one.splitlines()
+    found = read_status("--select", RAW)
+    for key, status in found.items():
+        (line,) = (line for line in one.splitlines() if f"│ {key[1]}" in line)
+        began, ended = status["started"], status["completed"]
+        assert f"{began[:10]} {began[11:19]} │ " in line, "to the second"
+        assert ended[11:19] in line
+        assert len(line) <= 80
+    both = run(*shown, "--select", f"{RAW},{STAGING}").output
+    assert f"{RAW} {DAYS[1]}: {WHY}" in both.splitlines()
+    assert f"{ROWS} materialized v0" in both
+
+
 def test_what_is_at_work_has_begun_and_no_error(home: Home) -> None:
     home.begin("next-run", RAW, days=DAYS[1:2])
     one = read_status("--select", RAW)[RAW, DAYS[1]]

@@ -10,9 +10,9 @@ from backfill_assets.health.estimates import estimate_seconds
 from backfill_assets.health.outcomes import Outcome
 
 
-def took(partitions: int, seconds: float) -> Outcome:
+def took(partitions: int, seconds: float, *, chunks: int = 1) -> Outcome:
     began = dt.datetime(2013, 1, 1, tzinfo=dt.UTC)
-    return Outcome("raw/flights", "run", began, seconds, partitions, 0, 0, 0, 0, 0)
+    return Outcome("raw/flights", "run", began, seconds, partitions, 0, 0, 0, 0, 0, chunks)
 
 
 @given(base=st.integers(1, 60), each=st.integers(0, 5), wanted=st.integers(1, 400))
@@ -23,6 +23,18 @@ def test_steps_on_a_line_are_estimated_by_it(base: int, each: int, wanted: int) 
     expected = pytest.approx(2 * base + each * (wanted + 2), rel=1e-6)
     assert (found.seconds, found.low, found.high) == (expected, expected, expected)
     assert found.off_by == pytest.approx(1)
+
+
+def test_chunks_cost_what_those_of_earlier_steps_did() -> None:
+    whole = [took(count, 5 + 0.1 * count) for count in (1, 31, 365)]
+    chunked = [took(365, 5 + 1.5 * 11 + 36.5, chunks=12), took(31, 5 + 1.5 * 3 + 3.1, chunks=4)]
+    by_months = estimate_seconds([*whole, *chunked], [365], chunks=12)
+    at_once = estimate_seconds([*whole, *chunked], [365], chunks=1)
+    unknown = estimate_seconds(whole, [365], chunks=12)
+    assert by_months and at_once and unknown
+    assert by_months.seconds == pytest.approx(5 + 1.5 * 11 + 36.5)
+    assert (at_once.seconds, unknown.seconds) == pytest.approx((41.5, 41.5))
+    assert by_months.off_by == pytest.approx(1)
 
 
 def test_one_step_is_all_that_is_known() -> None:

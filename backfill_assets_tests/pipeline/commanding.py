@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,11 @@ def list_commits(project: Project, table: str, *keys: str) -> list[Commit]:
         for commit in reversed(log.list_commits_after(-1))
         if commit.record is not None and not commit.record.rows.keys().isdisjoint(keys)
     ]
+
+
+def list_published(commits: Iterable[Commit]) -> list[str]:
+    """The partitions that commits published, each as often as it was, in order of keys."""
+    return sorted(key for one in commits if one.record for key in one.record.rows)
 
 
 @contextmanager

@@ -207,7 +207,10 @@ class Planner:
             rows=expected,
             bytes_written=round(expected * per_row),
             seconds=estimate_seconds(
-                earlier, [len(run) for run in runs], self.foretold.get(table.key, ())
+                earlier,
+                [len(run) for run in runs],
+                self.foretold.get(table.key, ()),
+                chunks=len(chunks),
             ),
             waits=self._find_waits(choice, chosen),
             at_work=[f"{first}...{last}" for first, last in busy],

@@ -1,9 +1,15 @@
-"""A real daemon with one place for runs: who comes first, and a deploy in mid-backfill."""
+"""A real daemon with one place for runs: who comes first, and a deploy in mid-backfill.
+
+On SQLite and on PostgreSQL.
+"""
 
 import json
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from dagster import DagsterInstance, DagsterRun, RunsFilter
@@ -11,12 +17,14 @@ from dagster import DagsterInstance, DagsterRun, RunsFilter
 from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TAG, RunRecord
 from backfill_assets.orchestration.runs.pausing import pause
 from backfill_assets.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, CHAIN_TAG, find_chain
-from backfill_assets_tests.commands import PROJECT, Project, change_code, deploy
+from backfill_assets_tests.commands import Project, change_code, deploy
+from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.pipeline.commanding import (
     command,
     find_listed,
     launch,
     list_commits,
+    open_home,
     read_lines,
     watch,
 )
@@ -31,36 +39,47 @@ OF_RAW = ("--select", RAW)
 BEFORE = ("2013-01-04", "2013-01-15")
 NOT_PUBLISHED = ("--only", "missing,failed,withheld")
 BY_DAYS = ("--chunk", "days=1")
+YEAR = [day.key for day in build_days("2013-01-01", 365)]
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
     """What one undisturbed run makes of the same landing zone."""
     root = tmp_path_factory.mktemp("undisturbed")
-    LandingZone(root / "landing").land(list_days(1, 26))
+    LandingZone(root / "landing").land(YEAR)
     project = Project(root, root / "landing")
-    run = project.materialize(RAW, partitions="2013-01-01...2013-01-26")
+    run = project.materialize(RAW, partitions=f"{YEAR[0]}...{YEAR[-1]}")
     assert run.returncode == 0, run.stderr
     return project.read_checksums()
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def project(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
     """What is deployed is a copy; two days are published."""
     root = tmp_path_factory.mktemp("project")
-    dagster_yaml = root / "one_place.yaml"
-    places = "max_concurrent_runs: 2"
-    told = (PROJECT / "dagster.yaml").read_text()
-    assert places in told
-    dagster_yaml.write_text(told.replace(places, "max_concurrent_runs: 1"))
-    settings = (("PYTHONPATH", str(deploy(root / "deployed"))),)
-    project = Project(root, root / "landing", settings, dagster_yaml)
+    code = (("PYTHONPATH", str(deploy(root / "deployed"))),)
     zone = LandingZone(root / "landing")
     zone.land(BEFORE)
-    run = project.materialize(RAW, partitions=f"{BEFORE[0]}...{BEFORE[1]}")
-    assert "withheld 10 of 12 partitions" in run.stderr, "what didn't land"
-    zone.land(list_days(1, 26))
-    return project
+    with open_home(root, request.param) as home:
+        settings = (*home.settings, *code)
+        project = replace(home, settings=settings, dagster_yaml=leave_one_place(home, root))
+        run = project.materialize(RAW, partitions=f"{BEFORE[0]}...{BEFORE[1]}")
+        assert "withheld 10 of 12 partitions" in run.stderr, "what didn't land"
+        zone.land(YEAR)
+        yield project
+
+
+def leave_one_place(home: Project, root: Path) -> Path:
+    """A `dagster.yaml` as that of the home, but for how many runs may be at work."""
+    told, changed = re.subn(
+        r"max_concurrent_runs: \d+", "max_concurrent_runs: 1", home.dagster_yaml.read_text()
+    )
+    assert changed == 1
+    path = root / "one_place.yaml"
+    path.write_text(told)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +89,10 @@ def dagster(project: Project) -> Iterator[Dagster]:
 
 
 @pytest.fixture
-def instance(project: Project) -> Iterator[DagsterInstance]:
+def instance(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[DagsterInstance]:
+    for name, value in project.settings:
+        if name.startswith("DAGSTER_"):
+            monkeypatch.setenv(name, value)
     with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as opened:
         yield opened
 
@@ -101,13 +123,12 @@ def test_the_daily_run_waits_for_one_chunk_of_a_backfill_which_then_goes_on(
     instance: DagsterInstance,
     expected: dict[tuple[str, str], str],
 ) -> None:
-    days, others = list_days(19, 26), [*list_days(12, 14), *list_days(16, 18)]
-    long = launch(project, *OF_RAW, "--from", days[0], "--to", days[-1], *BY_DAYS)
+    days, others = YEAR[18:], [*list_days(12, 14), *list_days(16, 18)]
+    long = launch(project, *OF_RAW, "--from", days[0], "--to", days[-1], "--chunk", "weeks")
     # Less urgent still, and of two runs of which one may be at work: dagster issue 15155.
     ends = ("--from", others[0], "--to", others[-1])
-    last = launch(
-        project, *OF_RAW, *ends, *NOT_PUBLISHED, "--priority", "-2", "--max-parallel", "1"
-    )
+    repair = ("--template", "repair", "--priority", "-2", "--max-parallel", "1")
+    last = launch(project, *OF_RAW, *ends, *repair)
     wait_until(lambda: list_statuses(instance, last) == ["QUEUED", "QUEUED"])
     wait_until(lambda: list_commits(project, RAW, *days))
     assert list_statuses(instance, long) == ["STARTED"], "it still has the place"
@@ -139,7 +160,7 @@ def test_the_daily_run_waits_for_one_chunk_of_a_backfill_which_then_goes_on(
     after = [one for one in by_first if one.committed_at > asked_at]
     assert len(after) <= 1, f"one chunk at most was waited for: {after}"
     assert by_first
-    assert len(by_first) < len(days)
+    assert len(by_first) < len(commits)
     published = [key for one in commits if one.record for key in one.record.rows]
     assert sorted(published) == days, "each once"
     assert len(list_commits(project, RAW, *others)) == 2
@@ -199,3 +220,14 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     assert {key: one for key, one in project.read_checksums().items() if key[1] <= days[-1]} == {
         key: one for key, one in expected.items() if key[1] <= days[-1]
     }
+
+    # What other code published is stale, and just that is computed again.
+    ends = ("--from", days[0], "--to", days[-1])
+    logic = launch(project, *OF_RAW, *ends, "--template", "logic_change", "--reason", why)
+    with watch(project, logic) as watching:
+        assert watching.wait(timeout=600) == 0, read_lines(project, logic)[-1]
+    stale = [
+        key for one in commits if one.record and not one.record.new_code for key in one.record.rows
+    ]
+    again = [one for one in list_commits(project, RAW, *days) if one not in commits]
+    assert sorted(key for one in again if one.record for key in one.record.rows) == sorted(stale)

@@ -1,0 +1,98 @@
+"""How `status` looks: what partitions hold, when each was tried last, why it came to nothing."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import typer
+from rich.table import Table as Grid
+
+from backfill_assets.cli.options import print_grid
+
+if TYPE_CHECKING:
+    from backfill_assets.orchestration.status.partition_statuses import PartitionStatus
+
+_COLOURS = {"materialized": "green", "failed": "red"}
+_LISTED = 20
+"""Reasons of a table: a year of them is for --json."""
+
+
+def print_statuses(statuses: "Sequence[PartitionStatus]") -> None:
+    """Prints partitions by tables, or of one table with times; then why some are not published."""
+    tables = list(dict.fromkeys(one.table for one in statuses))
+    if len(tables) == 1:
+        print_grid(build_table_grid(statuses), width=120)
+    else:
+        print_grid(_build_grid(statuses, tables), width=30 + 34 * len(tables))
+    for table in tables:
+        for line in describe_errors(table, statuses):
+            typer.echo(line)
+
+
+def build_table_grid(statuses: "Sequence[PartitionStatus]") -> Grid:
+    """Builds the grid of one table, with when the last attempt at each partition was (UTC)."""
+    grid = Grid(title=f"{statuses[0].table}, and the last attempt at each partition (UTC)")
+    for name in ("partition", "rows", "status", "version", "started", "completed"):
+        right = name in ("rows", "version")
+        grid.add_column(name, justify="right" if right else "left", no_wrap=name == "partition")
+    for one in statuses:
+        is_published = one.version is not None
+        grid.add_row(
+            one.partition,
+            f"{one.rows:,}" if is_published else "",
+            _colour(one.status),
+            f"v{one.version}" if is_published else "",
+            *_format_times(one.started, one.completed),
+        )
+    grid.add_section()
+    grid.add_row("all", f"{_sum_rows(statuses, statuses[0].table):,}")
+    return grid
+
+
+def describe_errors(table: str, statuses: "Sequence[PartitionStatus]") -> list[str]:
+    """Says why the last attempt at partitions came to nothing, each reason once with its ranges."""
+    from backfill_assets.catalog import find_table
+    from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
+    from backfill_assets.orchestration.instance.ranges import describe_ranges, shorten
+
+    errors = {one.partition: one.error for one in statuses if one.table == table and one.error}
+    partitions_def = find_partitions_def(find_table(table))
+    lines = shorten(describe_ranges(partitions_def, errors), _LISTED)
+    return [f"{table} {line}" for line in lines]
+
+
+def _build_grid(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) -> Grid:
+    by_cell = {(status.partition, status.table): status for status in statuses}
+    grid = Grid("partition", title="rows, status and Delta version by partition and table")
+    for table in tables:
+        grid.add_column(table, justify="right")
+    for partition in dict.fromkeys(status.partition for status in statuses):
+        grid.add_row(partition, *(_format_cell(by_cell[partition, table]) for table in tables))
+    grid.add_section()
+    grid.add_row("all", *(f"{_sum_rows(statuses, table):,} rows" for table in tables))
+    return grid
+
+
+def _format_cell(status: "PartitionStatus") -> str:
+    if status.version is None:
+        return _colour(status.status)
+    return f"{status.rows:,} {_colour(status.status)} v{status.version}"
+
+
+def _format_times(started: str, completed: str) -> tuple[str, str]:
+    """To the second; the day of the second only where it is another one."""
+    begin, end = (datetime.fromisoformat(one) if one else None for one in (started, completed))
+    same_day = begin and end and begin.date() == end.date()
+    return (
+        f"{begin:%Y-%m-%d %H:%M:%S}" if begin else "",
+        (f"{end:%H:%M:%S}" if same_day else f"{end:%Y-%m-%d %H:%M:%S}") if end else "",
+    )
+
+
+def _colour(status: str) -> str:
+    colour = _COLOURS.get(status, "yellow")
+    return f"[{colour}]{status}[/]"
+
+
+def _sum_rows(statuses: "Sequence[PartitionStatus]", table: str) -> int:
+    return sum(status.rows or 0 for status in statuses if status.table == table)
