@@ -1,6 +1,7 @@
 """A real daemon, and backfills in chunks that people command, on SQLite and on PostgreSQL."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -90,7 +91,9 @@ def test_it_is_paused_goes_on_is_cancelled_and_resumed(
 
         command(project, "unpause", backfill)
         wait_until(lambda: len(read_checksums(project, DAYS)) > paused_at)
+        asked_at = time.monotonic()
         cancelled = json.loads(command(project, "cancel", backfill, "--yes", "--json"))
+        assert time.monotonic() - asked_at < 30, "within seconds, of which 3 are the command's"
         assert (len(cancelled["ended"]), cancelled["unfinished"]) == (1, [])
         assert watching.wait(timeout=120) == 130
     # It was inside a chunk: one that it had committed it may not have recorded yet.

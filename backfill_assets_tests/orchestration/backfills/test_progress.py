@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,17 @@ def test_a_backfill_is_followed_from_its_request_to_its_end(home: Home) -> None:
     assert progress.seconds_left is None
 
     home.begin("first", RAW, days=DAYS, backfill=backfill)
+    begins = DagsterEvent(DagsterEventType.RUN_START.value, "__ASSET_JOB")
+    home.instance.report_dagster_event(begins, "first")
     home.publish("first", RAW, *DAYS[:2])
     progress = read_progress(home.instance, backfill)
     assert count(progress) == {RAW: (2, 0, 2, 0), STAGING: (0, 0, 0, 4)}
     assert progress.at_work == "1 of its runs have not ended"
     assert progress.partitions == 8
+    begun = progress.backfill.started_at
+    assert begun
+    in_half_a_minute = replace(progress, read_at=begun + dt.timedelta(seconds=30))
+    assert (in_half_a_minute.per_minute, in_half_a_minute.seconds_left) == (4, 90)
 
     home.publish("first", RAW, *DAYS[2:])
     home.succeed("first")
