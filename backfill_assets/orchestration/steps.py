@@ -20,6 +20,7 @@ from backfill_assets.orchestration.due.readiness import Readiness, find_readines
 from backfill_assets.orchestration.due.standing import find_standing
 from backfill_assets.orchestration.instance.ranges import shorten
 from backfill_assets.orchestration.records.chunk_records import ChunkRecords
+from backfill_assets.orchestration.records.failures import describe_in_a_line
 from backfill_assets.orchestration.records.recording import Recorder, StepResult, certify_outcome
 from backfill_assets.orchestration.records.told_evaluations import find_told_evaluations
 from backfill_assets.orchestration.records.watermark_moves import pass_over
@@ -110,7 +111,7 @@ class Step:
         except Exception as error:
             done = {result.key for result in outcome.results}
             left = (partition.key for partition in partitions if partition.key not in done)
-            why = _describe_in_a_line(error)
+            why = describe_in_a_line(error)
             outcome.results += [fail(key, why) for key in left]
             certify_outcome(
                 self.context,
@@ -277,7 +278,7 @@ class Step:
             try:
                 results = publisher.publish_chunk(part, pinned)
             except Exception as caught:
-                error = _describe_in_a_line(caught)
+                error = describe_in_a_line(caught)
                 if recorder.outcome.chunks:
                     recorder.outcome.chunks.end(error)
                 if not self.run.pace.keep_going:
@@ -354,8 +355,3 @@ def _find_provisional(readiness: Readiness, pinned: PinnedInputs) -> dict[str, s
     """Finds what of a partition's input is not there yet, or not final, by partition key."""
     unfinished = pinned.listing.unfinished if pinned.listing else {}
     return {**readiness.provisional, **unfinished}
-
-
-def _describe_in_a_line(error: Exception) -> str:
-    """Says in one line what an error is."""
-    return next(iter(str(error).splitlines()), type(error).__name__)

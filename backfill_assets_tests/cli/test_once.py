@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.flights_history import land_flights_history
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets.tables.once_flows import ONCE_TAG
-from backfill_assets_tests.commands import Project, find_program
+from backfill_assets_tests.commands import Project, deploy, find_program
 from backfill_assets_tests.pipeline.commanding import command
 from backfill_assets_tests.servers import serve
 
@@ -241,6 +242,26 @@ def test_an_unusable_setting_is_said_in_a_line(open_project: Callable[..., Proje
     assert refused.returncode == 1
     (line,) = refused.stderr.strip().splitlines()
     assert "nothing would fill raw/flights from 2012-01-01, where flights_2011 ends" in line
+
+
+def test_a_flow_is_taken_in_by_a_session_with_its_own_settings(
+    open_project: Callable[..., Project],
+) -> None:
+    project = open_project(
+        "2011-01", BEGIN="2011-01-13", END="2011-01-15", ONCE_FLOWS="flights_2011"
+    )
+    deployed = deploy(project.root / "deployed")
+    declared = deployed / "backfill_assets" / "tables" / "flights_history.py"
+    told, written = "return OnceFlow(", project.root / "event_log"
+    conf = (("spark.eventLog.enabled", "true"), ("spark.eventLog.dir", f"file://{written}"))
+    code = declared.read_text().replace(told, f"{told}session_conf={conf},")
+    declared.write_text(code)
+    written.mkdir()
+    project = replace(project, settings=(*project.settings, ("PYTHONPATH", str(deployed))))
+    ran = project.run("backfill-assets", "once", "flights_2011", "--yes")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert read_states(project)["flights_2011"]["state"] == "published"
+    assert [*written.iterdir()], "Spark kept a log, as nothing but the flow asks for"
 
 
 @pytest.mark.slow

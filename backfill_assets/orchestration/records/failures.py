@@ -23,6 +23,8 @@ _CURES = {
     errno.EMFILE: "too many files are open: raise `ulimit -n`, then run it again",
 }
 _LINE_LENGTH = 300
+_CAUSE = "Caused by: "
+"""How a line of Java's trace begins."""
 
 _last_words: list[str] = []
 
@@ -47,7 +49,7 @@ def fail_with_message(context: AssetExecutionContext | OpExecutionContext) -> It
     except Exception as error:
         line = describe_known_cause(error)
         if line is None:
-            _say_last(f"{type(error).__name__}: {_find_line(str(error), '')}")
+            _say_last(f"{type(error).__name__}: {describe_in_a_line(error)}")
             raise
         context.log.error(line)
         raise build_failure(line) from error
@@ -80,6 +82,17 @@ def describe_known_cause(error: BaseException) -> str | None:
             return lost
         chained = chained.__cause__ or chained.__context__
     return None
+
+
+def describe_in_a_line(error: BaseException) -> str:
+    """Says in one line what an error is; where it only announces that, with Java's last cause."""
+    lines = (line.strip() for line in str(error).splitlines())
+    line = next(filter(None, lines), type(error).__name__)
+    if not line.endswith(":"):
+        return line
+    trace = str(error.__context__).splitlines()  # PySpark's errors have Py4J's as their context.
+    causes = [one.removeprefix(_CAUSE) for one in trace if one.startswith(_CAUSE)]
+    return " ".join([line, *(cause[:_LINE_LENGTH] for cause in causes[-1:])])
 
 
 def _find_line(text: str, words: str) -> str:

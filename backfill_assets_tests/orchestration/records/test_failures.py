@@ -7,6 +7,7 @@ import pytest
 
 from backfill_assets.orchestration.records.failures import (
     _is_called_by_a_person,
+    describe_in_a_line,
     describe_known_cause,
 )
 
@@ -67,3 +68,18 @@ def test_of_other_errors_nothing_is_known() -> None:
 )
 def test_only_a_person_is_told_at_the_end(arguments: list[str], *, called: bool) -> None:
     assert _is_called_by_a_person(arguments) is called
+
+
+def test_an_error_that_only_announces_its_cause_is_told_with_it() -> None:
+    trace = (
+        "o.load\n\tat a\nCaused by: java.lang.A: outer\n\tat b\nCaused by: B: should be int\n\tat c"
+    )
+    try:
+        raise RuntimeError(trace)
+    except RuntimeError:
+        with pytest.raises(ValueError, match="State") as caught:
+            raise ValueError("Error while instantiating 'State':\n more") from None
+    assert describe_in_a_line(caught.value) == "Error while instantiating 'State': B: should be int"
+    assert describe_in_a_line(ValueError("no table\nthere are: a")) == "no table"
+    assert describe_in_a_line(KeyError()) == "KeyError"
+    assert describe_in_a_line(ValueError("there are:")) == "there are:"
