@@ -1,5 +1,12 @@
 """Assembles the code location; nothing else is in here."""
 
+import sys
+
+from backfill_assets.spark.head_start import executes_run, start_java
+
+if executes_run(sys.argv):
+    start_java()  # Before all that follows, which takes as long.
+
 from dagster import Definitions, in_process_executor
 
 from backfill_assets.alerts import report_withheld

@@ -14,6 +14,7 @@ from backfill_assets.contents.partition_reader import PartitionReader
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.settings import Settings, read_settings
 from backfill_assets.spark.connect import limit_retries
+from backfill_assets.spark.head_start import use_started_java
 from backfill_assets.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 from backfill_assets.tables.once_flows import ONCE_TAG, OnceFlow
@@ -75,7 +76,7 @@ class SparkResource(LazyPySparkResource):
         )
         _, flow = list_once_flows().get(self._once_flow or "", ("", None))
         overrides = build_overrides(settings.spark_conf, flow, self.spark_config)
-        session = spark_session_from_config(
+        conf = (
             build_spark_conf(
                 remote=remote,
                 jars=settings.jars,
@@ -86,6 +87,8 @@ class SparkResource(LazyPySparkResource):
             if tagged is None
             else build_tagged_conf(tagged, overrides)
         )
+        with use_started_java(conf):
+            session = spark_session_from_config(conf)
         if remote is not None:
             limit_retries(session)
         return session

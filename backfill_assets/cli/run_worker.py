@@ -11,12 +11,14 @@ from dagster import AssetKey, DagsterInstance, execute_job
 
 from backfill_assets.orchestration.backfills.foreground import RangeRun
 from backfill_assets.orchestration.instance.dagster_internals import ReconstructableRepository
+from backfill_assets.spark.head_start import start_java
 
 _ASSET_JOB = "__ASSET_JOB"  # as `dagster asset materialize` does it
 
 
 def main() -> None:
     """Executes what it reads, until there is no more."""
+    start_java()
     location = ReconstructableRepository.for_module("backfill_assets.definitions", "defs")
     with DagsterInstance.get() as instance:
         for line in sys.stdin:

@@ -1,10 +1,12 @@
-"""Lets Spark read a table's log while this process has something else to do.
+"""Lets Spark create a table, or read its log, while this process has something else to do.
 
-A commit goes over the whole log before it writes, and so does the first read after it: a third to
+The first table of a session takes two seconds to create, as long as it takes to build a plan. A
+commit goes over the whole log before it writes, and so does the first read after it: a third to
 two thirds of a second on a table of any size, most of it planning. Spark keeps what it has read of
 a version, so whoever comes next finds it there.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from threading import Thread
@@ -12,6 +14,7 @@ from threading import Thread
 from pyspark.sql import SparkSession
 
 from backfill_assets.lake.table_log import TableLog
+from backfill_assets.lake.writer import create_table
 
 # A log has some hundred lines of a hundred fields: to write and compile code for them, for each
 # task anew, takes longer than to go over them without.
@@ -23,6 +26,27 @@ _CONF = {
     # A hundred counters that commits carry on from checksum to checksum, and nobody here reads.
     "spark.databricks.delta.fileSizeHistogramMetrics.enabled": "false",
 }
+
+
+def create_table_ahead(spark: SparkSession, log: TableLog) -> Thread:
+    """Begins to create the table, and doesn't wait for it; then reads its log.
+
+    `writer.create_table` waits for it, and does it again where it went wrong.
+
+    Args:
+        spark: the session.
+        log: of the table.
+
+    Returns:
+        As `read_log_ahead`.
+    """
+
+    def create() -> None:
+        with suppress(Exception):
+            create_table(spark, log)
+            _read(spark, log)
+
+    return _begin(create, f"creating {log.table.key} ahead")
 
 
 def read_log_ahead(spark: SparkSession, log: TableLog) -> Thread:
@@ -40,9 +64,17 @@ def read_log_ahead(spark: SparkSession, log: TableLog) -> Thread:
 
     def read() -> None:
         with suppress(Exception):
-            _open_session(spark).sql(f"DESCRIBE DETAIL delta.`{log.uri}`").collect()
+            _read(spark, log)
 
-    thread = Thread(target=read, name=f"reading {log.table.key} ahead", daemon=True)
+    return _begin(read, f"reading {log.table.key} ahead")
+
+
+def _read(spark: SparkSession, log: TableLog) -> None:
+    _open_session(spark).sql(f"DESCRIBE DETAIL delta.`{log.uri}`").collect()
+
+
+def _begin(what: Callable[[], None], name: str) -> Thread:
+    thread = Thread(target=what, name=name, daemon=True)
     thread.start()
     return thread
 

@@ -13,7 +13,7 @@ from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.landing import FileFault
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
-from backfill_assets.lake.writer import add_columns
+from backfill_assets.lake.writer import add_columns, create_table
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.choosing import find_write_mode
@@ -95,7 +95,7 @@ def audit_window(
     frame = _persist(recipe, window, run.options)
     try:
         try:
-            measures = measure_partitions(frame, recipe.table, window.partitions)
+            measures = _measure(recipe, window, frame)
             source_records = _count_source(recipe, window)
         except SPARK_ERRORS as error:
             found = _find_broken_files(window, str(error))
@@ -105,7 +105,7 @@ def audit_window(
             window = _leave_out(window, found)
             frame.unpersist()
             frame = _persist(recipe, window, run.options)
-            measures = measure_partitions(frame, recipe.table, window.partitions)
+            measures = _measure(recipe, window, frame)
             source_records = _count_source(recipe, window)
         landed = window.listing.describe_landed() if window.listing else {}
         measures = _add_landed_bytes(measures, landed)
@@ -114,12 +114,13 @@ def audit_window(
         )
         new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
         if new_fields and adds_fields:
+            create_table(window.spark, window.target)
             add_columns(window.spark, window.target, build_field_columns(new_fields))
             window = replace(window, extra_fields=(*window.extra_fields, *new_fields))
             frame.unpersist()
             frame = _persist(recipe, window, run.options)
             # The verdicts stand: all that changed is that the new fields are kept.
-            measures = measure_partitions(frame, recipe.table, window.partitions)
+            measures = _measure(recipe, window, frame)
             measures = _add_landed_bytes(measures, landed)
         yield Audit(window, frame, measures, verdicts, broken_files)
     finally:
@@ -180,6 +181,11 @@ def _persist(recipe: Recipe, window: InputWindow, options: WriteOptions) -> Data
         return window.spark.createDataFrame([], nothing)
     # Persisted, so that what is published is what was measured.
     return compute_rows(recipe, window, options).persist()
+
+
+def _measure(recipe: Recipe, window: InputWindow, frame: DataFrame) -> dict[str, PartitionMeasures]:
+    fields = (*recipe.source_fields, *window.extra_fields) if recipe.source_fields else ()
+    return measure_partitions(frame, recipe.table, window.partitions, fields=fields)
 
 
 def _find_broken_files(window: InputWindow, error: str) -> tuple[FileFault, ...]:

@@ -10,9 +10,9 @@ from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, Partition
 from backfill_assets.errors import TableError
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
-from backfill_assets.lake.reading_ahead import read_log_ahead
+from backfill_assets.lake.reading_ahead import create_table_ahead, read_log_ahead
 from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.stored_declarations import find_missing_columns
+from backfill_assets.lake.stored_declarations import check_grain, find_missing_columns
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.writer import (
     PartitionsChangedError,
@@ -104,10 +104,13 @@ class Publisher:
         """
         table = self.recipe.table
         self._check_workers(partitions, pinned)
-        create_table(self.spark, pinned.target)
         current = pinned.target.reread()
-        if missing := find_missing_columns(current):
-            add_columns(self.spark, current, missing)
+        if not current.exists:
+            create_table_ahead(self.spark, current)
+        else:
+            check_grain(current)
+            if missing := find_missing_columns(current):
+                add_columns(self.spark, current, missing)
         results: dict[str, PartitionResult] = {}
         pending = tuple(partitions)
         changed: set[str] = set()
@@ -195,6 +198,7 @@ class Publisher:
                 )
                 for key, faults in describe_faults(audit.broken_files).items()
             ]
+            create_table(self.spark, pinned.target)
             judged, version, changed = self._write_judged(audit, window, found, results, pinned)
             withheld = [result for result in judged if result.verdict.withheld]
             published = [
@@ -237,8 +241,10 @@ class Publisher:
         return self._audit(window)
 
     def _audit(self, window: InputWindow) -> AbstractContextManager[Audit]:
-        read_log_ahead(self.spark, window.target)  # For the commit, while the audit is planned.
-        published = window.target.reread().publishes
+        current = window.target.reread()
+        if current.exists:
+            read_log_ahead(self.spark, current)  # For the commit, while the audit is planned.
+        published = current.publishes
         return audit_window(self.recipe, window, self.run, published, self.provisional)
 
     def _judge_as_rehearsed(self, audit: Audit, pinned: PinnedInputs) -> Mapping[str, Verdict]:

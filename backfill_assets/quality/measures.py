@@ -24,6 +24,7 @@ from backfill_assets.tables.audit_columns import (
 from backfill_assets.tables.declarations import Table
 
 _NUMBER = "_partition_number"
+_OTHERS = "_records_with_other_fields"
 _COUNTS = {
     "rejects": (REJECT_REASON, f"count({REJECT_REASON})"),
     "rejects_before_first": (
@@ -38,19 +39,24 @@ _COUNTS = {
 
 
 def measure_partitions(
-    frame: DataFrame, table: Table, partitions: Sequence[Partition]
+    frame: DataFrame,
+    table: Table,
+    partitions: Sequence[Partition],
+    *,
+    fields: Sequence[str] = (),
 ) -> dict[str, PartitionMeasures]:
-    """Aggregates all numbers in one grouped pass; natural keys and fields seen are counted apart.
+    """Aggregates all numbers in one grouped pass; natural keys are counted apart.
 
-    They are apart because beside distinct values or texts Spark aggregates all numbers the slow
-    way: for each distinct value, or after sorting. What comes to the driver is one row a partition
-    each.
+    So are fields seen, where any record has others than `fields`. They are apart because beside
+    distinct values or texts Spark aggregates all numbers the slow way: for each distinct value, or
+    after sorting. What comes to the driver is one row a partition each.
 
     Args:
         frame: columns of `table`, and any of the audit columns; rejected rows have null table
             columns but for the partition column.
         table: its declaration, with the rules that say what to measure of each partition.
         partitions: all partitions that `frame` may hold.
+        fields: what each parsed record should have, in order; empty if nothing is known of that.
 
     Returns:
         Measures per partition key, for each of `partitions`.
@@ -74,6 +80,7 @@ def measure_partitions(
     rows = frame.groupBy(_NUMBER).agg(
         upper,
         lower,
+        _count_others(frame, fields),
         *(F.expr(sql).alias(name) for name, sql in counts.items()),
         *(F.expr(sql).alias(" ".join(figure)) for figure, sql in figures.items()),
     )
@@ -83,7 +90,15 @@ def measure_partitions(
             f"{table.key}: computed rows of partitions that were not asked for, such as number "
             f"{min(outside)} of its {table.grain}"
         )
-    duplicates, fields_seen = _count_key_duplicates(frame, table), _find_fields_seen(frame)
+    duplicates = _count_key_duplicates(frame, table)
+    fields_seen = None
+    if FIELDS_SEEN in present:
+        have_all = fields and not any(row[_OTHERS] for row in found.values())
+        fields_seen = (
+            {number: frozenset(fields) for number, row in found.items() if row["rows"]}
+            if have_all
+            else _find_fields_seen(frame)
+        )
     measures = {key: PartitionMeasures() for key in keys.values()}
     for number, row in found.items():
         counted: dict[str, Any] = {name: row[name] or 0 for name in counts}
@@ -131,10 +146,16 @@ def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[int, int]:
     return {row[0]: row[1] for row in counted.collect()}
 
 
-def _find_fields_seen(frame: DataFrame) -> dict[int, frozenset[str]] | None:
-    """Finds the fields of any good record, by partition number; None if none was parsed."""
+def _count_others(frame: DataFrame, fields: Sequence[str]) -> Column:
+    """Counts the good records that don't have just `fields`."""
     if FIELDS_SEEN not in frame.columns:
-        return None
+        return F.lit(0).alias(_OTHERS)
+    others = F.col(FIELDS_SEEN) != FIELD_SEPARATOR.join(fields)
+    return F.count_if(is_row(frame) & others).alias(_OTHERS)
+
+
+def _find_fields_seen(frame: DataFrame) -> dict[int, frozenset[str]]:
+    """Finds the fields of any good record, by partition number."""
     combinations = keep_rows(frame).select(_NUMBER, FIELDS_SEEN).distinct()
     names = F.explode(F.split(FIELDS_SEEN, FIELD_SEPARATOR)).alias("name")
     seen = (
