@@ -145,6 +145,12 @@ def start_session(overrides: Mapping[str, str]) -> SparkSession:
     return builder.getOrCreate()
 
 
+def count_jobs(spark: SparkSession) -> int:
+    """Counts the Spark jobs that were begun so far, of whichever thread."""
+    counted = spark.sparkContext._jsc.sc().dagScheduler().nextJobId()  # type: ignore[union-attr]
+    return int(counted)
+
+
 def build_days(first: str, count: int = 1) -> tuple[Partition, ...]:
     """`count` consecutive daily partitions of a DATE column, from the day `first` (YYYY-MM-DD)."""
     start = dt.date.fromisoformat(first)

@@ -1,12 +1,16 @@
 """Reading ahead spares the next commit a pass over the log, and never stands in its way."""
 
+from pathlib import Path
+
+import pytest
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.reading_ahead import read_log_ahead
+from backfill_assets.errors import TableError
+from backfill_assets.lake.reading_ahead import create_table_ahead, read_log_ahead
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import create_table
-from backfill_assets_tests.conftest import build_days
+from backfill_assets_tests.conftest import build_days, count_jobs
 from backfill_assets_tests.lake.readings import (
     READINGS,
     build_rows,
@@ -15,12 +19,6 @@ from backfill_assets_tests.lake.readings import (
 )
 
 WEEK = build_days("2013-01-01", 7)
-
-
-def count_jobs(spark: SparkSession) -> int:
-    """Counts the Spark jobs that were begun so far, of whichever thread."""
-    counted = spark.sparkContext._jsc.sc().dagScheduler().nextJobId()  # type: ignore[union-attr]
-    return int(counted)
 
 
 def test_a_commit_goes_over_the_log_once_less(spark: SparkSession, warehouse: Warehouse) -> None:
@@ -43,6 +41,27 @@ def test_queries_beside_it_are_compiled_as_ever(spark: SparkSession, warehouse: 
     before = [spark.conf.get(name) for name in settings]
     read_log_ahead(spark, read_log(warehouse, READINGS)).join()
     assert [spark.conf.get(name) for name in settings] == before == ["FALLBACK", "true"]
+
+
+def test_a_table_is_created_once_whoever_waits_for_it(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    log = read_log(warehouse, READINGS)
+    thread = create_table_ahead(spark, log)
+    create_table(spark, log)
+    assert log.reread().version == 0
+    thread.join()
+    assert [commit.operation for commit in log.reread().commits] == ["CREATE TABLE"]
+
+
+def test_what_goes_wrong_ahead_goes_wrong_again_where_it_is_waited_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = read_log(Warehouse(str(tmp_path)), READINGS)
+    (tmp_path / "raw").touch()
+    create_table_ahead(spark, log).join()
+    with pytest.raises(TableError, match="can't be looked for"):
+        create_table(spark, log)
 
 
 def test_a_table_that_is_not_there_is_no_error(spark: SparkSession, warehouse: Warehouse) -> None:

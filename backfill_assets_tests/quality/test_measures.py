@@ -21,7 +21,7 @@ from backfill_assets.tables.audit_columns import (
     REJECT_REASON,
 )
 from backfill_assets.tables.declarations import Column, Table, build_ddl, required
-from backfill_assets_tests.conftest import build_days
+from backfill_assets_tests.conftest import build_days, count_jobs
 from backfill_assets_tests.lake.readings import READINGS, build_frame, build_rows
 
 DAYS = build_days("2013-01-01", 3)
@@ -85,6 +85,29 @@ def test_fields_of_good_records_are_gathered_by_partition(spark: SparkSession) -
         frozenset(),
         None,
     ]
+
+
+def test_fields_are_listed_only_where_a_good_record_has_others(spark: SparkSession) -> None:
+    first, second = (dt.date(2013, 1, day) for day in (1, 2))
+    whole, less = FIELD_SEPARATOR.join(("id", "value")), "id"
+    parsed: list[Parsed] = [
+        (first, 1, "x", "a.json", None, whole),
+        (first, None, None, "a.json", "not JSON", ""),
+        (second, None, None, "a.json", "not JSON", ""),
+    ]
+    jobs: list[int] = []
+    for added in (None, less):
+        rows = [*parsed, *([(first, 2, "y", "a.json", None, added)] if added else [])]
+        frame = spark.createDataFrame(rows, PARSED_SCHEMA)
+        before = count_jobs(spark)
+        measures = measure_partitions(frame, READINGS, DAYS, fields=("id", "value"))
+        jobs.append(count_jobs(spark) - before)
+        assert [measured.fields_seen for measured in measures.values()] == [
+            {"id", "value"},
+            frozenset(),
+            None,
+        ]
+    assert jobs[0] < jobs[1]
 
 
 def test_rejected_rows_do_not_change_the_checksum(spark: SparkSession) -> None:
