@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.errors import TableError
+from backfill_assets.lake.begun_ahead import create_table_ahead, read_log_ahead
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
-from backfill_assets.lake.reading_ahead import create_table_ahead, read_log_ahead
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.stored_declarations import check_grain, find_missing_columns
 from backfill_assets.lake.table_log import TableLog

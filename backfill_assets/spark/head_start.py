@@ -4,6 +4,7 @@ Dagster takes a second or two to load a code location and to plan a run, and Jav
 start. Nothing depends on it: a session that needs other settings starts a Java of its own.
 """
 
+import atexit
 import os
 import shutil
 import signal
@@ -57,9 +58,14 @@ class StartedJava:
         return port, told[8 : 8 + length].decode()
 
     def end(self) -> None:
-        """Ends it."""
+        """Ends it, and removes its file."""
         self.process.kill()
         self.process.communicate()
+        self.forget_connection()
+
+    def forget_connection(self) -> None:
+        """Removes the file, which holds a secret."""
+        shutil.rmtree(self.connection.parent, ignore_errors=True)
 
 
 _waiting: list[StartedJava] = []
@@ -84,16 +90,17 @@ def start_java() -> None:
                 remote=None, jars=settings.jars, overrides=settings.spark_conf, s3=settings.s3
             )
             _waiting.append(_start(conf))
+            atexit.register(_end_waiting)
 
 
 def _start(conf: Mapping[str, str]) -> StartedJava:
     """Starts Java as PySpark does, but for waiting; ValueError where it isn't the main thread."""
     home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
     options = (part for name, value in conf.items() for part in ("--conf", f"{name}={value}"))
-    connection = Path(tempfile.mkdtemp(prefix="head-start-"), "connection")
     # It inherits that Ctrl-C is not for it.
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
+        connection = Path(tempfile.mkdtemp(prefix="head-start-"), "connection")
         process = subprocess.Popen(
             [str(Path(home, "bin", "spark-submit")), *options, "pyspark-shell"],
             stdin=subprocess.PIPE,
@@ -116,7 +123,8 @@ def use_started_java(conf: Mapping[str, str]) -> Iterator[None]:
         yield
         return
     _used.append(java)
-    told = dict(zip((_PORT, _SECRET), map(str, connection), strict=True))
+    port, secret = connection
+    told = {_PORT: str(port), _SECRET: secret}
     os.environ.update(told)
     try:
         yield
@@ -129,5 +137,11 @@ def _connect(java: StartedJava, conf: Mapping[str, str]) -> tuple[int, str] | No
     connection = java.wait_for_connection() if java.conf == conf else None
     if connection is None:
         java.end()
-    shutil.rmtree(java.connection.parent, ignore_errors=True)
+    else:
+        java.forget_connection()
     return connection
+
+
+def _end_waiting() -> None:
+    while _waiting:
+        _waiting.pop().end()

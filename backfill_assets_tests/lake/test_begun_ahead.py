@@ -1,4 +1,4 @@
-"""Reading ahead spares the next commit a pass over the log, and never stands in its way."""
+"""What is begun ahead spares the next commit something, and never stands in its way."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_assets.errors import TableError
-from backfill_assets.lake.reading_ahead import create_table_ahead, read_log_ahead
+from backfill_assets.lake.begun_ahead import create_table_ahead, read_log_ahead
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.writer import create_table
