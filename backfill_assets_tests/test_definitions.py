@@ -260,3 +260,16 @@ def test_only_the_catalog_and_the_definitions_read_the_environment():
     unusable = {**os.environ, "BACKFILL_BEGIN": "never", "BACKFILL_ORDER_KEY_STEP": "0"}
     run = subprocess.run([sys.executable, "-c", f"import {modules}"], check=False, env=unusable)
     assert run.returncode == 0
+
+
+def test_a_process_ends_at_once_whatever_it_has_loaded():
+    program = "import backfill_assets.definitions, time; print(time.process_time(), flush=True)"
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout:
+        until_its_end = float(process.stdout.read())
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0
+    # Seconds of CPU; without `gc.freeze` at the exit it is eight times as much.
+    assert used.ru_utime + used.ru_stime - until_its_end < 0.3
