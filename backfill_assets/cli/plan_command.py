@@ -65,11 +65,8 @@ def launch(
     --json its id and the plan are printed as JSON, the question goes to stderr.
     """
     from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
-    from backfill_assets.orchestration.planning.launching import (
-        BEHIND_THE_DAILY_RUN,
-        check_launch,
-        request_planned,
-    )
+    from backfill_assets.orchestration.planning.launching import check_launch, request_planned
+    from backfill_assets.orchestration.runs.run_tags import BEHIND_THE_DAILY_RUN
 
     ranks = (priority, asked.template.priority, BEHIND_THE_DAILY_RUN)
     told = replace(

@@ -35,9 +35,6 @@ from backfill_assets.tables.once_flows import ONCE_TAG
 
 _LISTED = 7
 
-BEHIND_THE_DAILY_RUN = -1
-"""The priority of a backfill's runs; what names none has 0."""
-
 
 @dataclass(frozen=True)
 class Launched:
@@ -60,7 +57,7 @@ class Launch:
 
     Attributes:
         reason: why, in a person's words; empty if nobody said.
-        priority: of its runs in the queue.
+        priority: of its runs in the queue; None for that of what names none.
         options: of the runs, by the names of `PublishConfig`; None counts as not asked for.
         max_parallel: runs of it that are at work at once; None for as many as there are places.
         override_protection: why protected partitions are to be published; empty if they aren't.
@@ -71,7 +68,7 @@ class Launch:
     """
 
     reason: str = ""
-    priority: int = 0
+    priority: int | None = None
     options: Mapping[str, str | bool | None] = field(default_factory=dict)
     max_parallel: int | None = None
     override_protection: str = ""
@@ -86,7 +83,7 @@ class Launch:
             REASON_TAG: self.reason,
             OVERRIDE_TAG: self.override_protection,
             ALLOW_NEW_CODE_TAG: self.allow_new_code,
-            PRIORITY_TAG: str(self.priority or ""),
+            PRIORITY_TAG: "" if self.priority is None else str(self.priority),
             SPARK_REMOTE_TAG: self.spark_remote or "",
             REHEARSAL_TAG: self.rehearsal,
             ONCE_TAG: self.once_flow,

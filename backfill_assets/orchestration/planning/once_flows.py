@@ -12,9 +12,10 @@ from backfill_assets.errors import SettingsError
 from backfill_assets.grains.chunk_sizes import ChunkSize, ChunkUnit
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
-from backfill_assets.orchestration.planning.launching import BEHIND_THE_DAILY_RUN, Launch
+from backfill_assets.orchestration.planning.launching import Launch
 from backfill_assets.orchestration.planning.planning import Planner
 from backfill_assets.orchestration.planning.plans import Plan
+from backfill_assets.orchestration.runs.run_tags import BEHIND_THE_DAILY_RUN
 from backfill_assets.tables.once_flows import OnceFlow
 
 INACTIVE, PENDING, PARTLY, PUBLISHED = "inactive", "pending", "partly", "published"

@@ -21,6 +21,7 @@ from dagster import (
 
 from backfill_assets.orchestration.instance.batching_instance import BatchingInstance
 from backfill_assets.orchestration.instance.dagster_internals import (
+    BACKFILL_TAG,
     HIDDEN_TAG_PREFIX,
     PartitionBackfill,
     RunRecord,
@@ -28,8 +29,10 @@ from backfill_assets.orchestration.instance.dagster_internals import (
 from backfill_assets.orchestration.instance.processes import identify_own_process, is_alive
 from backfill_assets.orchestration.runs.run_tags import (
     ABOUT_TAG,
+    BEHIND_THE_DAILY_RUN,
     PAUSED_AT_TAG,
     PAUSED_TAG,
+    PRIORITY_TAG,
 )
 from backfill_assets.orchestration.runs.run_titles import add_title, build_run_title
 
@@ -52,11 +55,12 @@ _MAY_BE_DEAD = [
 class ClaimingInstance(BatchingInstance):
     """A Dagster instance that notes on each run who creates it, before Dagster stores its plan.
 
-    It also gives runs and backfills a title.
+    It also gives runs and backfills a title, and puts the runs of backfills that are told no
+    priority, as those of the UI, behind the daily run.
 
     `dagster.yaml` names it. With an instance of Dagster's own, a run that was killed before its
-    first step counts as dead only once it has given no sign of life for a while, and its events are
-    stored one by one, which takes longer.
+    first step counts as dead only once it has given no sign of life for a while, its events are
+    stored one by one, which takes longer, and the UI's backfills don't wait behind the daily run.
     """
 
     def create_run(
@@ -81,12 +85,15 @@ class ClaimingInstance(BatchingInstance):
 def _note(
     job_name: str, assets: Collection[AssetKey] | None, tags: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Notes what a run is about, and who creates it.
+    """Notes what a run is about, who creates it, and that a backfill comes after the daily run.
 
     A retry has the tags of the run before, and nobody works on it.
     """
     of_another = (PROCESS_TAG, PAUSED_TAG, PAUSED_AT_TAG)
     kept = {name: value for name, value in (tags or {}).items() if name not in of_another}
+    if BACKFILL_TAG in kept:
+        # What `launch` tells its backfills; the UI tells its own only what a person adds.
+        kept.setdefault(PRIORITY_TAG, str(BEHIND_THE_DAILY_RUN))
     title = build_run_title(job_name, assets, kept)
     return {**kept, ABOUT_TAG: title, CREATOR_TAG: identify_own_process()}
 

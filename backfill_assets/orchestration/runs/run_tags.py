@@ -12,6 +12,10 @@ from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TA
 TAG_PREFIX = "backfill_assets/"
 
 PRIORITY_TAG = "dagster/priority"
+
+BEHIND_THE_DAILY_RUN = -1
+"""The priority of a backfill's runs that are told none; other runs that name none have 0."""
+
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 _PARTITION_TAG = "dagster/partition"
