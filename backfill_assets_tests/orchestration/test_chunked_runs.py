@@ -82,6 +82,8 @@ def test_a_chunk_that_stands_is_left_and_one_that_does_not_is_published(
     assert [chunk.status for chunk in found.chunks] == ["already published", "published"]
     assert [chunk.operation_type for chunk in found.chunks] == ["none", "overwrite"]
     assert [(chunk.partitions, chunk.published) for chunk in found.chunks] == [(6, 0), (6, 2)]
+    said = [entry.user_message for entry in pipeline.instance.all_logs(run.id)]
+    assert [line for line in said if "published 0 of 6" in line and "6 already published" in line]
     times = [time for chunk in found.chunks for time in (chunk.started_at, chunk.completed_at)]
     assert None not in times
     assert times == sorted(map(str, times)), "one begins once the one before it is done"

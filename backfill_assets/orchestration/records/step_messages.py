@@ -18,7 +18,7 @@ _UPSTREAM_LISTED = 7
 
 @dataclass(frozen=True)
 class ChunkMessages:
-    """What there is to say of a chunk: always what was published, and what a person may wonder."""
+    """What there is to say of a chunk: always what is published, and what a person may wonder."""
 
     published: str
     warnings: tuple[str, ...]
@@ -35,6 +35,9 @@ def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMes
     )
     if versions:
         message += f" as version {', '.join(versions)}"
+    standing = sum(result.unchanged for result in results)
+    if standing:
+        message += f"; {standing} already published, left as they stand"
     warnings: list[str] = []
     repeated = [result.key for result in results if result.repeated_batch]
     if repeated:
