@@ -36,6 +36,7 @@ ByDaemon = Annotated[
     bool, typer.Option("--launch", help="Leave it to Dagster's daemon: a backfill a flow.")
 ]
 
+_AT_ONCE = 2
 _CALL = "from backfill_assets.cli import main; main()"
 
 
@@ -46,9 +47,13 @@ def once(
     full_refresh: FullRefresh = False,  # noqa: FBT002 (an option)
     launch: ByDaemon = False,  # noqa: FBT002 (an option)
     max_parallel: Annotated[
-        int,
-        typer.Option(min=1, help="Flows that are taken in at once, each by a Spark of its own."),
-    ] = 2,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Runs that take flows in at once, each by a Spark of its own; 2 if left out, with "
+            "--launch as many as there are places.",
+        ),
+    ] = None,
     reason: Reason = "",
     override_protection: OverrideProtection = "",
     yes: Yes = False,  # noqa: FBT002 (an option)
@@ -62,7 +67,7 @@ def once(
     """
     flows = list(dict.fromkeys(names or ()))
     if not flows:
-        if full_refresh or launch:
+        if full_refresh or launch or max_parallel:
             raise SettingsError("name the once-flows that are meant; `once` lists them")
         _print_states(as_json=as_json)
     elif len(flows) == 1 or launch:
@@ -70,6 +75,7 @@ def once(
             flows,
             full_refresh=full_refresh,
             launch=launch,
+            max_parallel=max_parallel if launch else None,
             reason=reason,
             override_protection=override_protection,
             yes=yes,
@@ -83,7 +89,7 @@ def once(
                 *(["--reason", reason] if reason else []),
                 *(["--override-protection", override_protection] if override_protection else []),
             ],
-            max_parallel=max_parallel,
+            max_parallel=max_parallel or _AT_ONCE,
             yes=yes,
             as_json=as_json,
         )
@@ -127,6 +133,7 @@ def _take_in(
     *,
     full_refresh: bool,
     launch: bool,
+    max_parallel: int | None,
     reason: str,
     override_protection: str,
     yes: bool,
@@ -137,6 +144,7 @@ def _take_in(
 
     from backfill_assets.cli.plan_command import print_plan
     from backfill_assets.cli.run_command import carry_out
+    from backfill_assets.orchestration.instance.dagster_internals import make_new_backfill_id
     from backfill_assets.orchestration.planning.launching import check_launch, request_planned
     from backfill_assets.orchestration.planning.once_flows import build_flow_launch
 
@@ -147,6 +155,7 @@ def _take_in(
             told = replace(
                 build_flow_launch(name, full_refresh=full_refresh, reason=reason),
                 override_protection=override_protection,
+                max_parallel=max_parallel,
             )
             if not as_json:
                 print_plan(plan, downstream=False)
@@ -159,7 +168,10 @@ def _take_in(
             ((plan, told),) = plans
             carry_out(instance, plan, told, as_json=as_json)
             return
-        requested = [request_planned(instance, load_graph(), *one) for one in plans]
+        together = make_new_backfill_id()
+        requested = [
+            request_planned(instance, load_graph(), *one, bounded_with=together) for one in plans
+        ]
     if as_json:
         print_json(requested)
         return

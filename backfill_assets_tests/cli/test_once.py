@@ -12,6 +12,7 @@ from dagster import DagsterInstance
 
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.runs.run_tags import AT_MOST_TAG
 from backfill_assets.samples.flights_history import land_flights_history
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets.tables.once_flows import ONCE_TAG
@@ -177,6 +178,24 @@ def test_a_history_is_taken_in_once_and_what_is_computed_from_it_is_due(
     assert changed == {"2011-01-01"}
 
 
+@pytest.mark.parametrize(("asked", "limits"), [("1", 1), ("2", 0), (None, 0)])
+def test_flows_that_are_left_to_the_daemon_are_bounded_together(
+    open_project: Callable[..., Project], asked: str | None, limits: int
+) -> None:
+    project = open_project("2011-01", "2012-01", BEGIN="2012-01-20", ONCE_FLOWS="all")
+    told = ["--max-parallel", asked] if asked else []
+    flows = ("flights_2011", "flights_2012")
+    launched = project.run("backfill-assets", "once", *flows, "--launch", "--yes", *told)
+    assert launched.returncode == 0, launched.stderr
+    with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
+        tags = [dict(one.tags) for one in instance.get_backfills()]
+    assert {one[ONCE_TAG] for one in tags} == {*flows}
+    # Two have places in this home anyway.
+    bounds = {value for one in tags for tag, value in one.items() if tag.startswith(AT_MOST_TAG)}
+    assert len(bounds) == limits
+    assert all((f"{AT_MOST_TAG}1" in one) == bool(limits) for one in tags)
+
+
 def test_tables_begin_where_the_last_of_their_inputs_does(
     open_project: Callable[..., Project],
 ) -> None:
@@ -215,6 +234,7 @@ def open_project_again(project: Project, **settings: str) -> Project:
         ),
         (["--full-refresh"], "name the once-flows that are meant"),
         (["--launch"], "name the once-flows that are meant"),
+        (["--max-parallel", "1"], "name the once-flows that are meant"),
         (["flights_2012"], "run it? nobody answered: say --yes beforehand"),
     ],
 )

@@ -98,7 +98,12 @@ class Launch:
 
 
 def request_planned(
-    instance: DagsterInstance, graph: AssetGraph, plan: Plan, launch: Launch
+    instance: DagsterInstance,
+    graph: AssetGraph,
+    plan: Plan,
+    launch: Launch,
+    *,
+    bounded_with: str = "",
 ) -> Launched:
     """Asks for a backfill of the partitions of a plan.
 
@@ -107,13 +112,16 @@ def request_planned(
         graph: of all assets.
         plan: what to run; something.
         launch: what else it is told.
+        bounded_with: what backfills have in common whose runs are bounded all together; empty where
+            this one's are by themselves.
 
     Raises:
         BackfillError: as `check_launch`; or if the instance can't bound its runs so.
     """
     launch = check_launch(plan, launch)
     title = describe_planned(plan) + (f": {launch.reason}" if launch.reason else "")
-    limit = build_limit_tag(instance, launch.max_parallel, value=make_new_backfill_id())
+    bounded = bounded_with or make_new_backfill_id()
+    limit = build_limit_tag(instance, launch.max_parallel, value=bounded)
     tags = {**launch.build_tags(), **build_plan_tags(plan), **limit}
     backfill_id = request_backfill(
         instance, graph, list_planned_partitions(plan), title=title, tags=tags

@@ -1,4 +1,4 @@
-"""How many runs of one backfill are at work at once, by limits that Dagster keeps.
+"""How many runs of one launch are at work at once, by limits that Dagster keeps.
 
 A limit of Dagster's is about a tag and stands in `dagster.yaml`. So it has one for each number that
 can be asked for, and a launch tags its runs with one of these and a value of its own.
@@ -13,12 +13,12 @@ from backfill_assets.orchestration.runs.run_tags import AT_MOST_TAG
 def build_limit_tag(
     instance: DagsterInstance, max_parallel: int | None, *, value: str
 ) -> dict[str, str]:
-    """Builds the tag that keeps the runs of a backfill to so many at once; none where that is so.
+    """Builds the tag that keeps the runs of a launch to so many at once; none where that is so.
 
     Args:
         instance: whose queue it is.
         max_parallel: how many; None for as many as the instance has places.
-        value: that no other backfill has.
+        value: that no other launch has.
 
     Raises:
         SettingsError: if the instance has no such limit.
