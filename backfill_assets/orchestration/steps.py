@@ -231,7 +231,7 @@ class Step:
                 stands = [partition for partition in chunk if partition.key in standing]
                 if stands:
                     yield from recorder.record([standing[partition.key] for partition in stands])
-                    self._pass_over(publisher, recorder, stands)
+                    self._pass_over(publisher, recorder)
                 if left[at]:
                     yield from self._publish_chunk(publisher, recorder, pinned, left[at])
 
@@ -288,18 +288,21 @@ class Step:
                 yield from recorder.record([fail(partition.key, error) for partition in lost])
                 return
             yield from recorder.record(results)
-            self._pass_over(publisher, recorder, part)
+            self._pass_over(publisher, recorder)
 
-    def _pass_over(
-        self, publisher: Publisher, recorder: Recorder, part: Sequence[Partition]
-    ) -> None:
-        """Moves the watermark over what is published of recorded partitions, and is final."""
+    def _pass_over(self, publisher: Publisher, recorder: Recorder) -> None:
+        """Moves the watermark over what is published of all that is recorded, and is final.
+
+        Of what was recorded before, too: what stands of a chunk comes before what it computes.
+        """
         if not self.run.saves_watermark:
             return
-        published = {one.key for one in recorder.outcome.results if one.version is not None}
-        final = {one.key for one in part if one.key in published} - set(publisher.provisional)
+        results = sorted(recorder.outcome.results, key=lambda result: result.key)
+        recorded = build_partitions(self.recipe.table, [result.key for result in results])
+        published = {result.key for result in results if result.version is not None}
+        final = published - set(publisher.provisional)
         target = recorder.target.reread()
-        pass_over(self.context, publisher.spark, target, self.run, part, final)
+        pass_over(self.context, publisher.spark, target, self.run, recorded, final)
 
     def _find_partitions(self) -> tuple[Partition, ...]:
         keys = self.context.partition_keys

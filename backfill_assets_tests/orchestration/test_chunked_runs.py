@@ -13,6 +13,7 @@ from dagster import AssetKey, DagsterInstance, RunRequest, build_sensor_context
 from backfill_assets.definitions import defs
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.watermarks import read_watermarks
 from backfill_assets.orchestration.runs.pausing import find_pause, pause, unpause
 from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
@@ -136,6 +137,24 @@ def test_of_a_chunk_with_a_withheld_day_only_that_day_is_tried_again(pipeline: P
     assert pipeline.find_days(RAW, "FAILED") == ["2013-01-05"]
 
 
+def test_the_watermark_moves_over_what_stands_or_is_published_and_stops_at_what_is_withheld(
+    pipeline: Pipeline,
+) -> None:
+    day = "2013-01-05"
+    told = {RAW: {"chunk": "weeks", "save_watermark": True}}
+    pipeline.zone.add_lines(day, *["{"] * 5)
+    run = pipeline.run(RAW, first=FIRST, last=LAST, ops=told)
+    assert "withheld 1 of 12 partitions" in run.message
+    assert read_watermarks(pipeline.warehouse)[RAW].next_key == day, "later days stand"
+    pipeline.zone.land([day])
+    pipeline.zone.add_lines(day, json.dumps({**build_landed(day)[5], "flight": 999}))
+    again = pipeline.run(RAW, first=FIRST, last=LAST, ops=told)
+    assert again.success, again.message
+    chunks = read_certificate(pipeline, again.id, RAW).chunks
+    assert [chunk.published for chunk in chunks] == [1, 0]
+    assert read_watermarks(pipeline.warehouse)[RAW].next_key == "2013-01-13"
+
+
 def test_what_a_paused_append_has_added_it_does_not_add_again(pipeline: Pipeline) -> None:
     told = {STAGING: {"chunk": "days", "write_mode": "append_once"}}
     days = ("2013-01-11", "2013-01-12")
@@ -245,13 +264,14 @@ def test_a_chunk_that_fails_stops_its_table_or_only_itself(
     log = read_log(pipeline.warehouse, RAW_FLIGHTS)
     for path in Path(log.uri).glob("landing_date=2013-01-05/*.parquet"):
         path.unlink()
-    told = {"chunk": "days", "restart": True, "keep_going": keeps_going}
+    told = {"chunk": "days", "restart": True, "keep_going": keeps_going, "save_watermark": True}
     run = pipeline.run(STAGING, first="2013-01-01", last="2013-01-07", ops={STAGING: told})
     assert not run.success
     chunks = {chunk.first: chunk for chunk in read_certificate(pipeline, run.id, STAGING).chunks}
     failed = [key for key, chunk in chunks.items() if chunk.status == "failed"]
     # Its flights and those of the day before landed on the day of the lost file.
     assert failed[0] == "2013-01-04"
+    assert read_watermarks(pipeline.warehouse)[STAGING].next_key == failed[0]
     assert all(chunks[key].error for key in failed)
     assert pipeline.find_days(STAGING, "FAILED") == (
         failed if keeps_going else list_days(int(failed[0][-2:]), 7)

@@ -23,28 +23,28 @@ def pass_over(
     spark: SparkSession,
     target: TableLog,
     run: Run,
-    part: Sequence[Partition],
+    recorded: Sequence[Partition],
     final: Collection[str],
 ) -> None:
-    """Moves the watermark over what is final of a part of a run's range, and what joins on to it.
+    """Moves the watermark over what is final of what a run recorded, and what joins on to it.
 
     Args:
         context: of the asset.
         spark: the session.
         target: log of the table, with the run's commits.
         run: the run.
-        part: ascending, at least one.
-        final: keys of it that were published and need nothing more.
+        recorded: partitions of its range so far, ascending, at least one.
+        final: keys of these that were published and need nothing more.
     """
     table = target.table
-    done = [partition for partition in part if partition.key in final]
+    done = [partition for partition in recorded if partition.key in final]
     # History is filled once, by no incremental run.
     (first,) = build_partitions(table, [find_feed_begin(table)])
     moved = move_watermark(
         spark,
         target.warehouse,
         table,
-        [*done, *_find_done_after(context, part[-1].key, target)],
+        [*done, *_find_done_after(context, recorded[-1].key, target)],
         first=first,
         run_id=run.run_id,
         now=run.started_at,
