@@ -77,6 +77,25 @@ class ClaimingInstance(BatchingInstance):
         noted = _note(job_def.name, run.get("asset_selection"), tags)
         return super().create_run_for_job(job_def, *args, tags=noted, **run)
 
+    def create_reexecuted_run(
+        self,
+        *,
+        parent_run: DagsterRun,
+        extra_tags: Mapping[str, Any] | None = None,
+        **reexecution: Any,
+    ) -> DagsterRun:
+        """Creates a run that does again what another has left, as Dagster does.
+
+        Nobody works on it yet: with the claim of a run that was killed it would count as dead.
+        """
+        noted = _note(parent_run.job_name, parent_run.asset_selection, parent_run.tags)
+        own = {name: noted[name] for name in (ABOUT_TAG, CREATOR_TAG)}
+        return super().create_reexecuted_run(
+            parent_run=parent_run.with_tags(noted),
+            extra_tags={**(extra_tags or {}), **own},
+            **reexecution,
+        )
+
     def add_backfill(self, partition_backfill: PartitionBackfill) -> None:
         """Stores a backfill that somebody asks for, as Dagster does."""
         super().add_backfill(add_title(partition_backfill))

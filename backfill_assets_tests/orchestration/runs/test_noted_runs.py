@@ -1,9 +1,13 @@
-"""A backfill comes after the daily run, whoever asks for it, unless a person says otherwise."""
+"""What is noted on a run when it is created: whether it comes after others, and who works on it.
+
+A backfill comes after the daily run, whoever asks for it, unless a person says otherwise.
+"""
 
 import logging
 import shutil
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,9 +20,16 @@ from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster._daemon.backfill import execute_backfill_iteration
 
 from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TAG
+from backfill_assets.orchestration.instance.processes import identify_own_process
 from backfill_assets.orchestration.planning.launching import Launch
+from backfill_assets.orchestration.runs.claims import CREATOR_TAG, PROCESS_TAG, find_dead_runs
 from backfill_assets.orchestration.runs.giving_way import find_priority
-from backfill_assets.orchestration.runs.run_tags import BEHIND_THE_DAILY_RUN, PRIORITY_TAG
+from backfill_assets.orchestration.runs.run_tags import (
+    ABOUT_TAG,
+    BEHIND_THE_DAILY_RUN,
+    PAUSED_TAG,
+    PRIORITY_TAG,
+)
 from backfill_assets_tests.commands import PROJECT
 from backfill_assets_tests.pipeline.requesting import request
 from backfill_assets_tests.pipeline.running import RAW, list_days
@@ -92,6 +103,25 @@ def test_what_a_person_says_of_a_backfill_wins(
     run = carry_out(workspace)
     assert run.tags[PRIORITY_TAG] == priority
     assert retry(workspace, run).tags[PRIORITY_TAG] == priority
+
+
+def test_what_is_begun_again_says_nothing_of_the_process_that_is_gone(
+    workspace: WorkspaceProcessContext,
+) -> None:
+    instance = workspace.instance
+    request(instance, RAW, days=list_days(2, 3))
+    run = carry_out(workspace)
+    machine, pid, start = identify_own_process().rsplit("/", 2)
+    gone = f"{machine}/{pid}/{int(start) - 1}"
+    instance.add_run_tags(run.run_id, {PROCESS_TAG: gone, CREATOR_TAG: gone, PAUSED_TAG: "deploy"})
+    killed = instance.get_run_by_id(run.run_id)
+    assert killed is not None
+    again = retry(workspace, killed)
+    assert not {PROCESS_TAG, PAUSED_TAG} & again.tags.keys()
+    assert again.tags[CREATOR_TAG] == identify_own_process()
+    assert again.tags[ABOUT_TAG] == run.tags[ABOUT_TAG]
+    assert again.tags[BACKFILL_TAG] == run.tags[BACKFILL_TAG]
+    assert again.run_id not in find_dead_runs(instance, now=datetime.now(tz=UTC), silent_seconds=60)
 
 
 def test_other_runs_stay_as_they_are(instance: DagsterInstance) -> None:
