@@ -235,19 +235,38 @@ def test_some_hours_of_a_day_are_replaced_and_taken_back_and_nothing_else(hourly
     assert hourly.read_contents_checksums(RAW_WEATHER) == before
 
 
-def test_hours_go_by_six_in_chunks_that_are_cut_to_the_range(hourly: Pipeline) -> None:
+@pytest.mark.parametrize(
+    ("size", "chunks"),
+    [
+        ("hours=6", [("04:00", "05:00", 2), ("06:00", "11:00", 6), ("12:00", "13:00", 2)]),
+        ("minutes=240", [("04:00", "07:00", 4), ("08:00", "11:00", 4), ("12:00", "13:00", 2)]),
+    ],
+)
+def test_hours_go_in_chunks_of_the_clock_that_are_cut_to_the_range(
+    hourly: Pipeline, size: str, chunks: list[tuple[str, str, int]]
+) -> None:
     before = hourly.read_contents_checksums(RAW_WEATHER)
-    told = {HOURS: {"chunk": "hours=6", "restart": True}}
+    told = {HOURS: {"chunk": size, "restart": True}}
     run = hourly.run(HOURS, first="2013-01-02-04:00", last="2013-01-02-13:00", ops=told)
     assert run.success, run.message
     (certificate,) = find_certificates(hourly.warehouse, run.id)
     assert [(one.first, one.last, one.status, one.published) for one in certificate.chunks] == [
-        ("2013-01-02-04:00", "2013-01-02-05:00", "published", 2),
-        ("2013-01-02-06:00", "2013-01-02-11:00", "published", 6),
-        ("2013-01-02-12:00", "2013-01-02-13:00", "published", 2),
+        (f"2013-01-02-{first}", f"2013-01-02-{last}", "published", published)
+        for first, last, published in chunks
     ]
     assert len(certificate.commits) == 3
     assert hourly.read_contents_checksums(RAW_WEATHER) == before
+
+
+def test_minutes_that_are_less_than_an_hour_are_refused_before_anything_is_written(
+    hourly: Pipeline,
+) -> None:
+    version = read_log(hourly.warehouse, RAW_WEATHER).version
+    told = {HOURS: {"chunk": "minutes=30", "restart": True}}
+    run = hourly.run(HOURS, first="2013-01-02-04:00", last="2013-01-02-05:00", ops=told)
+    why = f"{HOURS}: minutes=30 is smaller than a partition, as these are hours"
+    assert why in run.message
+    assert read_log(hourly.warehouse, RAW_WEATHER).version == version
 
 
 def test_a_commit_that_changes_another_hour_of_the_folder_is_found_out(
