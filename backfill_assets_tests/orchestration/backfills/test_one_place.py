@@ -125,7 +125,7 @@ def test_the_daily_run_waits_for_one_chunk_of_a_backfill_which_then_goes_on(
 ) -> None:
     days, others = YEAR[18:], [*list_days(12, 14), *list_days(16, 18)]
     long = launch(project, *OF_RAW, "--from", days[0], "--to", days[-1], "--chunk", "weeks")
-    # Less urgent still, and of two runs of which one may be at work: dagster issue 15155.
+    # Less urgent still, and of two runs; a bound of one adds nothing where there is one place.
     ends = ("--from", others[0], "--to", others[-1])
     repair = ("--template", "repair", "--priority", "-2", "--max-parallel", "1")
     last = launch(project, *OF_RAW, *ends, *repair)
