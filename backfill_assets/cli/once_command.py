@@ -24,6 +24,7 @@ from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
+    from rich.table import Table as Grid
 
     from backfill_assets.orchestration.planning.launching import Launch
     from backfill_assets.orchestration.planning.once_flows import FlowState
@@ -117,15 +118,25 @@ def _print_states(*, as_json: bool) -> None:
     if as_json:
         print_json(states)
         return
+    print_grid(build_grid(states), width=110)
+
+
+def build_grid(states: "Sequence[FlowState]") -> "Grid":
+    """Builds the grid of flows, of which names alone are broken where there is no room."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table as Grid
 
-    grid = Grid("flow", "table", "first", "last", "state")
+    grid = Grid(box=SIMPLE_HEAD, padding=0)
+    for name in ("flow", "table"):
+        grid.add_column(name, overflow="fold")
+    for name in ("first", "last", "state"):
+        grid.add_column(name, no_wrap=True)
     for name in ("published", "rows"):
-        grid.add_column(name, justify="right")
+        grid.add_column(name, justify="right", no_wrap=True)
     for one in states:
         counts = f"{one.published:,} of {one.partitions:,}", f"{one.rows:,}"
         grid.add_row(one.flow, one.table, one.first, one.last, one.state, *counts)
-    print_grid(grid, width=110)
+    return grid
 
 
 def _take_in(

@@ -3,7 +3,9 @@
 import dataclasses
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 First = Annotated[str, typer.Option("--from", help="First partition key.")]
 Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]
+_UNBOUNDED = 10_000
+"""Columns, more than any grid needs."""
 
 
 def refuse_empty(value: str | None) -> str | None:
@@ -110,6 +114,32 @@ def print_grid(grid: "Grid", *, width: int) -> None:
     from rich.console import Console
 
     Console(width=None if sys.stdout.isatty() else width).print(grid)
+
+
+def is_too_wide(grid: "Grid") -> bool:
+    """Tells whether a grid has not all the room that it needs on this terminal."""
+    from rich.console import Console
+
+    console = Console()
+    unbounded = console.options.update(max_width=_UNBOUNDED)
+    needed = console.measure(grid, options=unbounded).maximum
+    return sys.stdout.isatty() and needed > console.width
+
+
+def print_line(line: str, *, indent: str = "") -> None:
+    """Prints a line; on a terminal that is narrower, broken between words and indented further."""
+    if not sys.stdout.isatty():
+        typer.echo(indent + line)
+        return
+    broken = textwrap.fill(
+        line,
+        shutil.get_terminal_size().columns,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    typer.echo(broken)
 
 
 def default_dagster_home() -> None:

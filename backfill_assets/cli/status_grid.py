@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table as Grid
 
-from backfill_assets.cli.options import print_grid
+from backfill_assets.cli.options import is_too_wide, print_grid, print_line
 
 if TYPE_CHECKING:
     from backfill_assets.orchestration.status.partition_statuses import PartitionStatus
 
+_TITLE = "rows, status and Delta version by partition and table"
 _COLOURS = {"materialized": "green", "failed": "red"}
 _LISTED = 20
 """Reasons of a table: a year of them is for --json."""
@@ -23,10 +24,13 @@ def print_statuses(statuses: "Sequence[PartitionStatus]") -> None:
     if len(tables) == 1:
         print_grid(build_table_grid(statuses), width=120)
     else:
-        print_grid(_build_grid(statuses, tables), width=30 + 34 * len(tables))
+        grid = _build_grid(statuses, tables)
+        if is_too_wide(grid):
+            grid = _build_narrow_grid(statuses, tables)
+        print_grid(grid, width=30 + 34 * len(tables))
     for table in tables:
         for line in describe_errors(table, statuses):
-            typer.echo(line)
+            print_line(line)
 
 
 def build_table_grid(statuses: "Sequence[PartitionStatus]") -> Grid:
@@ -36,14 +40,8 @@ def build_table_grid(statuses: "Sequence[PartitionStatus]") -> Grid:
         right = name in ("rows", "version")
         grid.add_column(name, justify="right" if right else "left", no_wrap=name == "partition")
     for one in statuses:
-        is_published = one.version is not None
-        grid.add_row(
-            one.partition,
-            f"{one.rows:,}" if is_published else "",
-            _colour(one.status),
-            f"v{one.version}" if is_published else "",
-            *_format_times(one.started, one.completed),
-        )
+        times = _format_times(one.started, one.completed)
+        grid.add_row(one.partition, *_format_cells(one), *times)
     grid.add_section()
     grid.add_row("all", f"{_sum_rows(statuses, statuses[0].table):,}")
     return grid
@@ -63,7 +61,7 @@ def describe_errors(table: str, statuses: "Sequence[PartitionStatus]") -> list[s
 
 def _build_grid(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) -> Grid:
     by_cell = {(status.partition, status.table): status for status in statuses}
-    grid = Grid("partition", title="rows, status and Delta version by partition and table")
+    grid = Grid("partition", title=_TITLE)
     for table in tables:
         grid.add_column(table, justify="right")
     for partition in dict.fromkeys(status.partition for status in statuses):
@@ -73,10 +71,38 @@ def _build_grid(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) ->
     return grid
 
 
+def _build_narrow_grid(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) -> Grid:
+    """Builds it with the tables of a partition below each other."""
+    by_cell = {(status.partition, status.table): status for status in statuses}
+    grid = Grid(title=_TITLE, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in ("partition", "table", "rows", "status", "version"):
+        right = name in ("rows", "version")
+        grid.add_column(
+            name,
+            justify="right" if right else "left",
+            no_wrap=name != "table",
+            overflow="fold",
+        )
+    for partition in dict.fromkeys(status.partition for status in statuses):
+        for table in tables:
+            shown = partition if table == tables[0] else ""
+            grid.add_row(shown, table, *_format_cells(by_cell[partition, table]))
+    grid.add_section()
+    for table in tables:
+        shown = "all" if table == tables[0] else ""
+        grid.add_row(shown, table, f"{_sum_rows(statuses, table):,}")
+    return grid
+
+
 def _format_cell(status: "PartitionStatus") -> str:
+    return " ".join(filter(None, _format_cells(status)))
+
+
+def _format_cells(status: "PartitionStatus") -> tuple[str, str, str]:
+    """Rows, status and version; two of them empty if nothing is published."""
     if status.version is None:
-        return _colour(status.status)
-    return f"{status.rows:,} {_colour(status.status)} v{status.version}"
+        return "", _colour(status.status), ""
+    return f"{status.rows:,}", _colour(status.status), f"v{status.version}"
 
 
 def _format_times(started: str, completed: str) -> tuple[str, str]:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from backfill_assets.cli.options import print_line
+
 if TYPE_CHECKING:
     from backfill_assets.orchestration.planning.stories import LastAttempt, PublishedContents, Story
 
@@ -19,7 +21,9 @@ def print_stories(stories: "Sequence[Story]") -> None:
             typer.echo()
         typer.echo(f"{story.table} {story.partition}: {story.status}")
         for line in _describe(story):
-            typer.echo(_INDENT + line)
+            print_line(line, indent=_INDENT)
+        for command in story.next:  # to be copied, so never broken
+            typer.echo(f"{_INDENT}next: {command}")
 
 
 def _describe(story: "Story") -> Iterator[str]:
@@ -42,8 +46,6 @@ def _describe(story: "Story") -> Iterator[str]:
         yield f"read by: {table} {', '.join(ranges[:_LISTED])}"
     if not story.next:
         yield "next: nothing is to be done"
-    for command in story.next:
-        yield f"next: {command}"
 
 
 def _describe_published(published: "PublishedContents") -> Iterator[str]:

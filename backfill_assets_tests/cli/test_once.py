@@ -1,5 +1,6 @@
 """`once` at a shell: history is taken in once, and what it is for is found by itself."""
 
+import io
 import json
 import subprocess
 from collections.abc import Callable
@@ -9,9 +10,12 @@ from typing import Any
 
 import pytest
 from dagster import DagsterInstance
+from rich.console import Console
 
+from backfill_assets.cli.once_command import build_grid
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.planning.once_flows import FlowState
 from backfill_assets.orchestration.runs.run_tags import AT_MOST_TAG
 from backfill_assets.samples.flights_history import land_flights_history
 from backfill_assets.tables.flights import RAW_FLIGHTS
@@ -194,6 +198,21 @@ def test_flows_that_are_left_to_the_daemon_are_bounded_together(
     bounds = {value for one in tags for tag, value in one.items() if tag.startswith(AT_MOST_TAG)}
     assert len(bounds) == limits
     assert all((f"{AT_MOST_TAG}1" in one) == bool(limits) for one in tags)
+
+
+def test_the_list_is_whole_at_80_columns() -> None:
+    ends = ("raw/flights", "2011-01-01", "2011-12-31")
+    states = [
+        FlowState("flights_2011", *ends, "published", partitions=365, published=365, rows=123_456),
+        FlowState("flights_2012", *ends, "inactive"),
+    ]
+    out = io.StringIO()
+    Console(file=out, width=80).print(build_grid(states))
+    lines = out.getvalue().splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    rows = [line.split() for line in lines]
+    assert ["flights_2011", *ends, "published", "365", "of", "365", "123,456"] in rows
+    assert ["flights_2012", *ends, "inactive", "0", "of", "0", "0"] in rows
 
 
 def test_tables_begin_where_the_last_of_their_inputs_does(

@@ -1,11 +1,6 @@
 """Protecting at a shell, and what `plan` and `launch` then say. No Spark."""
 
-import contextlib
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +10,7 @@ from typer.testing import CliRunner
 from backfill_assets.cli import app
 from backfill_assets.errors import BackfillError
 from backfill_assets.lake.protections import PROTECTIONS
+from backfill_assets_tests.cli.terminals import run_in_terminal
 from backfill_assets_tests.pipeline.landing_zone import LandingZone
 
 RAW = "raw/flights"
@@ -38,22 +34,6 @@ def run(*arguments: str) -> str:
     result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.output
     return result.output
-
-
-def run_in_terminal(*arguments: str, columns: int) -> list[str]:
-    """The lines that a process of its own writes to a terminal so wide, without colours."""
-    program = str(Path(sys.executable).parent / "backfill-assets")
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "dumb"}
-    answer = subprocess.run([program, *arguments], stdout=theirs, env=environment, check=True)
-    assert answer.returncode == 0
-    os.close(theirs)
-    with open(ours, "rb", buffering=0) as terminal:  # noqa: PTH123 (a descriptor)
-        pieces: list[bytes] = []
-        with contextlib.suppress(OSError):  # at its end, as nobody else has it open
-            while piece := terminal.read(100_000):
-                pieces.append(piece)
-    return b"".join(pieces).decode().splitlines()
 
 
 def refuse(*arguments: str) -> str:

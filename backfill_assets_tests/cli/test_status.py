@@ -19,6 +19,7 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.orchestration.runs.pausing import drop_paused
 from backfill_assets.pipelines import list_recipes
 from backfill_assets.proof.certificates import NOT_DUE
+from backfill_assets_tests.cli.terminals import run_in_terminal
 from backfill_assets_tests.pipeline.alerting import WHY, Home, open_home
 from backfill_assets_tests.pipeline.landing_zone import LandingZone
 from backfill_assets_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
@@ -118,6 +119,27 @@ def test_a_person_sees_when_and_why_at_80_columns(home: Home) -> None:
     assert f"{ROWS} materialized v0" in both
 
 
+def test_tables_are_side_by_side_at_80_columns_or_below_each_other(home: Home) -> None:
+    shown = ("status", "--from", DAYS[0], "--to", DAYS[-1])
+    keys = (RAW, STAGING, FEATURES)
+    three = run_in_terminal(*shown, "--select", ",".join(keys), columns=80)
+    assert max(map(len, three)) <= 80
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in three if "│" in line]
+    assert [DAYS[0], f"{ROWS} materialized v0", "failed", "missing"] in rows
+    assert all(any(key in line for line in three[:4]) for key in keys)
+    held_up = f"{STAGING} {DAYS[0]}...{DAYS[-1]}: held up by what was withheld of {RAW}"
+    assert held_up in " ".join(" ".join(three).split()), "broken between its words"
+
+    more = ",".join((*keys, "staging/weather", "features/departure_conditions"))
+    five = run_in_terminal(*shown, "--select", more, columns=80)
+    assert max(map(len, five)) <= 80
+    rows = [line.split() for line in five]
+    assert [DAYS[0], RAW, f"{ROWS}", "materialized", "v0"] in rows
+    assert [STAGING, "failed"] in rows
+    assert ["features/departure_conditions", "missing"] in rows
+    assert ["all", RAW, f"{3 * ROWS}"] in rows
+
+
 def test_what_is_at_work_has_begun_and_no_error(home: Home) -> None:
     home.begin("next-run", RAW, days=DAYS[1:2])
     one = read_status("--select", RAW)[RAW, DAYS[1]]
@@ -183,6 +205,17 @@ def test_the_story_of_what_waits_names_what_it_waits_for(home: Home) -> None:
     assert story["next"] == [f"backfill-assets status --why {DAYS[1]} --select {RAW}"]
     both = json.loads(run("status", "--why", DAYS[1], "--json").stdout)
     assert {RAW, STAGING} <= {one["table"] for one in both}
+
+
+def test_a_story_fits_80_columns_but_for_the_commands_to_copy(home: Home) -> None:
+    lines = run_in_terminal("status", "--why", DAYS[1], columns=80)
+    commands = [line for line in lines if line.startswith("  next: ")]
+    assert max(map(len, {*lines} - {*commands})) <= 80
+    story = read_story(DAYS[1])
+    assert {f"  next: {one}" for one in story["next"]} <= {*commands}
+    attempt = story["attempt"]
+    text = " ".join(" ".join(lines).split())
+    assert f"it began {attempt['started']} and ended {attempt['completed']}" in text
 
 
 def test_what_is_not_due_has_nothing_to_be_done(home: Home) -> None:
