@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -29,7 +28,9 @@ def print_plan(found: "Plan", *, downstream: bool) -> None:
     _print_tables(found)
     for table in found.tables:
         _print_remarks(table)
-    _print_total([one.seconds for one in found.tables if one.partitions])
+    if found.total and sum(one.partitions > 0 for one in found.tables) > 1:
+        total = f"{_format_seconds(found.total)} s, {_describe_total(found.total)}"
+        typer.echo(f"all tables, one after the other: {total}")
     if downstream:
         for key, ranges in found.downstream.items():
             listed = ", ".join(f"{start}...{end}" for start, end in ranges[:_LISTED])
@@ -70,13 +71,6 @@ def _print_tables(found: "Plan") -> None:
         print_grid(grid, width=160)
 
 
-def _print_total(estimates: "Sequence[Estimate | None]") -> None:
-    known = [one for one in estimates if one is not None]
-    if len(known) == len(estimates) > 1:
-        total = sum(one.seconds for one in known)
-        typer.echo(f"all tables, one after the other: {total:,.0f} s")
-
-
 def _print_remarks(table: "TablePlan") -> None:
     from backfill_assets.orchestration.instance.ranges import shorten
 
@@ -104,6 +98,13 @@ def _describe_estimate(found: "Estimate") -> str:
         f"by {found.steps} earlier steps, half of which it would have been off by "
         f"× {found.off_by:.2f} at most"
     )
+
+
+def _describe_total(found: "Estimate") -> str:
+    if not found.foretold and found.steps < _FEWEST_STEPS:
+        return "by too few earlier steps to say how good it is"
+    earlier = "estimates of earlier backfills" if found.foretold else "steps"
+    return f"off by × {found.off_by:.2f} at most if each is as half of its {earlier} were"
 
 
 def _format_bytes(count: int) -> str:

@@ -12,7 +12,7 @@ from backfill_assets.health.quantiles import find_quantile
 
 @dataclass(frozen=True)
 class Estimate:
-    """How long the steps of one table will take, one after the other.
+    """How long the steps of one table will take, or those of several, one after the other.
 
     Attributes:
         seconds: as earlier steps took for as many steps, chunks and partitions.
@@ -71,6 +71,34 @@ def estimate_seconds(
             [(max(ratio, 1 / max(ratio, 1e-3)), 1) for ratio, _ in held_against], 0.5
         ),
         foretold=len(foretold),
+    )
+
+
+def add_estimates(estimates: Sequence[Estimate | None]) -> Estimate | None:
+    """Adds up what tables take that go one after the other; None if nothing is known of any.
+
+    The lows are added up, and so are the highs: what makes a step slow is the machine and its load,
+    which all tables have in common, so that they are slow together; then quantiles add up (J.
+    Dhaene et al., "The concept of comonotonicity in actuarial science and finance: theory",
+    Insurance: Mathematics and Economics 31, 2002). Adding squares, as of tables that vary each by
+    itself, would promise too much where they don't.
+
+    The factors are averaged, weighted by seconds: a total of tables of which each is off by its
+    factor at most is off by no more than that, in either direction (Jensen's inequality).
+    """
+    known = [one for one in estimates if one is not None]
+    if not known or len(known) < len(estimates):
+        return None
+    seconds = sum(one.seconds for one in known)
+    weights = [one.seconds if seconds else 1.0 for one in known]
+    off_by = sum(one.off_by * weight for one, weight in zip(known, weights, strict=True))
+    return Estimate(
+        seconds=seconds,
+        low=sum(one.low for one in known),
+        high=sum(one.high for one in known),
+        steps=sum(one.steps for one in known),
+        off_by=off_by / sum(weights),
+        foretold=sum(one.foretold for one in known),
     )
 
 

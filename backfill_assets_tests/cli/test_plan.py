@@ -11,7 +11,11 @@ from backfill_assets.cli import app
 from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.spark.remotes import SPARK_REMOTE_TAG
+from backfill_assets_tests.pipeline.alerting import Home, open_home
 from backfill_assets_tests.pipeline.landing_zone import LandingZone
+from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
+
+DAYS = list_days(1, 3)
 
 RANGE = ("--select", "raw/flights,staging/flights", "--from", "2013-01-01", "--to", "2013-01-03")
 
@@ -98,6 +102,30 @@ def test_a_plan_is_told_as_json() -> None:
     assert staging["waits"] == []
     nothing = run("plan", *RANGE, "--only", "withheld")
     assert "nothing is to be run" in nothing.output
+
+
+def test_the_total_has_its_spread_in_the_page_and_in_json(tmp_path: Path) -> None:
+    with open_home(tmp_path) as other, DagsterInstance.get() as instance:
+        home = Home(instance, other.warehouse, other.receiver)
+        for number in range(3):
+            home.begin(f"run-{number}", RAW, STAGING, days=DAYS)
+            home.certify(f"run-{number}", RAW, dict.fromkeys(DAYS, "published"))
+        page = run("plan", *RANGE).output
+        assert "all tables, one after the other" not in page, "of staging there is no earlier step"
+        assert json.loads(run("plan", *RANGE, "--json").output)["total"] is None
+        home.certify("run-0", STAGING, dict.fromkeys(DAYS, "published"))
+    assert (
+        "all tables, one after the other: 2 (2 to 2) s, "
+        "off by × 1.00 at most if each is as half of its steps were"
+    ) in run("plan", *RANGE).output
+    found = json.loads(run("plan", *RANGE, "--json").output)
+    assert found["total"] == pytest.approx(
+        {"seconds": 2, "low": 2, "high": 2, "steps": 4, "off_by": 1, "foretold": 0}
+    )
+    alone = json.loads(run("plan", "--select", RAW, *RANGE[2:], "--json").output)
+    assert alone["total"] == alone["tables"][0]["seconds"]
+    nothing = json.loads(run("plan", *RANGE, "--json", "--only", "withheld").output)
+    assert nothing["total"] is None
 
 
 def test_a_launch_asks_once_and_says_that_no_daemon_is_there() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.health.estimates import estimate_seconds
+from backfill_assets.health.estimates import Estimate, add_estimates, estimate_seconds
 from backfill_assets.health.outcomes import Outcome
 
 
@@ -56,3 +56,41 @@ def test_steps_that_vary_say_by_how_much() -> None:
     assert found is not None
     assert (found.low, found.seconds, found.high) == pytest.approx((8, 10, 12))
     assert found.off_by == pytest.approx(1.2)
+
+
+ESTIMATES = st.builds(
+    lambda seconds, less, more, off_by: Estimate(
+        seconds, seconds * less, seconds * more, 5, off_by
+    ),
+    st.floats(0.1, 1e4),
+    st.floats(0.1, 1),
+    st.floats(1, 10),
+    st.floats(1, 10),
+)
+
+
+@given(
+    tables=st.lists(st.tuples(ESTIMATES, st.floats(-1, 1)), min_size=1, max_size=6),
+    level=st.floats(0, 1),
+)
+def test_a_total_is_off_by_no_more_than_it_says(
+    tables: list[tuple[Estimate, float]], level: float
+) -> None:
+    total = add_estimates([one for one, _ in tables])
+    assert total is not None
+    together = sum(one.low + level * (one.high - one.low) for one, _ in tables)
+    assert total.low <= together * (1 + 1e-9)
+    assert together <= total.high * (1 + 1e-9)
+    took = sum(one.seconds * one.off_by**share for one, share in tables)
+    ratio = took / total.seconds
+    assert max(ratio, 1 / ratio) <= total.off_by * (1 + 1e-9)
+
+
+def test_a_total_is_known_if_all_of_it_is() -> None:
+    first, second = Estimate(30.0, 20, 60, 4, 1.0), Estimate(10.0, 8, 11, 3, 2.0, foretold=2)
+    assert add_estimates([first, second]) == Estimate(40.0, 28, 71, 7, 1.25, 2)
+    assert add_estimates([first]) == first
+    assert add_estimates([first, None]) is None
+    assert add_estimates([]) is None
+    nothing = Estimate(0.0, 0, 0, 3, 1.0)
+    assert add_estimates([nothing, nothing]) == Estimate(0.0, 0, 0, 6, 1.0)

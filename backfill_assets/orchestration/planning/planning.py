@@ -8,7 +8,7 @@ from dagster import AssetKey, DagsterInstance
 
 from backfill_assets.catalog import find_table
 from backfill_assets.grains.chunk_sizes import ChunkSize
-from backfill_assets.health.estimates import estimate_seconds
+from backfill_assets.health.estimates import add_estimates, estimate_seconds
 from backfill_assets.health.outcomes import Outcome, list_outcomes
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.protections import Protections, read_protections
@@ -168,7 +168,8 @@ class Planner:
             key.to_user_string(): find_ranges(get_partitions_def(self.chooser.graph, key), keys)
             for key, keys in affected.items()
         }
-        return Plan(plans, ends, row_filter)
+        total = add_estimates([one.seconds for one in plans if one.partitions])
+        return Plan(plans, ends, row_filter, total)
 
     def _order(self, keys: Collection[AssetKey]) -> list[AssetKey]:
         return [key for key in self.chooser.graph.toposorted_asset_keys if key in keys]

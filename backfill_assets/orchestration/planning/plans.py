@@ -88,11 +88,14 @@ class Plan:
             of them change is known once these are published, so they are the most there can be.
         row_filter: which of the computed rows count, as SQL; empty for all. The others stay as they
             are published, so that runs of it merge.
+        total: seconds of all tables, one after the other; None if nothing is to be run, or of some
+            there was no earlier step.
     """
 
     tables: Sequence[TablePlan]
     downstream: Mapping[str, Sequence[tuple[str, str]]]
     row_filter: str = ""
+    total: Estimate | None = None
 
 
 def list_planned_partitions(plan: Plan) -> dict[AssetKey, list[str]]:
