@@ -209,26 +209,30 @@ class HowToRun:
         )
 
 
-def make_plan(instance: "DagsterInstance", asked: Asked, *, chunk: str | None) -> "Plan":
+def make_plan(instance: "DagsterInstance", asked: Asked, how: HowToRun) -> "Plan":
     """Makes the plan of what is asked for.
 
     Args:
         instance: the Dagster instance.
         asked: which partitions.
-        chunk: what is to be committed together, if the template doesn't say otherwise; None for
-            what that says.
+        how: how they are to be run; what it doesn't say is as the template has it.
 
     Raises:
         BackfillError: if a table or a partition is unknown, a log can't be read, or a table's
             partitions don't fit into such chunks.
     """
     asked.check()
-    chunk = chunk or asked.template.chunk
     from backfill_assets.catalog import find_table, list_tables
     from backfill_assets.lake.warehouse import Warehouse
     from backfill_assets.orchestration.selecting.selections import select_tables
-    from backfill_assets.publishing.pacing import choose_pace
+    from backfill_assets.publishing.pacing import IN_ONE_GO, choose_pace
+    from backfill_assets.publishing.write_modes.options import OVERWRITE, WriteOptions
 
+    template = asked.template
+    chunk = how.chunk or template.chunk
+    restart = template.restart if how.restart is None else how.restart
+    mode, kept = how.write_mode or template.write_mode, how.row_filter or template.filter
+    written = WriteOptions(write_mode=mode or OVERWRITE.write_mode, row_filter=kept or "")
     tables = select_tables(
         Warehouse(read_settings().warehouse),
         asked.select,
@@ -238,17 +242,18 @@ def make_plan(instance: "DagsterInstance", asked: Asked, *, chunk: str | None) -
     )
     row_filter = asked.build_row_filter(tables)
     wanted = asked.read_only(by_keys=bool(row_filter))
-    sizes = {choose_pace(table, chunk=chunk).chunk for table in tables}
+    paces = {choose_pace(table, chunk=chunk, restart=restart) for table in tables}
     ranges = asked.find_ranges(tables, by_keys=bool(row_filter))
     downstream = asked.takes_downstream
     known = list_tables() if downstream else tables
     plan = prepare_planner(instance, known).plan(
         ranges,
         only=wanted,
-        chunk=next(iter(sizes), None),
+        pace=next(iter(paces), IN_ONE_GO),
+        options=written if mode or kept else None,
         downstream=downstream,
         row_filter=row_filter,
     )
     for one in plan.tables:  # Those downstream have to be fit for it, too.
-        choose_pace(find_table(one.table), chunk=chunk)
+        choose_pace(find_table(one.table), chunk=chunk, restart=restart)
     return plan

@@ -1,5 +1,6 @@
 """`plan`: what a backfill would do, before anything runs; `launch`: asks Dagster for just that."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from backfill_assets.cli.options import (
     recover_dead_runs,
 )
 from backfill_assets.cli.plan_grid import print_plan
-from backfill_assets.cli.plan_options import Chunk
+from backfill_assets.cli.plan_options import Chunk, Restart
 from backfill_assets.cli.spread_options import spread_options
 
 if TYPE_CHECKING:
@@ -28,20 +29,24 @@ _LISTED = 20
 def plan(
     asked: Asked,
     chunk: Chunk = None,
+    restart: Restart = None,
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Show what a backfill would do: partitions and why, runs, commits, bytes, time, conflicts.
 
     Nothing is written and nothing runs. Durations are those of earlier runs, by their certificates
-    of the last 90 days.
+    of the last 90 days. With --chunk, what stands is told apart and not counted.
     """
     with open_instance() as instance:
-        found = make_plan(instance, asked, chunk=chunk)
+        found = make_plan(instance, asked, HowToRun(chunk=chunk, restart=restart))
     if as_json:
         print_json(found)
         return
     print_plan(found, downstream=asked.takes_downstream)
-    _print_commands(found, chunk=chunk or asked.template.chunk)
+    template = asked.template
+    restarts = template.restart if restart is None else restart
+    pace = {"chunk": chunk or template.chunk, "restart": True if restarts else None}
+    _print_commands(found, pace)
 
 
 @spread_options
@@ -76,7 +81,7 @@ def launch(
     )
     with open_instance() as instance:
         recover_dead_runs(instance)
-        found = make_plan(instance, asked, chunk=how.chunk)
+        found = make_plan(instance, asked, how)
         if not as_json:
             print_plan(found, downstream=asked.takes_downstream)
         check_launch(found, told)
@@ -99,11 +104,11 @@ def launch(
         typer.echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
 
 
-def _print_commands(found: "Plan", *, chunk: str | None) -> None:
+def _print_commands(found: "Plan", pace: Mapping[str, str | bool | None]) -> None:
     from backfill_assets.orchestration.instance.ranges import build_command, join_tables, shorten
     from backfill_assets.orchestration.runs.run_options import build_options_config
 
-    options = {"chunk": chunk}
+    options = {**pace}
     if found.row_filter:
         options |= {"write_mode": "merge", "filter": found.row_filter}
     commands = [

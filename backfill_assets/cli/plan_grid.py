@@ -82,6 +82,11 @@ def _print_remarks(table: "TablePlan") -> None:
     ):
         for text in shorten(list(texts), _LISTED):
             typer.echo(f"{words}: {table.table} {text}")
+    if table.stands:
+        typer.echo(
+            f"{table.stands:,} stand as they are: {table.table}, of {table.partitions:,} "
+            "partitions; published from the same inputs by the same code, and not counted"
+        )
     if table.seconds and table.partitions:
         typer.echo(f"estimate of {table.table}: {_describe_estimate(table.seconds)}")
 

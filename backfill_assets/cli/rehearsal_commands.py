@@ -9,6 +9,7 @@ from backfill_assets.cli.launch_options import (
     Downstream,
     End,
     FirstOrAll,
+    HowToRun,
     LastOrAll,
     OnlyThese,
     OverrideProtection,
@@ -82,7 +83,7 @@ def rehearse(
         downstream=downstream,
     )
     with open_instance() as instance:
-        plan = make_plan(instance, asked, chunk=None)
+        plan = make_plan(instance, asked, HowToRun())
         config = {
             "ranges": _list_ranges(plan),
             "reason": reason,

@@ -58,7 +58,7 @@ def run(
 
     with open_instance() as instance:
         recover_dead_runs(instance)
-        plan = make_plan(instance, asked, chunk=how.chunk)
+        plan = make_plan(instance, asked, how)
         if not as_json:
             print_plan(plan, downstream=asked.takes_downstream)
         told = check_launch(plan, how.build_launch(asked.template))

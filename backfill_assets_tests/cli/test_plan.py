@@ -7,17 +7,29 @@ import pytest
 from dagster import AssetKey, AssetMaterialization, DagsterInstance, DagsterRun, DagsterRunStatus
 from typer.testing import CliRunner
 
+from backfill_assets.catalog import find_table
 from backfill_assets.cli import app
+from backfill_assets.definitions import defs
 from backfill_assets.errors import BackfillError, SettingsError
+from backfill_assets.lake.partitions import build_partitions
+from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.due.readiness import find_windows
 from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_assets.pipelines import list_recipes
+from backfill_assets.publishing.inputs import PinnedInputs, list_landing
 from backfill_assets.spark.remotes import SPARK_REMOTE_TAG
 from backfill_assets_tests.pipeline.alerting import Home, open_home
 from backfill_assets_tests.pipeline.landing_zone import LandingZone
 from backfill_assets_tests.pipeline.running import RAW, STAGING, list_days
+from backfill_assets_tests.pipeline.written_tables import ROWS, commit_days
 
-DAYS = list_days(1, 3)
+GRAPH = defs.get_repository_def().asset_graph
+DAYS = list_days(1, 4)
 
 RANGE = ("--select", "raw/flights,staging/flights", "--from", "2013-01-01", "--to", "2013-01-03")
+
+FOUR = (*RANGE[:-1], DAYS[3])
 
 MISSING = ("--only", "missing")
 
@@ -108,12 +120,12 @@ def test_the_total_has_its_spread_in_the_page_and_in_json(tmp_path: Path) -> Non
     with open_home(tmp_path) as other, DagsterInstance.get() as instance:
         home = Home(instance, other.warehouse, other.receiver)
         for number in range(3):
-            home.begin(f"run-{number}", RAW, STAGING, days=DAYS)
-            home.certify(f"run-{number}", RAW, dict.fromkeys(DAYS, "published"))
+            home.begin(f"run-{number}", RAW, STAGING, days=DAYS[:3])
+            home.certify(f"run-{number}", RAW, dict.fromkeys(DAYS[:3], "published"))
         page = run("plan", *RANGE).output
         assert "all tables, one after the other" not in page, "of staging there is no earlier step"
         assert json.loads(run("plan", *RANGE, "--json").output)["total"] is None
-        home.certify("run-0", STAGING, dict.fromkeys(DAYS, "published"))
+        home.certify("run-0", STAGING, dict.fromkeys(DAYS[:3], "published"))
     assert (
         "all tables, one after the other: 2 (2 to 2) s, "
         "off by × 1.00 at most if each is as half of its steps were"
@@ -126,6 +138,80 @@ def test_the_total_has_its_spread_in_the_page_and_in_json(tmp_path: Path) -> Non
     assert alone["total"] == alone["tables"][0]["seconds"]
     nothing = json.loads(run("plan", *RANGE, "--json", "--only", "withheld").output)
     assert nothing["total"] is None
+
+
+def publish(tmp_path: Path, key: str, days: list[str], *, missing: str = "") -> None:
+    """Publishes days as a run would from what is there now; `missing` raw days are not there."""
+    table, warehouse = find_table(key), Warehouse(str(tmp_path / "warehouse"))
+    asset_key, recipe = AssetKey.from_user_string(key), list_recipes()[key]
+    raw = read_log(warehouse, find_table(RAW))
+    pinned = PinnedInputs(
+        target=read_log(warehouse, table),
+        inputs={one.key: read_log(warehouse, one) for one in recipe.inputs},
+        listing=list_landing(recipe, str(tmp_path / "landing"), build_partitions(table, days)),
+        windows=find_windows(GRAPH, asset_key, days),
+    )
+    commit_days(
+        warehouse,
+        table,
+        days,
+        run_id=f"run of {key}",
+        code_version=recipe.code_version,
+        input_versions={RAW: raw.version} if recipe.inputs else None,
+        consumed=pinned.describe_consumed(days),
+        provisional={days[-1]: f"{RAW} {missing} is missing"} if missing else None,
+    )
+    version = {"delta_version": read_log(warehouse, table).version}
+    with DagsterInstance.get() as instance:
+        for day in days:
+            event = AssetMaterialization(asset_key, partition=day, metadata=version)
+            instance.report_runless_asset_event(event)
+
+
+def plan_chunks(*options: str) -> list[tuple[int, int, int, int]]:
+    """What is told of each table: partitions, and those that stand; chunks and commits."""
+    result = run("plan", *FOUR, "--json", *options)
+    assert result.exit_code == 0, result.output
+    names = ("partitions", "stands", "chunks", "commits")
+    return [tuple(one[name] for name in names) for one in json.loads(result.output)["tables"]]
+
+
+def test_a_plan_in_chunks_counts_what_would_be_computed(tmp_path: Path) -> None:
+    zone = LandingZone(tmp_path / "landing")
+    zone.land(list_days(4, 4))
+    publish(tmp_path, RAW, DAYS[:3])
+    publish(tmp_path, STAGING, DAYS[:2], missing=DAYS[3])
+    chunk = ("--chunk", "days=1")
+    # Day 2 of staging reads two days more, of which this plan is to publish the second.
+    assert plan_chunks(*chunk) == [(4, 3, 1, 1), (4, 1, 3, 3)]
+    raw, staging = json.loads(run("plan", *FOUR, *chunk, "--json").output)["tables"]
+    assert raw["bytes_read"] == zone.path(DAYS[3]).stat().st_size
+    assert (raw["rows"], staging["rows"]) == (ROWS, 3 * ROWS)
+    page = run("plan", *FOUR, *chunk).output
+    assert "3 stand as they are: raw/flights, of 4 partitions" in page
+    assert "--partition-range 2013-01-01...2013-01-04" in page, "its run says itself what stands"
+    assert plan_chunks() == [(4, 0, 1, 1)] * 2
+    assert plan_chunks(*chunk, "--restart") == [(4, 0, 4, 4)] * 2
+    assert '"restart": true' in run("plan", *FOUR, *chunk, "--restart").output
+    assert isinstance(run("plan", *FOUR, "--restart").exception, SettingsError)
+    assert plan_chunks(*chunk, "--only", "missing") == [(1, 0, 1, 1), (2, 0, 2, 2)]
+    alone = ("--select", STAGING, "--to", DAYS[1])
+    assert plan_chunks(*chunk, *alone) == [(2, 2, 0, 0)], "what was missing still is"
+    publish(tmp_path, STAGING, DAYS[:1], missing=DAYS[2])
+    assert plan_chunks(*chunk, *alone) == [(2, 1, 1, 1)], "that has come since"
+    zone.add_lines(DAYS[0], "{}")
+    assert plan_chunks(*chunk) == [(4, 2, 2, 2), (4, 0, 4, 4)]
+
+
+def test_where_rows_are_merged_nothing_stands(tmp_path: Path) -> None:
+    publish(tmp_path, RAW, DAYS[:3])
+    publish(tmp_path, STAGING, DAYS[:2])
+    only = ("--select", STAGING, "--from", DAYS[0], "--to", DAYS[0], "--chunk", "days=1", "--json")
+    assert json.loads(run("plan", *only).output)["tables"][0]["stands"] == 1
+    merged = run("launch", *only, "--write-mode", "merge", "--yes")
+    assert json.loads(merged.stdout)["plan"]["tables"][0]["stands"] == 0
+    rows = ("--column", "hour", "--start", "3", "--end", "9")
+    assert json.loads(run("plan", *only, *rows).output)["tables"][0]["stands"] == 0
 
 
 def test_a_launch_asks_once_and_says_that_no_daemon_is_there() -> None:

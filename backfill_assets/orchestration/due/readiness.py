@@ -83,7 +83,7 @@ def find_readiness(
     refused: Mapping[AssetKey, Collection[str]] | None = None,
     windows: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     unread: Collection[str] = (),
-    with_provisional: bool = True,
+    unfinished: Mapping[str, Collection[str]] | None = None,
 ) -> Readiness:
     """Looks at the upstream partitions of `keys`, through the asset's partition mappings.
 
@@ -97,8 +97,8 @@ def find_readiness(
         refused: upstream partitions that would be withheld, and are taken as if they were.
         windows: by upstream table, what the asset's mapping gives, if it was found before.
         unread: upstream tables that it could read and doesn't, as it serves another version.
-        with_provisional: also look whether what is published upstream is provisional, for which
-            its events are read.
+        unfinished: by upstream table, the partitions that are published and provisional, as far as
+            that is known; None to read it from their events.
     """
     node = graph.get(asset_key)
     required = node.metadata.get(REQUIRED, {})
@@ -118,13 +118,15 @@ def find_readiness(
         runs = find_planning_runs(instance, upstream_asset) if at_work else {}
         others = (key for key in at_work if runs.get(key) != run_id)
         in_progress |= {f"{upstream} {upstream_key}" for upstream_key in others}
-        published = wanted - set(states) if with_provisional else ()
-        unfinished = _find_provisional(instance, upstream_asset, published)
+        if unfinished is None:
+            not_final = _find_provisional(instance, upstream_asset, wanted - set(states))
+        else:
+            not_final = wanted.intersection(unfinished.get(upstream, ())).difference(states)
         for key, upstream_keys in needed.items():
             must = required.get(upstream, Required.ALL)
             lacks_all = all(upstream_key in states for upstream_key in upstream_keys)
             for upstream_key in upstream_keys:
-                if upstream_key in unfinished:
+                if upstream_key in not_final:
                     provisional[key].append(f"{upstream} {upstream_key} is provisional")
                 if upstream_key in states:
                     lacks = {

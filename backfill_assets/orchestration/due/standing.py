@@ -15,7 +15,7 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.recorded_audits import read_result
 from backfill_assets.publishing.results import PartitionResult
 from backfill_assets.publishing.runs import Run
-from backfill_assets.publishing.write_modes.options import OVERWRITE
+from backfill_assets.publishing.write_modes.options import OVERWRITE, WriteOptions
 
 
 def find_standing(
@@ -46,21 +46,58 @@ def find_standing(
     if run.pace.chunk is None:
         return {}
     publishes = pinned.target.publishes
-    candidates = [key for key in keys if key in publishes and _is_alike(publishes[key], run)]
+    candidates = [
+        key for key in keys if key in publishes and _is_alike(publishes[key], run.options)
+    ]
     own = [key for key in candidates if _is_own(publishes[key], run)]
     if run.options != OVERWRITE:
         return {key: _tell(publishes[key], recipe) for key in own}
     if run.pace.restart:
         candidates = own
+    by_any_code = own if run.new_code else ()
+    standing = list_standing(
+        graph, recipe, pinned, candidates, provisional=provisional, by_any_code=by_any_code
+    )
+    return {key: _tell(publishes[key], recipe) for key in standing}
+
+
+def list_standing(
+    graph: AssetGraph,
+    recipe: Recipe,
+    pinned: PinnedInputs,
+    keys: Collection[str],
+    *,
+    provisional: Mapping[str, str],
+    by_any_code: Collection[str] = (),
+    stale: Collection[str] | None = None,
+) -> list[str]:
+    """Lists those that an overwrite published from the same inputs by the same code, in order.
+
+    Args:
+        graph: of all assets.
+        recipe: how the table is made.
+        pinned: what they would be computed from.
+        keys: of the partitions.
+        provisional: by partition key, what of its input is not there yet, or not final.
+        by_any_code: those of them that another code may have published.
+        stale: those of them that would be computed from something else; None to find them.
+
+    Raises:
+        TableError: if rows of an input can't be read.
+    """
+    publishes = pinned.target.publishes
     known = [
         key
-        for key in candidates
+        for key in keys
+        if key in publishes
+        and _is_alike(publishes[key], OVERWRITE)
         # Commits of earlier releases don't say what they consumed.
-        if (publishes[key].record.landed or publishes[key].record.upstream)
+        and (publishes[key].record.landed or publishes[key].record.upstream)
         and publishes[key].record.provisional.get(key, "") == provisional.get(key, "")
     ]
-    stale = find_stale(graph, recipe, pinned, known, by_any_code=own if run.new_code else ())
-    return {key: _tell(publishes[key], recipe) for key in known if key not in stale}
+    if stale is None:
+        stale = find_stale(graph, recipe, pinned, known, by_any_code=by_any_code)
+    return [key for key in known if key not in stale]
 
 
 def _tell(publish: Publish, recipe: Recipe) -> PartitionResult:
@@ -69,10 +106,10 @@ def _tell(publish: Publish, recipe: Recipe) -> PartitionResult:
     return replace(read_result(publish), unchanged=True, other_code=other_code)
 
 
-def _is_alike(publish: Publish, run: Run) -> bool:
-    """Tells whether a partition was published as the run would publish it."""
+def _is_alike(publish: Publish, options: WriteOptions) -> bool:
+    """Tells whether a partition was published as a run of these options would publish it."""
     record = publish.record
-    told = (run.options.write_mode, run.options.row_filter)
+    told = (options.write_mode, options.row_filter)
     return (record.write_mode, record.row_filter) == told and not record.restored.get(publish.key)
 
 

@@ -38,6 +38,8 @@ class Choice:
         stale: why published ones would be computed from something else now, by key.
         keys: of those that were chosen.
         pinned: what these would be computed from.
+        doubtful: those of which nobody knows whether a run that died has published them well.
+        is_judged: whether `stale` is known; else it is empty.
     """
 
     table: Table
@@ -45,6 +47,8 @@ class Choice:
     stale: Mapping[str, str]
     keys: Sequence[str]
     pinned: PinnedInputs
+    doubtful: Collection[str] = ()
+    is_judged: bool = True
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ class Chooser:
             pinned = self._pin(table, taken)
         elif len(taken) < len(states):
             pinned = pinned.restrict(build_partitions(table, taken))
-        return Choice(table, states, stale, taken, pinned)
+        doubtful = frozenset(found.recovery.doubtful)
+        return Choice(table, states, stale, taken, pinned, doubtful, is_judged=judges)
 
     def check_parts(self, table: Table, keys: Sequence[str]) -> None:
         """Refuses to publish part of what a partition is to hold, as if that were all of it.

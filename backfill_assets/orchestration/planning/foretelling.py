@@ -29,7 +29,7 @@ def build_plan_tags(plan: Plan) -> dict[str, str]:
     planned = [one for one in plan.tables if one.partitions]
     said = {
         one.table: {
-            "partitions": one.partitions,
+            "partitions": one.partitions - one.stands,
             "runs": len(one.ranges),
             "chunks": one.chunks,
             "rows": one.rows,
@@ -65,7 +65,7 @@ def find_foretold(instance: DagsterInstance, outcomes: Iterable[Outcome]) -> dic
         for table, planned in said.items():
             of_table = [step for step in steps if step.table == table]
             turns = sum(one.published + one.withheld for one in of_table)
-            if planned["seconds"] and turns == planned["partitions"]:
+            if turns and planned["seconds"] and turns == planned["partitions"]:
                 took = sum(one.seconds for one in of_table)
                 found.setdefault(table, []).append(took / planned["seconds"])
     return found

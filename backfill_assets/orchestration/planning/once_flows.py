@@ -16,6 +16,7 @@ from backfill_assets.orchestration.planning.launching import Launch
 from backfill_assets.orchestration.planning.planning import Planner
 from backfill_assets.orchestration.planning.plans import Plan
 from backfill_assets.orchestration.runs.run_tags import BEHIND_THE_DAILY_RUN
+from backfill_assets.publishing.pacing import Pace
 from backfill_assets.tables.once_flows import OnceFlow
 
 INACTIVE, PENDING, PARTLY, PUBLISHED = "inactive", "pending", "partly", "published"
@@ -154,7 +155,8 @@ def plan_flow(planner: Planner, name: str, *, full_refresh: bool) -> Plan | None
     if not left:
         return None
     chunk = ChunkSize(ChunkUnit.FILES, flow.max_files) if flow.max_files else None
-    return planner.plan({table: (left[0], left[-1])}, among={key: left}, chunk=chunk)
+    pace = Pace(chunk=chunk, restart=full_refresh)
+    return planner.plan({table: (left[0], left[-1])}, among={key: left}, pace=pace)
 
 
 def build_flow_launch(name: str, *, full_refresh: bool, reason: str) -> Launch:

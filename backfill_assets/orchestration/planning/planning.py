@@ -17,9 +17,11 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.due.downstream import find_dependent_partitions
 from backfill_assets.orchestration.due.readiness import (
+    Readiness,
     find_readiness,
     get_partitions_def,
 )
+from backfill_assets.orchestration.due.standing import list_standing
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
@@ -45,8 +47,10 @@ from backfill_assets.publishing.inputs import (
     measure_input_bytes,
     split_chunks,
 )
+from backfill_assets.publishing.pacing import IN_ONE_GO, Pace
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.serving import choose_served
+from backfill_assets.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_assets.settings import Settings
 from backfill_assets.tables.declarations import Table
 
@@ -118,7 +122,8 @@ class Planner:
         ranges: Mapping[Table, tuple[str, str]],
         *,
         only: Collection[Only] = (Only.ALL,),
-        chunk: ChunkSize | None = None,
+        pace: Pace = IN_ONE_GO,
+        options: WriteOptions | None = None,
         downstream: bool = False,
         row_filter: str = "",
         among: Mapping[str, Collection[str]] | None = None,
@@ -128,8 +133,8 @@ class Planner:
         Args:
             ranges: first and last partition key of each table, both included.
             only: which partitions of the ranges.
-            chunk: what is to be committed together; None for as much as memory allows. It fits the
-                tables.
+            pace: how runs are to go through them. Its chunks fit the tables.
+            options: how they are told to write; None for as each table has it.
             downstream: also run what was computed from them, as far as it may change.
             row_filter: which of the computed rows are to count; empty for all.
             among: by table key, the partitions of the ranges that are meant, whatever their states;
@@ -160,10 +165,20 @@ class Planner:
             for choice in choices.values():
                 self.chooser.check_parts(choice.table, choice.keys)
         at_work = find_partitions_at_work(self.chooser.instance, self.chooser.graph)
-        plans = [
-            self._plan_table(choices[asset_key], chosen, at_work.get(asset_key, ()), chunk)
-            for asset_key in chosen
-        ]
+        computed: dict[AssetKey, set[str]] = {}
+        plans: list[TablePlan] = []
+        for asset_key, keys in chosen.items():
+            choice = choices[asset_key]
+            readiness = self._find_readiness(choice, chosen)
+            told = options or WriteOptions(write_mode=choice.table.write_mode)
+            leaves = bool(pace.chunk and not pace.restart and told == OVERWRITE and not row_filter)
+            standing = self._find_standing(choice, readiness, computed) if leaves else frozenset()
+            computed[asset_key] = {*keys} - standing
+            plans.append(
+                self._plan_table(
+                    choice, readiness, standing, at_work.get(asset_key, ()), pace.chunk
+                )
+            )
         ends = {
             key.to_user_string(): find_ranges(get_partitions_def(self.chooser.graph, key), keys)
             for key, keys in affected.items()
@@ -177,7 +192,8 @@ class Planner:
     def _plan_table(
         self,
         choice: Choice,
-        chosen: Mapping[AssetKey, Sequence[str]],
+        readiness: Readiness,
+        standing: Collection[str],
         at_work: Collection[str],
         chunk: ChunkSize | None,
     ) -> TablePlan:
@@ -189,10 +205,14 @@ class Planner:
         at = {key: number for number, key in enumerate(keys)}
         runs = [partitions[at[first] : at[last] + 1] for first, last in ranges]
         chunks = [part for run in runs for part in cut_range(run, chunk, choice.pinned)]
+        cut = [[one for one in part if one.key not in standing] for part in chunks]
+        left = [part for part in cut if part]
+        counts = [sum(one.key not in standing for one in run) for run in runs]
+        computed = [key for key in keys if key not in standing]
         rows, folder_bytes = log.count_rows(), log.sum_folder_bytes()
         mean_rows = _divide(sum(rows.values()), len(rows))
         per_row = _divide(sum(folder_bytes.values()), sum(rows.values()))
-        expected = round(sum(rows.get(key, mean_rows) for key in keys))
+        expected = round(sum(rows.get(key, mean_rows) for key in computed))
         busy = find_ranges(partitions_def, set(keys) & set(at_work))
         earlier = [one for one in self.outcomes if one.table == table.key]
         return TablePlan(
@@ -202,20 +222,21 @@ class Planner:
             stale=describe_ranges(partitions_def, choice.stale),
             ranges=ranges,
             partitions=len(keys),
-            chunks=len(chunks),
-            commits=sum(len(self._split(part, sizes)) for part in chunks),
-            bytes_read=sum(sizes.values()),
+            chunks=len(left),
+            commits=sum(len(self._split(part, sizes)) for part in left),
+            bytes_read=sum(size for key, size in sizes.items() if key not in standing),
             rows=expected,
             bytes_written=round(expected * per_row),
             seconds=estimate_seconds(
                 earlier,
-                [len(run) for run in runs],
+                [count for count in counts if count],
                 self.foretold.get(table.key, ()),
-                chunks=len(chunks),
+                chunks=len(left),
             ),
-            waits=self._find_waits(choice, chosen),
+            waits=describe_ranges(partitions_def, readiness.blocked),
             at_work=[f"{first}...{last}" for first, last in busy],
             protected=describe_protected(table, self.protections.find(table, keys)),
+            stands=len(standing),
         )
 
     def _split(
@@ -224,18 +245,52 @@ class Planner:
         bounds = {"max_partitions": self.chunk_partitions, "max_bytes": self.chunk_bytes}
         return split_chunks(chunk, sizes, **bounds)
 
-    def _find_waits(self, choice: Choice, chosen: Mapping[AssetKey, Sequence[str]]) -> list[str]:
-        """Says what keeps partitions from going; not what this plan is to publish before them."""
-        readiness = find_readiness(
+    def _find_readiness(
+        self, choice: Choice, chosen: Mapping[AssetKey, Sequence[str]]
+    ) -> Readiness:
+        """Finds what keeps partitions from going; not what this plan is to publish before them.
+
+        What of their input is not final the logs say as its events do.
+        """
+        unfinished = {
+            name: [key for key, one in log.publishes.items() if one.record.provisional.get(key)]
+            for name, log in choice.pinned.inputs.items()
+        }
+        return find_readiness(
             self.chooser.instance,
             self.chooser.graph,
             find_asset_key(choice.table),
             choice.keys,
             expected=chosen,
             windows=choice.pinned.windows,
-            with_provisional=False,
+            unfinished=unfinished,
         )
-        return describe_ranges(find_partitions_def(choice.table), readiness.blocked)
+
+    def _find_standing(
+        self,
+        choice: Choice,
+        readiness: Readiness,
+        computed: Mapping[AssetKey, Collection[str]],
+    ) -> frozenset[str]:
+        """Finds those that stand; not what reads any that this plan computes before them."""
+        pinned, after = choice.pinned, set[str]()
+        for name, windows in pinned.windows.items():
+            coming = set(computed.get(AssetKey.from_user_string(name), ()))
+            after |= {key for key in choice.keys if not coming.isdisjoint(windows[key])}
+        unfinished = pinned.listing.unfinished if pinned.listing else {}
+        found = list_standing(
+            self.chooser.graph,
+            self.chooser.recipes[choice.table.key],
+            pinned,
+            [
+                key
+                for key in choice.keys
+                if key not in after and key not in readiness.blocked and key not in choice.doubtful
+            ],
+            provisional={**readiness.provisional, **unfinished},
+            stale=choice.stale if choice.is_judged else None,
+        )
+        return frozenset(found)
 
     def _find_downstream(
         self, chosen: Mapping[AssetKey, Sequence[str]]

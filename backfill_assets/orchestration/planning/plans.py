@@ -50,7 +50,8 @@ class TablePlan:
         stale: why, in words, by ranges of partitions.
         ranges: first and last key of each run's partitions.
         partitions: how many these are.
-        chunks: into how many these are cut, of all runs.
+        chunks: into how many these are cut, of all runs. This and what follows is without those
+            that stand.
         commits: how many would publish them.
         bytes_read: of their input.
         rows: that are published of them now; what never was counts as the mean of the table.
@@ -59,6 +60,9 @@ class TablePlan:
         waits: why some can't go before others that are not of this plan.
         at_work: ranges of them that unfinished runs are to materialize.
         protected: which of them are, and why, so that runs of them are refused.
+        stands: how many of the partitions runs leave as they are: published from the same inputs by
+            the same code, of which runs in chunks compute nothing, and reading none that this plan
+            computes; as far as is known before it runs.
     """
 
     table: str
@@ -76,6 +80,7 @@ class TablePlan:
     waits: Sequence[str] = ()
     at_work: Sequence[str] = ()
     protected: Sequence[str] = ()
+    stands: int = 0
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ DAYS = ("2013-01-01", "2013-01-04")
 STEP = Outcome(RAW, "", dt.datetime(2013, 2, 1, tzinfo=dt.UTC), 15.0, 2, 0, 0, 0, 0, 0)
 
 
-def request(instance: DagsterInstance, seconds: float | None) -> str:
+def request(instance: DagsterInstance, seconds: float | None, *, stands: int = 0) -> str:
     """A backfill of four days whose plan said how long it would take, or didn't."""
     said = Estimate(seconds, seconds, seconds, 1, 1.0) if seconds is not None else None
-    table = TablePlan(RAW, "code", {}, [], [DAYS], 4, 1, 1, 0, 0, 0, said)
+    table = TablePlan(RAW, "code", {}, [], [DAYS], 4, 1, 1, 0, 0, 0, said, stands=stands)
     graph = defs.get_repository_def().asset_graph
     return request_planned(instance, graph, Plan([table], {}), Launch()).backfill_id
 
@@ -51,3 +51,15 @@ def test_only_what_had_its_turn_in_a_backfill_that_has_ended_counts(tmp_path: Pa
         assert find_foretold(instance, steps) == {RAW: [pytest.approx(1.5)]}
         assert find_foretold(instance, steps[1:]) == {}, "two of the days never had their turn"
         assert find_foretold(instance, []) == {}
+
+
+def test_what_stood_has_no_turn(tmp_path: Path) -> None:
+    with DagsterInstance.local_temp(str(tmp_path)) as instance:
+        for stands, seconds in ((2, 20.0), (4, 1.0)):
+            backfill_id = request(instance, seconds, stands=stands)
+            tags = {BACKFILL_TAG: backfill_id}
+            run_id = instance.add_run(DagsterRun("flights", tags=tags)).run_id
+            finish(instance, backfill_id)
+            computed = replace(STEP, run_id=run_id, published=4 - stands)
+            expected = {RAW: [pytest.approx(0.75)]} if computed.published else {}
+            assert find_foretold(instance, [computed]) == expected
