@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from backfill_assets.orchestration.planning.plans import Plan, TablePlan
 
 _LISTED = 20
-_GRID_WIDTH = 140  # Characters; a narrower one cuts the names of tables.
+_GRID_WIDTH = 152  # Characters; a narrower one cuts the names of tables.
 
 _FEWEST_STEPS = 3
 
@@ -45,7 +45,7 @@ def _print_tables(found: "Plan") -> None:
     from rich.table import Table as Grid
 
     counts = ("partitions", "runs", "chunks", "commits")
-    names = (*counts, "read", "rows", "write", "seconds")
+    names = (*counts, "read", "rows read", "rows", "write", "seconds")
     is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _GRID_WIDTH
     grid = Grid("table", "now")
     for name in names:
@@ -58,6 +58,7 @@ def _print_tables(found: "Plan") -> None:
             f"{one.chunks:,}",
             f"{one.commits:,}",
             _format_bytes(one.bytes_read),
+            "?" if one.rows_read is None else f"{one.rows_read:,}",
             f"{one.rows:,}",
             _format_bytes(one.bytes_written),
             _format_seconds(one.seconds),
@@ -68,7 +69,7 @@ def _print_tables(found: "Plan") -> None:
             lines = [", ".join(told[: len(counts)]), ", ".join(told[len(counts) :])]
             typer.echo("\n  ".join([f"{one.table}: {states}", *lines]))
     if not is_narrow:
-        print_grid(grid, width=160)
+        print_grid(grid, width=172)
 
 
 def _print_remarks(table: "TablePlan") -> None:

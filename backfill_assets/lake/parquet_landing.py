@@ -213,6 +213,19 @@ class ParquetListing:
                 counted[partition.key] = sum(landed.rows for landed in files)
         return counted
 
+    def count_whole_files(self) -> int | None:
+        """Counts the rows of the files, by the footers; None if one may hold others' keys."""
+        step, listed = self.folders.grain.step, {one.slice.start for one in self.partitions}
+        files = self.overlapping
+        spans = (
+            range(group.smallest // step * step, group.largest + 1, step)
+            for landed in files
+            for group in landed.row_groups
+        )
+        if not all(one.keys_are_known for one in files) or not all(map(listed.issuperset, spans)):
+            return None
+        return sum(landed.rows for landed in files)
+
     def measure_bytes(self) -> Mapping[str, int]:
         """Sums the bytes of the files by partition key.
 

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from dagster import AssetKey, AssetMaterialization, DagsterInstance, DagsterRun, DagsterRunStatus
 from typer.testing import CliRunner
@@ -111,9 +113,27 @@ def test_a_plan_is_told_as_json() -> None:
     assert raw["ranges"] == [["2013-01-01", "2013-01-03"]]
     assert raw["bytes_read"] > 0
     assert (raw["commits"], raw["rows"], raw["seconds"]) == (1, 0, None)
+    assert staging["rows_read"] is None, "raw is yet to get its first rows"
     assert staging["waits"] == []
     nothing = run("plan", *RANGE, "--only", "withheld")
     assert "nothing is to be run" in nothing.output
+    alone = run("plan", "--select", STAGING, *RANGE[2:], "--json")
+    assert json.loads(alone.output)["tables"][0]["rows_read"] == 0, "and it won't"
+
+
+def test_rows_of_parquet_are_read_off_the_footers(tmp_path: Path) -> None:
+    for kind, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
+        folder = tmp_path / "landing" / "orders" / kind
+        folder.mkdir(parents=True)
+        for number, keys in enumerate((range(1, 100), range(99_990, 100_010))):
+            pq.write_table(pa.table({key: keys}), folder / f"{number}.parquet")
+    asked = ("plan", "--select", "raw/orders", "--from", "0000000", "--json")
+
+    def count_rows_read(last: str) -> int | None:
+        return json.loads(run(*asked, "--to", last).output)["tables"][0]["rows_read"]
+
+    assert count_rows_read("0100000") == 2 * (99 + 20)
+    assert count_rows_read("0000000") is None, "of a file that holds keys of the next one, too"
 
 
 def test_the_total_has_its_spread_in_the_page_and_in_json(tmp_path: Path) -> None:
@@ -187,6 +207,8 @@ def test_a_plan_in_chunks_counts_what_would_be_computed(tmp_path: Path) -> None:
     raw, staging = json.loads(run("plan", *FOUR, *chunk, "--json").output)["tables"]
     assert raw["bytes_read"] == zone.path(DAYS[3]).stat().st_size
     assert (raw["rows"], staging["rows"]) == (ROWS, 3 * ROWS)
+    # Of what landed only bytes are known; of staging's days 2 to 4 there will be three of raw.
+    assert (raw["rows_read"], staging["rows_read"]) == (None, 3 * ROWS)
     page = run("plan", *FOUR, *chunk).output
     assert "3 stand as they are: raw/flights, of 4 partitions" in page
     assert "--partition-range 2013-01-01...2013-01-04" in page, "its run says itself what stands"

@@ -432,3 +432,13 @@ def test_an_error_names_files_as_spark_spells_them(tmp_path: Path) -> None:
     land(tmp_path, "a b.parquet", [1])
     found = list_orders(tmp_path, 0).find_broken(f"file://{tmp_path}/orders/orders/a%20b.parquet")
     assert [name for _, name in found] == ["orders/orders/a b.parquet"]
+
+
+def test_rows_of_files_count_where_all_their_buckets_are_listed(tmp_path: Path) -> None:
+    land(tmp_path, "a.parquet", range(95, 105))
+    land(tmp_path, "b.parquet", range(200, 220))
+    assert list_orders(tmp_path).count_whole_files() == 30
+    assert list_orders(tmp_path, 0, 1).count_whole_files() == 10
+    assert list_orders(tmp_path, 2).count_whole_files() == 20
+    assert list_orders(tmp_path, 1, 2).count_whole_files() is None
+    assert list_orders(tmp_path, 5).count_whole_files() == 0

@@ -39,6 +39,7 @@ from backfill_assets.orchestration.planning.plans import (
     TablePlan,
     count_states,
 )
+from backfill_assets.orchestration.planning.rows_to_read import count_rows_to_read
 from backfill_assets.orchestration.runs.claims import find_dead_runs
 from backfill_assets.orchestration.runs.protecting import describe_protected
 from backfill_assets.orchestration.runs.runs_at_work import find_partitions_at_work
@@ -165,7 +166,7 @@ class Planner:
             for choice in choices.values():
                 self.chooser.check_parts(choice.table, choice.keys)
         at_work = find_partitions_at_work(self.chooser.instance, self.chooser.graph)
-        computed: dict[AssetKey, set[str]] = {}
+        computed: dict[str, set[str]] = {}
         plans: list[TablePlan] = []
         for asset_key, keys in chosen.items():
             choice = choices[asset_key]
@@ -173,10 +174,10 @@ class Planner:
             told = options or WriteOptions(write_mode=choice.table.write_mode)
             leaves = bool(pace.chunk and not pace.restart and told == OVERWRITE and not row_filter)
             standing = self._find_standing(choice, readiness, computed) if leaves else frozenset()
-            computed[asset_key] = {*keys} - standing
+            computed[asset_key.to_user_string()] = {*keys} - standing
             plans.append(
                 self._plan_table(
-                    choice, readiness, standing, at_work.get(asset_key, ()), pace.chunk
+                    choice, readiness, standing, computed, at_work.get(asset_key, ()), pace.chunk
                 )
             )
         ends = {
@@ -194,6 +195,7 @@ class Planner:
         choice: Choice,
         readiness: Readiness,
         standing: Collection[str],
+        coming: Mapping[str, Collection[str]],
         at_work: Collection[str],
         chunk: ChunkSize | None,
     ) -> TablePlan:
@@ -237,6 +239,7 @@ class Planner:
             at_work=[f"{first}...{last}" for first, last in busy],
             protected=describe_protected(table, self.protections.find(table, keys)),
             stands=len(standing),
+            rows_read=count_rows_to_read(choice.pinned, computed, coming),
         )
 
     def _split(
@@ -270,12 +273,12 @@ class Planner:
         self,
         choice: Choice,
         readiness: Readiness,
-        computed: Mapping[AssetKey, Collection[str]],
+        computed: Mapping[str, Collection[str]],
     ) -> frozenset[str]:
         """Finds those that stand; not what reads any that this plan computes before them."""
         pinned, after = choice.pinned, set[str]()
         for name, windows in pinned.windows.items():
-            coming = set(computed.get(AssetKey.from_user_string(name), ()))
+            coming = set(computed.get(name, ()))
             after |= {key for key in choice.keys if not coming.isdisjoint(windows[key])}
         unfinished = pinned.listing.unfinished if pinned.listing else {}
         found = list_standing(

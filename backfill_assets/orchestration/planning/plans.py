@@ -63,6 +63,7 @@ class TablePlan:
         stands: how many of the partitions runs leave as they are: published from the same inputs by
             the same code, of which runs in chunks compute nothing, and reading none that this plan
             computes; as far as is known before it runs.
+        rows_read: of the input of the others; None if nobody knows without reading it.
     """
 
     table: str
@@ -81,6 +82,7 @@ class TablePlan:
     at_work: Sequence[str] = ()
     protected: Sequence[str] = ()
     stands: int = 0
+    rows_read: int | None = None
 
 
 @dataclass(frozen=True)
