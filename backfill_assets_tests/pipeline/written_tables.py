@@ -1,19 +1,65 @@
 """Commits to tables, as runs leave them, made without Spark: few rows, and a whole record."""
 
+import datetime as dt
 import uuid
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
+from backfill_assets.catalog import find_table
+from backfill_assets.definitions import defs
 from backfill_assets.lake.commits import CommitRecord
 from backfill_assets.lake.consumed import Consumed, describe_consumed
 from backfill_assets.lake.partitions import build_partitions, build_table_predicate
+from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.due.readiness import find_windows
+from backfill_assets.orchestration.instance.partition_definitions import find_asset_key
+from backfill_assets.pipelines import list_recipes
+from backfill_assets.publishing.inputs import PinnedInputs, list_landing
+from backfill_assets.publishing.serving import choose_served
 from backfill_assets.tables.declarations import Table
 
 ROWS = 3
 """Of each partition."""
+
+
+def commit_as_now(
+    warehouse: Warehouse,
+    landing_root: str,
+    key: str,
+    keys: Sequence[str],
+    *,
+    run_id: str,
+    provisional: Mapping[str, str] | None = None,
+) -> int:
+    """Publishes partitions as a run would: from what is there now, by the code as it is.
+
+    Returns:
+        The version of the table.
+    """
+    table = find_table(key)
+    log = read_log(warehouse, table)
+    recipe = choose_served(list_recipes()[key], log)
+    graph = defs.get_repository_def().asset_graph
+    pinned = PinnedInputs(
+        target=log,
+        inputs={one.key: read_log(warehouse, one) for one in recipe.inputs},
+        listing=list_landing(recipe, landing_root, build_partitions(table, keys)),
+        windows=find_windows(graph, find_asset_key(table), keys, recipe.unread),
+    )
+    commit_days(
+        warehouse,
+        table,
+        keys,
+        run_id=run_id,
+        code_version=recipe.code_version,
+        input_versions=pinned.describe(),
+        consumed=pinned.describe_consumed(keys),
+        provisional=provisional,
+    )
+    return log.reread().version
 
 
 def commit_days(
@@ -29,7 +75,7 @@ def commit_days(
     provisional: Mapping[str, str] | None = None,
     row_filter: str = "",
 ) -> None:
-    """Publishes days of a table that has its days as folders, in one commit."""
+    """Publishes partitions of a table in one commit; hours of daily folders are whole days."""
     partitions = build_partitions(table, days)
     predicate = build_table_predicate(table, [partition.slice for partition in partitions])
     record = CommitRecord(
@@ -50,7 +96,11 @@ def commit_days(
         **describe_consumed(consumed or {}),
     )
     starts = [partition.slice.start for partition in partitions for _ in range(ROWS)]
-    rows = pa.table({table.folder_column: starts, "value": range(len(starts))})
+    folders = [
+        start.date() if table.folder_by and isinstance(start, dt.datetime) else start
+        for start in starts
+    ]
+    rows = pa.table({table.folder_column: folders, "value": range(len(starts))})
     exists = warehouse.exists(table)
     write_deltalake(
         warehouse.uri(table),

@@ -30,6 +30,7 @@ def find_dependent_partitions(
     moved: Mapping[AssetKey, Collection[str]],
     *,
     unread: Mapping[AssetKey, Collection[str]],
+    known: Mapping[AssetKey, Collection[str]] | None = None,
 ) -> dict[AssetKey, list[str]]:
     """Finds materialized partitions of downstream assets that were computed from `keys`.
 
@@ -43,6 +44,7 @@ def find_dependent_partitions(
         moved: by asset that reads it, those of its partitions for which rows moved, where rows say
             so; the asset's mapping is not asked then.
         unread: by asset of a served table, the versions that it doesn't read.
+        known: by asset, partitions that needn't be told of; what was computed from them is.
 
     Returns:
         By asset, upstream ones first; assets without any are left out.
@@ -65,7 +67,8 @@ def find_dependent_partitions(
         key: materialized
         for key, found in affected.items()
         if key != asset_key
-        and (materialized := _keep_materialized(instance, graph, key, sorted(found)))
+        and (rest := found.difference((known or {}).get(key, ())))
+        and (materialized := _keep_materialized(instance, graph, key, sorted(rest)))
     }
 
 

@@ -15,6 +15,7 @@ from dagster import (
     IdentityPartitionMapping,
     PartitionMapping,
     PartitionsDefinition,
+    TimeWindowPartitionMapping,
 )
 
 from backfill_assets.orchestration.instance.dagster_internals import (
@@ -188,6 +189,8 @@ def find_upstream_keys(
     upstream_def = get_partitions_def(graph, upstream_key)
     if isinstance(mapping, IdentityPartitionMapping) and downstream_def == upstream_def:
         return {key: [key] for key in keys}
+    if isinstance(mapping, TimeWindowPartitionMapping) and downstream_def == upstream_def:
+        return _find_neighbours(downstream_def, mapping, keys)
     mapped: dict[str, list[str]] = {}
     for key in keys:
         result = mapping.get_upstream_mapped_partitions_result_for_partitions(
@@ -195,6 +198,22 @@ def find_upstream_keys(
         )
         mapped[key] = sorted(result.partitions_subset.get_partition_keys())
     return mapped
+
+
+def _find_neighbours(
+    partitions_def: PartitionsDefinition, mapping: TimeWindowPartitionMapping, keys: Iterable[str]
+) -> dict[str, list[str]]:
+    """Finds what an offset gives among the same partitions: Dagster would ask cron for each key."""
+    every = list(partitions_def.get_partition_keys())
+    places = {key: place for place, key in enumerate(every)}
+    return {
+        key: every[
+            max(places[key] + mapping.start_offset, 0) : max(
+                places[key] + mapping.end_offset + 1, 0
+            )
+        ]
+        for key in keys
+    }
 
 
 def find_downstream_keys(
@@ -218,6 +237,8 @@ def _find_states(
     instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, partitions: set[str]
 ) -> dict[str, str]:
     """Finds the partitions that are not materialized, and their states in words."""
+    if not partitions:
+        return {}
     ordered = sorted(partitions)
     partitions_def = get_partitions_def(graph, asset_key)
     statuses = instance.get_status_by_partition(asset_key, ordered, partitions_def) or {}

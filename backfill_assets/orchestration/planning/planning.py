@@ -304,15 +304,11 @@ class Planner:
         unread = {find_asset_key(one.table): one.unread for one in recipes.values()}
         for asset_key, keys in chosen.items():
             dependent = find_dependent_partitions(
-                instance, graph, asset_key, keys, {}, unread=unread
+                instance, graph, asset_key, keys, {}, unread=unread, known=chosen
             )
             for key, partitions in dependent.items():
                 found.setdefault(key, set()).update(partitions)
-        return {
-            key: sorted(rest)
-            for key, partitions in found.items()
-            if (rest := partitions - set(chosen.get(key, ())))
-        }
+        return {key: sorted(partitions) for key, partitions in found.items()}
 
 
 def _divide(total: float, count: int) -> float:
