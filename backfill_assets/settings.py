@@ -2,6 +2,8 @@
 
 import datetime as dt
 import json
+import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -157,6 +159,12 @@ def read_settings() -> Settings:
     Raises:
         SettingsError: naming each variable that has no usable value.
     """
+    return _read_once(frozenset(os.environ.items()), Path.cwd())
+
+
+@lru_cache(maxsize=1)
+def _read_once(_environment: frozenset[tuple[str, str]], _folder: Path) -> Settings:
+    """Reads it again only where it has changed: a plan asks for it dozens of times."""
     try:
         settings = Settings()
         if is_s3(settings.landing) or is_s3(settings.warehouse):
