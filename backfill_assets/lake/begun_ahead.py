@@ -6,10 +6,12 @@ two thirds of a second on a table of any size, most of it planning. Spark keeps 
 a version, so whoever comes next finds it there.
 """
 
+import atexit
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from threading import Thread
+from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
@@ -26,6 +28,9 @@ _CONF = {
     # A hundred counters that commits carry on from checksum to checksum, and nobody here reads.
     "spark.databricks.delta.fileSizeHistogramMetrics.enabled": "false",
 }
+
+_MOST_SECONDS = 5.0
+_begun: WeakSet[Thread] = WeakSet()
 
 
 def create_table_ahead(spark: SparkSession, log: TableLog) -> Thread:
@@ -75,8 +80,16 @@ def _read(spark: SparkSession, log: TableLog) -> None:
 
 def _begin(what: Callable[[], None], name: str) -> Thread:
     thread = Thread(target=what, name=name, daemon=True)
+    _begun.add(thread)
     thread.start()
     return thread
+
+
+@atexit.register
+def _end() -> None:
+    """Lets it end with the process: a Java that is ended in the middle of it says so on stderr."""
+    for thread in list(_begun):
+        thread.join(_MOST_SECONDS)
 
 
 @lru_cache(maxsize=1)

@@ -152,6 +152,13 @@ def story(serving_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield Story(pipeline, before, dry, refused, untouched, promoted, after, promote(pipeline))
 
 
+@pytest.fixture
+def promoted(story: Story, tmp_path: Path) -> Iterator[Pipeline]:
+    """A copy in which v2 is served."""
+    with copy_pipeline(story.pipeline.root, tmp_path) as pipeline:
+        yield pipeline
+
+
 def test_nothing_changes_before_a_person_says_why_the_drift_is_right(story: Story) -> None:
     assert story.dry.success, story.dry.message
     assert not story.refused.success
@@ -234,60 +241,57 @@ def test_only_the_version_that_is_served_is_upstream_of_it(story: Story) -> None
     assert downstream == {V1: set(), V2: {SERVED, EXAMPLES}}
 
 
-def test_late_data_reaches_every_version_and_what_is_served(serving: Pipeline) -> None:
-    assert promote(serving, accept=WHY).success
-    serving.zone.change("2013-01-05", lambda flight: {**delay_by_day(flight), "arr_delay": 7})
+def test_late_data_reaches_every_version_and_what_is_served(promoted: Pipeline) -> None:
+    promoted.zone.change("2013-01-05", lambda flight: {**delay_by_day(flight), "arr_delay": 7})
     for key, ends in (
         (RAW, ("2013-01-05", "2013-01-05")),
         (STAGING, ("2013-01-03", "2013-01-05")),
         (V1, ("2013-01-03", "2013-01-08")),
         (V2, ("2013-01-03", "2013-01-08")),
     ):
-        run = serving.run(key, first=ends[0], last=ends[1])
+        run = promoted.run(key, first=ends[0], last=ends[1])
         assert run.success, run.message
-    assert list_due(serving)[SERVED] == {("2013-01-04", "2013-01-08")}
-    run = serving.run(SERVED, first="2013-01-03", last="2013-01-08")
+    assert list_due(promoted)[SERVED] == {("2013-01-04", "2013-01-08")}
+    run = promoted.run(SERVED, first="2013-01-03", last="2013-01-08")
     assert run.success, run.message
-    served = serving.read_contents_checksums(SERVED_CARRIER_DELAYS)
-    assert served == serving.read_contents_checksums(CARRIER_DELAYS_V2)
-    assert served != serving.read_contents_checksums(CARRIER_DELAYS)
+    served = promoted.read_contents_checksums(SERVED_CARRIER_DELAYS)
+    assert served == promoted.read_contents_checksums(CARRIER_DELAYS_V2)
+    assert served != promoted.read_contents_checksums(CARRIER_DELAYS)
 
 
-def test_it_goes_back_whole_with_the_days_served_since(serving: Pipeline) -> None:
-    assert promote(serving, accept=WHY).success
-    run = serving.run(V1, V2, SERVED, first="2013-01-09", last="2013-01-10")
+def test_it_goes_back_whole_with_the_days_served_since(promoted: Pipeline) -> None:
+    run = promoted.run(V1, V2, SERVED, first="2013-01-09", last="2013-01-10")
     assert run.success, run.message
-    version = read_served_log(serving).version
-    back = promote(serving, "", reason="worse than hoped")
+    version = read_served_log(promoted).version
+    back = promote(promoted, "", reason="worse than hoped")
     assert back.success, back.message
-    log = read_served_log(serving)
+    log = read_served_log(promoted)
     assert (log.version, find_served(log)) == (version + 1, V1)
-    served = serving.read_contents_checksums(SERVED_CARRIER_DELAYS)
-    assert served == serving.read_contents_checksums(CARRIER_DELAYS)
+    served = promoted.read_contents_checksums(SERVED_CARRIER_DELAYS)
+    assert served == promoted.read_contents_checksums(CARRIER_DELAYS)
     assert sorted(served) == list_days(1, 10)
-    assert SERVED not in list_due(serving), "it has what v1 published since already"
+    assert SERVED not in list_due(promoted), "it has what v1 published since already"
 
 
-def test_part_of_another_version_is_never_brought_back(serving: Pipeline) -> None:
-    before = read_served_log(serving).version
-    assert promote(serving, accept=WHY).success
+def test_part_of_another_version_is_never_brought_back(promoted: Pipeline) -> None:
+    before = read_served_log(promoted).version - 1
     where = {"table": SERVED, "to_version": before}
-    some = serving.run_job(
+    some = promoted.run_job(
         "rollback_partitions", "restore_partitions", first="2013-01-02", last="2013-01-03", **where
     )
     assert not some.success
     assert f"serves {V2}, and served {V1} at version {before}" in some.message
-    assert serving.read_contents_checksums(
+    assert promoted.read_contents_checksums(
         SERVED_CARRIER_DELAYS
-    ) == serving.read_contents_checksums(CARRIER_DELAYS_V2)
-    whole = serving.run_job(
+    ) == promoted.read_contents_checksums(CARRIER_DELAYS_V2)
+    whole = promoted.run_job(
         "rollback_partitions", "restore_partitions", first="2013-01-01", last="2013-01-08", **where
     )
     assert whole.success, whole.message
-    assert find_served(read_served_log(serving)) == V1
+    assert find_served(read_served_log(promoted)) == V1
     with pytest.raises(RollbackError, match="would stay of the one beside the other"):
         plan_rollback(
-            read_served_log(serving),
+            read_served_log(promoted),
             build_partitions(SERVED_CARRIER_DELAYS, ["2013-01-04"]),
             to_version=before + 1,
             force=True,
@@ -417,29 +421,28 @@ def test_a_day_over_which_no_examples_could_be_built_is_not_served(
     assert serving.read_contents_checksums(SERVED_CARRIER_DELAYS) != before
 
 
-def test_a_retired_version_is_empty_protected_and_not_served(serving: Pipeline) -> None:
+def test_a_retired_version_is_empty_protected_and_not_served(promoted: Pipeline) -> None:
     def retire() -> FinishedRun:
         told = {"table": SERVED, "version": "v2", "by": "anna", "reason": "worse"}
-        return serving.run_job("retire", "retire_version", **told)
+        return promoted.run_job("retire", "retire_version", **told)
 
-    assert promote(serving, accept=WHY).success
     refused = retire()
     assert not refused.success
     assert f"serves {V2}: promote another version before" in refused.message
-    assert promote(serving, "").success
+    assert promote(promoted, "").success
     done = retire()
     assert done.success, done.message
-    assert set(read_log(serving.warehouse, CARRIER_DELAYS_V2).count_rows().values()) <= {0}
-    assert "worse" in find_retired(read_log(serving.warehouse, CARRIER_DELAYS_V2))
-    run = serving.run(V2, first="2013-01-04", last="2013-01-04")
+    assert set(read_log(promoted.warehouse, CARRIER_DELAYS_V2).count_rows().values()) <= {0}
+    assert "worse" in find_retired(read_log(promoted.warehouse, CARRIER_DELAYS_V2))
+    run = promoted.run(V2, first="2013-01-04", last="2013-01-04")
     assert not run.success
     assert "protected" in run.message
-    again = promote(serving, accept=WHY)
+    again = promote(promoted, accept=WHY)
     assert not again.success
     assert "unprotect" in again.message
     assert retire().message.startswith(f"{V2} is retired already")
-    assert V2 not in list_due(serving)
-    assert serving.find_days(SERVED, "MATERIALIZED") == list_days(1, 8)
+    assert V2 not in list_due(promoted)
+    assert promoted.find_days(SERVED, "MATERIALIZED") == list_days(1, 8)
 
 
 @pytest.mark.parametrize(
