@@ -198,7 +198,8 @@ class Publisher:
                 )
                 for key, faults in describe_faults(audit.broken_files).items()
             ]
-            create_table(self.spark, pinned.target)
+            if not pinned.target.exists:
+                create_table(self.spark, pinned.target)  # Waits for what was begun ahead.
             judged, version, changed = self._write_judged(audit, window, found, results, pinned)
             withheld = [result for result in judged if result.verdict.withheld]
             published = [

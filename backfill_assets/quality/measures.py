@@ -147,8 +147,8 @@ def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[int, int]:
 
 
 def _count_others(frame: DataFrame, fields: Sequence[str]) -> Column:
-    """Counts the good records that don't have just `fields`."""
-    if FIELDS_SEEN not in frame.columns:
+    """Counts the good records that don't have just `fields`; none where those aren't known."""
+    if not fields or FIELDS_SEEN not in frame.columns:
         return F.lit(0).alias(_OTHERS)
     others = F.col(FIELDS_SEEN) != FIELD_SEPARATOR.join(fields)
     return F.count_if(is_row(frame) & others).alias(_OTHERS)
