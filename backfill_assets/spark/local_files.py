@@ -1,9 +1,9 @@
-"""Local files for Spark without waste: two classes in Scala, compiled once, beside the Delta jars.
+"""Local files for Spark without waste: classes in Scala, compiled once, beside the Delta jars.
 
 Hadoop's own starts three `chmod`s for each data file, which took most of the time of writing small
-partitions. A jar of somebody's would do for writing (hadoop-bare-naked-local-fs), but by its own
-word it doesn't handle symbolic links. And Delta's log store looks at every file of a log to list
-the newest few.
+partitions, and twenty processes for each commit of Delta. A jar of somebody's would do for writing
+(hadoop-bare-naked-local-fs), but by its own word it doesn't handle symbolic links. And Delta's log
+store looks at every file of a log to list the newest few.
 """
 
 import hashlib
@@ -22,6 +22,7 @@ from backfill_assets.spark.java import find_java
 
 LOCAL_CONF = {
     "spark.hadoop.fs.file.impl": "backfill_assets.ForklessLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "backfill_assets.ForklessLocalFs",
     "spark.delta.logStore.file.impl": "backfill_assets.NamesFirstLogStore",
 }
 

@@ -34,16 +34,48 @@ def get_hadoop_conf(spark: SparkSession) -> Any:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells of children")
-def test_a_write_starts_no_process(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["parquet", "delta"])
+def test_a_write_starts_no_process(spark: SparkSession, tmp_path: Path, source: str) -> None:
+    rows = spark.range(3).repartition(1)
+
     def measure_write() -> int:
         before = measure_ended_children()
-        spark.range(3).repartition(1).write.mode("overwrite").parquet(str(tmp_path / "rows"))
+        rows.write.format(source).mode("overwrite").save(str(tmp_path / "rows"))
         return measure_ended_children() - before
 
     # What Hadoop starts, it starts with every write; what Spark does beside one may start some.
     assert min(measure_write() for _ in range(5)) == 0
-    (file,) = (tmp_path / "rows").glob("part-*.parquet")
+    *_, file = (tmp_path / "rows").glob("part-*.parquet")
     assert stat.S_IMODE(file.stat().st_mode) == 0o644
+
+
+def test_a_link_is_told_from_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("one\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "gone.txt").symlink_to(tmp_path / "nothing")
+    jvm, conf = get_jvm(spark), get_hadoop_conf(spark)
+    ours = jvm.org.apache.hadoop.fs.FileContext.getFileContext(conf)
+    hadoops = jvm.org.apache.hadoop.fs.FileContext.getFileContext(
+        jvm.org.apache.hadoop.conf.Configuration()
+    )
+
+    def describe(context: Any, name: str) -> tuple[int, bool, int, bool]:
+        path = jvm.org.apache.hadoop.fs.Path(f"file://{tmp_path}/{name}")
+        status = context.getFileLinkStatus(path)
+        return (
+            status.getLen(),
+            status.isDirectory(),
+            status.getModificationTime(),
+            status.isSymlink(),
+        )
+
+    assert ours.getDefaultFileSystem().getClass().getSimpleName() == "ForklessLocalFs"
+    assert hadoops.getDefaultFileSystem().getClass().getSimpleName() == "LocalFs"
+    for name in ("lines.txt", "folder"):
+        assert describe(ours, name) == describe(hadoops, name)
+    for context in (ours, hadoops):
+        with pytest.raises(Py4JJavaError, match="FileNotFoundException"):
+            describe(context, "gone.txt")
 
 
 def test_a_link_is_read_as_what_it_points_to(spark: SparkSession, tmp_path: Path) -> None:
