@@ -33,6 +33,8 @@ _SQL_CONF = {
     "spark.databricks.delta.snapshotPartitions": "1",
     # What is persisted is read three times and then forgotten: packing it costs more than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    # Small batches of it are of a day or two each, so that who writes a chunk passes over the rest.
+    "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
     # Below this many paths the driver looks at them itself, above it starts a job that does.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
 }
