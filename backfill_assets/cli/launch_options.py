@@ -1,7 +1,7 @@
 """What `plan`, `launch` and `run` have in common: what to run and how, and the plan of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
@@ -184,24 +184,33 @@ class HowToRun:
     allow_new_code: AllowNewCode = ""
     spark_remote: SparkRemote = None
 
-    def build_launch(self, template: Template) -> "Launch":
-        """Builds what the runs are told; what is given wins over the template."""
+    def fill_in(self, template: Template) -> "HowToRun":
+        """Returns the same, and as the template has it what nothing is said of here."""
+        of_template = {
+            "chunk": template.chunk,
+            "restart": template.restart,
+            "keep_going": template.keep_going,
+            "window": template.window,
+            "write_mode": template.write_mode,
+            "row_filter": template.filter,
+        }
+        unsaid = {name: of for name, of in of_template.items() if getattr(self, name) is None}
+        return replace(self, **unsaid)
+
+    def build_launch(self) -> "Launch":
+        """Builds what the runs are told."""
         from backfill_assets.orchestration.planning.launching import Launch
 
-        given = {
-            "chunk": self.chunk,
-            "restart": self.restart,
-            "keep_going": self.keep_going,
-            "window": self.window,
-            "write_mode": self.write_mode,
-            "filter": self.row_filter,
-            "save_watermark": self.save_watermark,
-        }
         return Launch(
             reason=self.reason,
             options={
-                name: getattr(template, name, None) if value is None else value
-                for name, value in given.items()
+                "chunk": self.chunk,
+                "restart": self.restart,
+                "keep_going": self.keep_going,
+                "window": self.window,
+                "write_mode": self.write_mode,
+                "filter": self.row_filter,
+                "save_watermark": self.save_watermark,
             },
             override_protection=self.override_protection,
             allow_new_code=self.allow_new_code,
@@ -215,7 +224,7 @@ def make_plan(instance: "DagsterInstance", asked: Asked, how: HowToRun) -> "Plan
     Args:
         instance: the Dagster instance.
         asked: which partitions.
-        how: how they are to be run; what it doesn't say is as the template has it.
+        how: how they are to be run, with what the template says of it.
 
     Raises:
         BackfillError: if a table or a partition is unknown, a log can't be read, or a table's
@@ -228,10 +237,7 @@ def make_plan(instance: "DagsterInstance", asked: Asked, how: HowToRun) -> "Plan
     from backfill_assets.publishing.pacing import IN_ONE_GO, choose_pace
     from backfill_assets.publishing.write_modes.options import OVERWRITE, WriteOptions
 
-    template = asked.template
-    chunk = how.chunk or template.chunk
-    restart = template.restart if how.restart is None else how.restart
-    mode, kept = how.write_mode or template.write_mode, how.row_filter or template.filter
+    mode, kept = how.write_mode, how.row_filter
     written = WriteOptions(write_mode=mode or OVERWRITE.write_mode, row_filter=kept or "")
     tables = select_tables(
         Warehouse(read_settings().warehouse),
@@ -242,7 +248,7 @@ def make_plan(instance: "DagsterInstance", asked: Asked, how: HowToRun) -> "Plan
     )
     row_filter = asked.build_row_filter(tables)
     wanted = asked.read_only(by_keys=bool(row_filter))
-    paces = {choose_pace(table, chunk=chunk, restart=restart) for table in tables}
+    paces = {choose_pace(table, chunk=how.chunk, restart=how.restart) for table in tables}
     ranges = asked.find_ranges(tables, by_keys=bool(row_filter))
     downstream = asked.takes_downstream
     known = list_tables() if downstream else tables
@@ -255,5 +261,5 @@ def make_plan(instance: "DagsterInstance", asked: Asked, how: HowToRun) -> "Plan
         row_filter=row_filter,
     )
     for one in plan.tables:  # Those downstream have to be fit for it, too.
-        choose_pace(find_table(one.table), chunk=chunk, restart=restart)
+        choose_pace(find_table(one.table), chunk=how.chunk, restart=how.restart)
     return plan

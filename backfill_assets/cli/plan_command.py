@@ -37,16 +37,14 @@ def plan(
     Nothing is written and nothing runs. Durations are those of earlier runs, by their certificates
     of the last 90 days. With --chunk, what stands is told apart and not counted.
     """
+    how = HowToRun(chunk=chunk, restart=restart).fill_in(asked.template)
     with open_instance() as instance:
-        found = make_plan(instance, asked, HowToRun(chunk=chunk, restart=restart))
+        found = make_plan(instance, asked, how)
     if as_json:
         print_json(found)
         return
     print_plan(found, downstream=asked.takes_downstream)
-    template = asked.template
-    restarts = template.restart if restart is None else restart
-    pace = {"chunk": chunk or template.chunk, "restart": True if restarts else None}
-    _print_commands(found, pace)
+    _print_commands(found, {"chunk": how.chunk, "restart": how.restart or None})
 
 
 @spread_options
@@ -74,8 +72,9 @@ def launch(
     from backfill_assets.orchestration.runs.run_tags import BEHIND_THE_DAILY_RUN
 
     ranks = (priority, asked.template.priority, BEHIND_THE_DAILY_RUN)
+    how = how.fill_in(asked.template)
     told = replace(
-        how.build_launch(asked.template),
+        how.build_launch(),
         priority=next(rank for rank in ranks if rank is not None),
         max_parallel=max_parallel or asked.template.max_parallel,
     )

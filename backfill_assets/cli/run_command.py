@@ -56,12 +56,13 @@ def run(
     from backfill_assets.orchestration.backfills.verdicts import Verdicts
     from backfill_assets.orchestration.planning.launching import check_launch
 
+    how = how.fill_in(asked.template)
     with open_instance() as instance:
         recover_dead_runs(instance)
         plan = make_plan(instance, asked, how)
         if not as_json:
             print_plan(plan, downstream=asked.takes_downstream)
-        told = check_launch(plan, how.build_launch(asked.template))
+        told = check_launch(plan, how.build_launch())
         if not any(table.partitions for table in plan.tables):
             if as_json:
                 print_json(Verdicts(run_id="", state="published", only_waits=False))

@@ -41,10 +41,6 @@ class Template(BaseModel):
     priority: int | None = None
 
 
-NO_TEMPLATE = Template(when="")
-"""What says nothing of any option."""
-
-
 _TEMPLATES = TypeAdapter(dict[str, Template])
 _NO_TEMPLATE = Template(when="")
 

@@ -1,11 +1,7 @@
 """A year of days over three tables: reading the log stays quick, and five days touch no other."""
 
 import json
-import os
-import resource
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +23,7 @@ from backfill_assets_tests.pipeline.running import (
     Pipeline,
     open_pipeline,
 )
+from backfill_assets_tests.timed_commands import RUN_COMMAND_WITHOUT_JVM, run_python
 
 pytestmark = pytest.mark.slow
 
@@ -44,14 +41,6 @@ try:
 except SystemExit as end:
     assert not end.code, end.code
 assert "pyspark" not in sys.modules, "pyspark was imported"
-"""
-
-# One that needs all definitions, and with them pyspark: what it must not do is to start Spark.
-RUN_COMMAND_WITHOUT_JVM = """
-import os
-os.environ["JAVA_HOME"] = os.environ["SPARK_HOME"] = "/dev/null"
-from backfill_assets.cli import main
-main()
 """
 
 
@@ -72,48 +61,37 @@ def year(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield Year(pipeline, run)
 
 
-def run_python(year: Year, script: str, *arguments: str) -> tuple[float, str]:
-    """CPU seconds and output of a Python process that knows where the pipeline is."""
+def find_environment(year: Year) -> dict[str, str]:
+    """Tells a process where the pipeline is."""
     root = year.pipeline.root
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        env={
-            **os.environ,
-            "DAGSTER_HOME": str(root / "dagster_home"),
-            "BACKFILL_LANDING": str(root / "landing"),
-            "BACKFILL_WAREHOUSE": year.pipeline.warehouse.root,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, run.stdout
+    return {
+        "DAGSTER_HOME": str(root / "dagster_home"),
+        "BACKFILL_LANDING": str(root / "landing"),
+        "BACKFILL_WAREHOUSE": year.pipeline.warehouse.root,
+    }
 
 
 def test_reading_the_log_is_quick_and_needs_no_spark(year: Year) -> None:
-    imports, _ = run_python(year, "import backfill_assets.definitions")
+    imports, _ = run_python(find_environment(year), "import backfill_assets.definitions")
     for command in (
         ("status", "--from", YEAR[0].key, "--to", YEAR[-1].key, "--json"),
         ("missing", "--from", YEAR[0].key, "--to", YEAR[-1].key),
         ("history", STAGING),
         ("certificate", year.run.id),
     ):
-        seconds, output = run_python(year, RUN_COMMAND, *command)
+        seconds, output = run_python(find_environment(year), RUN_COMMAND, *command)
         assert seconds - imports < MOST_SECONDS, command
         if command[0] == "status":
             assert len(json.loads(output)) == 365 * 3
 
 
 def test_a_plan_of_a_year_is_quick_and_starts_no_jvm(year: Year) -> None:
-    imports, _ = run_python(year, "import backfill_assets.definitions")
+    imports, _ = run_python(find_environment(year), "import backfill_assets.definitions")
     tables = ",".join((RAW, STAGING, FEATURES))
     ends = ("--from", YEAR[0].key, "--to", YEAR[-1].key)
     for options in ((), ("--only", "stale,missing", "--chunk", "months=1")):
         asked = ("plan", "--select", tables, *ends, *options, "--json")
-        seconds, output = run_python(year, RUN_COMMAND_WITHOUT_JVM, *asked)
+        seconds, output = run_python(find_environment(year), RUN_COMMAND_WITHOUT_JVM, *asked)
         assert seconds - imports < MOST_SECONDS, options
         planned = {one["table"]: one["states"] for one in json.loads(output)["tables"]}
         assert planned == {key: {"materialized": 365} for key in (RAW, STAGING, FEATURES)}
@@ -121,10 +99,10 @@ def test_a_plan_of_a_year_is_quick_and_starts_no_jvm(year: Year) -> None:
 
 def test_a_plan_of_a_year_of_hours_is_quick_too(year: Year, weather_landing: Path) -> None:
     shutil.copytree(weather_landing / "weather", year.pipeline.zone.root / "weather")
-    imports, _ = run_python(year, "import backfill_assets.definitions")
+    imports, _ = run_python(find_environment(year), "import backfill_assets.definitions")
     ends = ("--from", "2013-01-01-00:00", "--to", "2013-12-31-23:00")
     asked = ("plan", "--select", RAW_WEATHER.key, *ends, "--chunk", "months=1", "--json")
-    seconds, output = run_python(year, RUN_COMMAND_WITHOUT_JVM, *asked)
+    seconds, output = run_python(find_environment(year), RUN_COMMAND_WITHOUT_JVM, *asked)
     assert seconds - imports < MOST_SECONDS_FOR_HOURS
     (planned,) = json.loads(output)["tables"]
     assert (planned["states"], planned["chunks"]) == ({"missing": 8760}, 12)

@@ -1,10 +1,6 @@
 """How long a plan takes where a year of all tables is published, its hours too. No Spark."""
 
 import json
-import os
-import resource
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +18,7 @@ from backfill_assets.tables.weather import RAW_WEATHER
 from backfill_assets_tests.conftest import build_days
 from backfill_assets_tests.pipeline.landing_zone import LandingZone
 from backfill_assets_tests.pipeline.written_tables import commit_as_now
+from backfill_assets_tests.timed_commands import RUN_COMMAND_WITHOUT_JVM, run_python
 
 pytestmark = pytest.mark.slow
 
@@ -33,13 +30,6 @@ DAILY = [
     table.key for table in list_tables() if find_partitions_def(table).has_partition_key(YEAR[0])
 ]
 CHUNK = ("--chunk", "months=1")
-
-RUN_COMMAND_WITHOUT_JVM = """
-import os
-os.environ["JAVA_HOME"] = os.environ["SPARK_HOME"] = "/dev/null"
-from backfill_assets.cli import main
-main()
-"""
 
 CONFIG = """
 telemetry:
@@ -85,21 +75,6 @@ def record(
         for one in keys:
             event = AssetMaterialization(asset_key, partition=one, metadata=metadata)
             enter_materialization(instance, run_id, event)
-
-
-def run_python(environment: dict[str, str], script: str, *arguments: str) -> tuple[float, str]:
-    """CPU seconds and output of a Python process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, run.stdout
 
 
 def plan(environment: dict[str, str], *arguments: str) -> tuple[float, dict[str, dict]]:

@@ -4,11 +4,9 @@ A backfill comes after the daily run, whoever asks for it, unless a person says 
 """
 
 import logging
-import shutil
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from dagster import DagsterInstance, DagsterRun, DailyPartitionsDefinition, asset, materialize
@@ -30,7 +28,6 @@ from backfill_assets.orchestration.runs.run_tags import (
     PAUSED_TAG,
     PRIORITY_TAG,
 )
-from backfill_assets_tests.commands import PROJECT
 from backfill_assets_tests.pipeline.requesting import request
 from backfill_assets_tests.pipeline.running import RAW, list_days
 
@@ -38,15 +35,6 @@ from backfill_assets_tests.pipeline.running import RAW, list_days
 pytestmark = pytest.mark.filterwarnings("ignore:.*environment_vars:DeprecationWarning")
 
 BEHIND = str(BEHIND_THE_DAILY_RUN)
-
-
-@pytest.fixture
-def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DagsterInstance]:
-    """As `dagster.yaml` has it."""
-    shutil.copy(PROJECT / "dagster.yaml", tmp_path)
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    with DagsterInstance.get() as instance:
-        yield instance
 
 
 @pytest.fixture

@@ -1,10 +1,5 @@
 """Runs and backfills say in a tag what they are about, however they were made."""
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from dagster import (
     AssetKey,
     DagsterInstance,
@@ -25,18 +20,9 @@ from backfill_assets.orchestration.runs.run_tags import (
     RANGE_START_TAG,
 )
 from backfill_assets.orchestration.runs.run_titles import add_title, build_run_title
-from backfill_assets_tests.commands import PROJECT
 
 RAW, STAGING = AssetKey(["raw", "flights"]), AssetKey(["staging", "flights"])
 DAYS = DailyPartitionsDefinition("2013-01-01", end_date="2013-02-01")
-
-
-@pytest.fixture
-def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DagsterInstance]:
-    shutil.copy(PROJECT / "dagster.yaml", tmp_path)
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    with DagsterInstance.get() as instance:
-        yield instance
 
 
 def ask_for(instance: DagsterInstance, *keys: AssetKey, title: str | None = None) -> None:
