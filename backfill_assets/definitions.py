@@ -1,10 +1,11 @@
 """Assembles the code location; nothing else is in here."""
 
 import sys
+from multiprocessing import parent_process
 
 from backfill_assets.spark.head_start import executes_run, start_java
 
-if executes_run(sys.argv):
+if executes_run(sys.argv, is_child=parent_process() is not None):
     start_java()  # Before all that follows, which takes as long.
 
 from dagster import Definitions, in_process_executor

@@ -25,6 +25,8 @@ from backfill_assets.spark.session import build_spark_conf, is_trained
 
 _RUN_COMMANDS = (["asset", "materialize"], ["api", "execute_run"])
 """Of `dagster`: those whose process executes a run."""
+_CODE_SERVER = ["api", "grpc"]
+"""Likewise: the one whose children do, each one of a daemon or of the webserver."""
 
 # As spark-submit tells Python, and Python tells spark-submit, how to talk to each other.
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
@@ -73,9 +75,15 @@ _used: list[StartedJava] = []
 """Kept, as Java ends with the input that it has from here."""
 
 
-def executes_run(arguments: Sequence[str]) -> bool:
-    """Tells by its command line, as in `sys.argv`, whether a process of Dagster executes a run."""
-    return list(arguments[1:3]) in _RUN_COMMANDS
+def executes_run(arguments: Sequence[str], *, is_child: bool) -> bool:
+    """Tells whether a process of Dagster executes a run.
+
+    Args:
+        arguments: its command line, as in `sys.argv`.
+        is_child: whether Python's multiprocessing has started it; then that is its parent's.
+    """
+    command = list(arguments[1:3])
+    return command == _CODE_SERVER if is_child else command in _RUN_COMMANDS
 
 
 def start_java() -> None:

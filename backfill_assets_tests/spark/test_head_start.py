@@ -28,6 +28,21 @@ assert not [name for name in os.environ if name.startswith("PYSPARK_GATEWAY")]
 print(own == ahead.pid, psutil.pid_exists(ahead.pid))
 """
 
+_CHILD = """
+import multiprocessing, sys
+
+sys.argv = sys.argv[1:]
+code = (
+    "import sys; from multiprocessing import parent_process; "
+    "from backfill_assets.spark.head_start import executes_run; "
+    "print(executes_run(sys.argv, is_child=parent_process() is not None))"
+)
+child = multiprocessing.get_context("spawn").Process(target=exec, args=(code,))
+child.start()
+child.join()
+sys.exit(child.exitcode)
+"""
+
 
 @pytest.mark.parametrize(
     ("command", "expected"),
@@ -41,7 +56,23 @@ print(own == ahead.pid, psutil.pid_exists(ahead.pid))
     ],
 )
 def test_only_who_executes_a_run_starts_java(command: str, expected: bool) -> None:  # noqa: FBT001
-    assert executes_run(command.split()) is expected
+    assert executes_run(command.split(), is_child=False) is expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("dagster api grpc --port 4000", True),
+        ("dagster asset materialize -m backfill_assets.definitions --select *", False),
+        ("pytest -n 2", False),
+    ],
+)
+def test_of_children_only_the_code_servers_execute_runs(command: str, expected: bool) -> None:  # noqa: FBT001
+    # In a process of its own, which takes the command line of its parent as its own.
+    told = [sys.executable, "-c", _CHILD, *command.split()]
+    ended = subprocess.run(told, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split() == [str(expected)]
 
 
 @pytest.mark.parametrize(("input_bytes", "used"), [(0, True), (2**30, False)])

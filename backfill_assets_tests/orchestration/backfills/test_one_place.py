@@ -67,7 +67,7 @@ def project(
         project = replace(home, settings=settings, dagster_yaml=leave_one_place(home, root))
         run = project.materialize(RAW, partitions=f"{BEFORE[0]}...{BEFORE[1]}")
         assert "withheld 10 of 12 partitions" in run.stderr, "what didn't land"
-        zone.land(YEAR)
+        zone.land(day for day in YEAR if day not in BEFORE)  # Another file would be stale.
         yield project
 
 
