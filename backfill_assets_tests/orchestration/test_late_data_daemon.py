@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from dagster import DagsterInstance
+from dagster import AssetKey, DagsterInstance
 
 from backfill_assets.catalog import find_table
 from backfill_assets.lake.table_log import read_log
@@ -54,6 +54,8 @@ def be_late(record: dict) -> dict:
 
 
 def read_reasons(project: Project) -> list[str]:
-    """Of the runs, oldest first."""
+    """Of the runs of these tables, oldest first; what reads the features has runs, too."""
+    keys = {AssetKey(table.split("/")) for table in TABLES}
     with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
-        return [run.tags[REASON_TAG] for run in reversed(instance.get_runs())]
+        runs = reversed(instance.get_runs())
+        return [run.tags[REASON_TAG] for run in runs if keys.issuperset(run.asset_selection or ())]
