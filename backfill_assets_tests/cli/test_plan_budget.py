@@ -22,8 +22,9 @@ from backfill_assets_tests.timed_commands import RUN_COMMAND_WITHOUT_JVM, run_py
 
 pytestmark = pytest.mark.slow
 
-MOST_SECONDS = 3
-MOST_SECONDS_FOR_ALL = 4.5
+MOST = 1.0
+MOST_FOR_ALL = 1.7
+"""In times what importing the definitions takes: a machine that is slow is slow at both."""
 YEAR = [day.key for day in build_days("2013-01-01", 365)]
 HOURS = [f"{day}-{hour:02}:00" for day in YEAR for hour in range(24)]
 DAILY = [
@@ -78,11 +79,11 @@ def record(
 
 
 def plan(environment: dict[str, str], *arguments: str) -> tuple[float, dict[str, dict]]:
-    """CPU seconds of a plan beyond importing the definitions, and what it says by table."""
+    """CPU time of a plan beyond importing the definitions, in times theirs; and what it says."""
     imports, _ = run_python(environment, "import backfill_assets.definitions")
     asked = ("plan", *arguments, "--json")
     seconds, output = run_python(environment, RUN_COMMAND_WITHOUT_JVM, *asked)
-    return seconds - imports, {one["table"]: one for one in json.loads(output)["tables"]}
+    return seconds / imports - 1, {one["table"]: one for one in json.loads(output)["tables"]}
 
 
 @pytest.mark.parametrize("chunk", [(), CHUNK])
@@ -90,12 +91,12 @@ def test_a_year_of_days_of_all_tables_is_planned_in_time(
     environment: dict[str, str], chunk: tuple[str, ...]
 ) -> None:
     ends = ("--from", YEAR[0], "--to", YEAR[-1])
-    seconds, found = plan(environment, "--select", ",".join(DAILY), *ends, *chunk)
+    times, found = plan(environment, "--select", ",".join(DAILY), *ends, *chunk)
     assert sorted(found) == sorted(DAILY)
     for one in found.values():
         assert (one["states"], one["stale"]) == ({"materialized": 365}, [])
         assert (one["partitions"], one["stands"]) == (365, 365 if chunk else 0)
-    assert seconds < MOST_SECONDS
+    assert times < MOST
 
 
 @pytest.mark.parametrize("chunk", [(), CHUNK, (*CHUNK, "--restart")])
@@ -103,16 +104,16 @@ def test_a_year_of_hours_that_are_published_is_planned_in_time(
     environment: dict[str, str], chunk: tuple[str, ...]
 ) -> None:
     ends = ("--from", HOURS[0], "--to", HOURS[-1])
-    seconds, found = plan(environment, "--select", RAW_WEATHER.key, *ends, *chunk)
+    times, found = plan(environment, "--select", RAW_WEATHER.key, *ends, *chunk)
     one = found[RAW_WEATHER.key]
     assert (one["states"], one["stale"]) == ({"materialized": 8760}, [])
     assert one["stands"] == (8760 if chunk == CHUNK else 0)
-    assert seconds < MOST_SECONDS
+    assert times < MOST
 
 
 def test_all_tables_are_planned_in_time(environment: dict[str, str]) -> None:
     """What is stale of all that ever were, days, hours and buckets of keys."""
-    seconds, found = plan(environment, "--only", "stale")
+    times, found = plan(environment, "--only", "stale")
     assert len(found) == len(list_tables())
     assert not any(one["partitions"] for one in found.values())
-    assert seconds < MOST_SECONDS_FOR_ALL
+    assert times < MOST_FOR_ALL

@@ -18,6 +18,7 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     PartitionBackfill,
     make_new_backfill_id,
 )
+from backfill_assets.orchestration.instance.told_statuses import ToldStatuses
 
 _MOST_OF_TITLE = 100
 
@@ -31,6 +32,7 @@ def find_dependent_partitions(
     *,
     unread: Mapping[AssetKey, Collection[str]],
     known: Mapping[AssetKey, Collection[str]] | None = None,
+    told: ToldStatuses | None = None,
 ) -> dict[AssetKey, list[str]]:
     """Finds materialized partitions of downstream assets that were computed from `keys`.
 
@@ -45,10 +47,12 @@ def find_dependent_partitions(
             so; the asset's mapping is not asked then.
         unread: by asset of a served table, the versions that it doesn't read.
         known: by asset, partitions that needn't be told of; what was computed from them is.
+        told: statuses that were asked for already; None to ask the instance.
 
     Returns:
         By asset, upstream ones first; assets without any are left out.
     """
+    told = told or ToldStatuses(instance)
     downstream = AssetSelection.assets(asset_key).downstream(include_self=False).resolve(graph)
     affected: dict[AssetKey, set[str]] = {asset_key: set(keys)}
     for key in graph.toposorted_asset_keys:
@@ -68,7 +72,7 @@ def find_dependent_partitions(
         for key, found in affected.items()
         if key != asset_key
         and (rest := found.difference((known or {}).get(key, ())))
-        and (materialized := _keep_materialized(instance, graph, key, sorted(rest)))
+        and (materialized := _keep_materialized(told, graph, key, sorted(rest)))
     }
 
 
@@ -113,13 +117,11 @@ def fit_title(title: str) -> str:
 
 
 def _keep_materialized(
-    instance: DagsterInstance, graph: AssetGraph, key: AssetKey, partitions: list[str]
+    told: ToldStatuses, graph: AssetGraph, key: AssetKey, partitions: list[str]
 ) -> list[str]:
-    statuses = (
-        instance.get_status_by_partition(key, partitions, get_partitions_def(graph, key)) or {}
-    )
+    statuses = told.find(key, partitions, get_partitions_def(graph, key))
     return [
         partition
-        for partition in partitions
-        if statuses.get(partition) is AssetPartitionStatus.MATERIALIZED
+        for partition, status in statuses.items()
+        if status is AssetPartitionStatus.MATERIALIZED
     ]

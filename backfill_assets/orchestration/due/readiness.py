@@ -28,6 +28,7 @@ from backfill_assets.orchestration.instance.materializations import (
 )
 from backfill_assets.orchestration.instance.partition_definitions import LANDING
 from backfill_assets.orchestration.instance.ranges import shorten
+from backfill_assets.orchestration.instance.told_statuses import ToldStatuses
 
 PROVISIONAL = "provisional"
 """Metadata of a materialization: what of its upstream was not there yet, or not final."""
@@ -85,6 +86,7 @@ def find_readiness(
     windows: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     unread: Collection[str] = (),
     unfinished: Mapping[str, Collection[str]] | None = None,
+    told: ToldStatuses | None = None,
 ) -> Readiness:
     """Looks at the upstream partitions of `keys`, through the asset's partition mappings.
 
@@ -100,7 +102,9 @@ def find_readiness(
         unread: upstream tables that it could read and doesn't, as it serves another version.
         unfinished: by upstream table, the partitions that are published and provisional, as far as
             that is known; None to read it from their events.
+        told: statuses that were asked for already; None to ask the instance.
     """
+    told = told or ToldStatuses(instance)
     node = graph.get(asset_key)
     required = node.metadata.get(REQUIRED, {})
     blocked: dict[str, list[str]] = defaultdict(list)
@@ -113,7 +117,7 @@ def find_readiness(
         needed = {key: found[upstream][key] for key in keys}
         wanted = set[str]().union(*needed.values())
         coming = (expected or {}).get(upstream_asset, ())
-        states = _find_states(instance, graph, upstream_asset, wanted.difference(coming))
+        states = _find_states(told, graph, upstream_asset, wanted.difference(coming))
         states |= dict.fromkeys(wanted.intersection((refused or {}).get(upstream_asset, ())), _LOST)
         at_work = {key for key, state in states.items() if state == _IN_PROGRESS}
         runs = find_planning_runs(instance, upstream_asset) if at_work else {}
@@ -234,23 +238,19 @@ def find_downstream_keys(
 
 
 def _find_states(
-    instance: DagsterInstance, graph: AssetGraph, asset_key: AssetKey, partitions: set[str]
+    told: ToldStatuses, graph: AssetGraph, asset_key: AssetKey, partitions: set[str]
 ) -> dict[str, str]:
     """Finds the partitions that are not materialized, and their states in words."""
-    if not partitions:
-        return {}
-    ordered = sorted(partitions)
-    partitions_def = get_partitions_def(graph, asset_key)
-    statuses = instance.get_status_by_partition(asset_key, ordered, partitions_def) or {}
+    statuses = told.find(asset_key, sorted(partitions), get_partitions_def(graph, asset_key))
     words = {
         AssetPartitionStatus.FAILED: _LOST,
         AssetPartitionStatus.IN_PROGRESS: _IN_PROGRESS,
         None: _MISSING,
     }
     return {
-        key: words[statuses.get(key)]
-        for key in ordered
-        if statuses.get(key) is not AssetPartitionStatus.MATERIALIZED
+        key: words[status]
+        for key, status in statuses.items()
+        if status is not AssetPartitionStatus.MATERIALIZED
     }
 
 

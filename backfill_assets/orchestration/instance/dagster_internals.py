@@ -74,7 +74,13 @@ from dagster._core.storage.event_log.schema import (
     SqlEventLogStorageTable,
 )
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME as INDEX_SHARD
-from dagster._core.storage.partition_status_cache import AssetPartitionStatus
+
+# The states of partitions, and all of an asset's at once: the public method compares each key that
+# it is given with each state, which for a year of hours takes longer than the rest of a plan.
+from dagster._core.storage.partition_status_cache import (
+    AssetPartitionStatus,
+    get_and_update_asset_status_cache_value,
+)
 
 # By which a run's retries are found, those that are to come and those that came; and how a tag
 # begins that the UI shows to nobody.
@@ -129,6 +135,7 @@ __all__ = [
     "TargetMaterialization",
     "find_run_assets",
     "generate_event_batch_id",
+    "get_and_update_asset_status_cache_value",
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
     "make_new_backfill_id",

@@ -3,8 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from dagster import DagsterInstance
-
 from backfill_assets.errors import PartitionRangeError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
@@ -16,6 +14,7 @@ from backfill_assets.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_assets.orchestration.instance.ranges import format_ranges, shorten
+from backfill_assets.orchestration.instance.told_statuses import ToldStatuses
 from backfill_assets.orchestration.planning.plans import Only, choose_partitions
 from backfill_assets.orchestration.status.partition_statuses import (
     WITHHELD,
@@ -56,7 +55,7 @@ class Chooser:
     """Chooses partitions; each log was read once.
 
     Attributes:
-        instance: the Dagster instance.
+        told: what Dagster tells of their partitions.
         graph: of all assets.
         recipes: how each table is made, by key.
         logs: of each table.
@@ -64,7 +63,7 @@ class Chooser:
         dead: runs that are unfinished and dead.
     """
 
-    instance: DagsterInstance
+    told: ToldStatuses
     graph: AssetGraph
     recipes: Mapping[str, Recipe]
     logs: Mapping[str, TableLog]
@@ -94,7 +93,9 @@ class Chooser:
             BackfillError: if the landing zone can't be read.
         """
         log = self.logs[table.key]
-        found = read_table_statuses(self.instance, log, first=first, last=last, dead=self.dead)
+        found = read_table_statuses(
+            self.told.instance, log, first=first, last=last, dead=self.dead, told=self.told
+        )
         states = {
             one.partition: WITHHELD if one.partition in found.withheld else one.status
             for one in found.partitions

@@ -31,6 +31,7 @@ from backfill_assets.orchestration.instance.ranges import (
     describe_ranges,
     find_ranges,
 )
+from backfill_assets.orchestration.instance.told_statuses import ToldStatuses
 from backfill_assets.orchestration.planning.choosing import Choice, Chooser
 from backfill_assets.orchestration.planning.foretelling import find_foretold
 from backfill_assets.orchestration.planning.plans import (
@@ -76,7 +77,7 @@ def open_planner(
     warehouse.check_root()
     logs = {key: read_log(warehouse, recipe.table) for key, recipe in recipes.items()}
     chooser = Chooser(
-        instance=instance,
+        told=ToldStatuses(instance),
         graph=graph,
         recipes={key: choose_served(recipe, logs[key]) for key, recipe in recipes.items()},
         logs=logs,
@@ -165,7 +166,7 @@ class Planner:
         if row_filter:
             for choice in choices.values():
                 self.chooser.check_parts(choice.table, choice.keys)
-        at_work = find_partitions_at_work(self.chooser.instance, self.chooser.graph)
+        at_work = find_partitions_at_work(self.chooser.told.instance, self.chooser.graph)
         computed: dict[str, set[str]] = {}
         plans: list[TablePlan] = []
         for asset_key, keys in chosen.items():
@@ -260,13 +261,14 @@ class Planner:
             for name, log in choice.pinned.inputs.items()
         }
         return find_readiness(
-            self.chooser.instance,
+            self.chooser.told.instance,
             self.chooser.graph,
             find_asset_key(choice.table),
             choice.keys,
             expected=chosen,
             windows=choice.pinned.windows,
             unfinished=unfinished,
+            told=self.chooser.told,
         )
 
     def _find_standing(
@@ -300,11 +302,11 @@ class Planner:
     ) -> dict[AssetKey, list[str]]:
         """Finds other partitions that were computed from those, directly or not."""
         found: dict[AssetKey, set[str]] = {}
-        instance, graph, recipes = self.chooser.instance, self.chooser.graph, self.chooser.recipes
+        told, graph, recipes = self.chooser.told, self.chooser.graph, self.chooser.recipes
         unread = {find_asset_key(one.table): one.unread for one in recipes.values()}
         for asset_key, keys in chosen.items():
             dependent = find_dependent_partitions(
-                instance, graph, asset_key, keys, {}, unread=unread, known=chosen
+                told.instance, graph, asset_key, keys, {}, unread=unread, known=chosen, told=told
             )
             for key, partitions in dependent.items():
                 found.setdefault(key, set()).update(partitions)

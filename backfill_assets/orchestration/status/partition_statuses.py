@@ -17,6 +17,7 @@ from backfill_assets.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_assets.orchestration.instance.ranges import find_ranges
+from backfill_assets.orchestration.instance.told_statuses import ToldStatuses
 from backfill_assets.orchestration.recovery.recovery import Recovery, find_recovery
 from backfill_assets.orchestration.selecting.selections import find_keys_in_range
 from backfill_assets.proof.certificates import (
@@ -124,15 +125,19 @@ def read_table_statuses(
     first: str,
     last: str,
     dead: Collection[str] = (),
+    told: ToldStatuses | None = None,
 ) -> TableStatuses:
     """Reads the statuses of one table, by a log that was read already; see `read_statuses`.
+
+    And by what Dagster `told` already, if anything.
 
     Raises:
         PartitionRangeError: if a key is unknown or the range is reversed.
     """
     keys = find_keys_in_range(find_partitions_def(log.table), first=first, last=last)
     recovery = find_recovery(instance, log, dead=dead)
-    statuses, withheld = _find_statuses(instance, recovery, keys, dead)
+    told = told or ToldStatuses(instance)
+    statuses, withheld = _find_statuses(told, recovery, keys, dead)
     rows, publishes = log.count_rows(), log.publishes
     partitions = tuple(
         PartitionStatus(
@@ -148,7 +153,7 @@ def read_table_statuses(
 
 
 def _find_statuses(
-    instance: DagsterInstance, recovery: Recovery, keys: Sequence[str], dead: Collection[str]
+    told: ToldStatuses, recovery: Recovery, keys: Sequence[str], dead: Collection[str]
 ) -> tuple[dict[str, str], frozenset[str]]:
     """Finds the status of each key as it is once dead runs are marked and all is recorded.
 
@@ -156,10 +161,9 @@ def _find_statuses(
     """
     table = recovery.log.table
     asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
-    told = instance.get_status_by_partition(asset_key, keys, partitions_def) or {}
-    planned_by = find_planning_runs(instance, asset_key) if dead else {}
+    planned_by = find_planning_runs(told.instance, asset_key) if dead else {}
     statuses = dict.fromkeys(keys, MISSING)
-    for key, status in told.items():
+    for key, status in told.find(asset_key, keys, partitions_def).items():
         if status is not None:
             statuses[key] = status.value.lower()
         if statuses[key] == IN_PROGRESS and planned_by.get(key) in dead:
@@ -167,10 +171,10 @@ def _find_statuses(
     statuses |= {result.key: MATERIALIZED for result in recovery.published}
     statuses |= dict.fromkeys((*recovery.doubtful, *recovery.withheld_keys), FAILED)
     failed = [key for key, status in statuses.items() if status == FAILED]
-    verdicts = _read_verdicts(instance, recovery.log, failed)
+    verdicts = _read_verdicts(told.instance, recovery.log, failed)
     untold = {row.partition: row for record in recovery.withheld.runs for row in record.rows}
     withheld = {key for key, row in (verdicts | untold).items() if row.status == WITHHELD}
-    statuses |= dict.fromkeys(_find_not_due(instance, verdicts), NOT_DUE)
+    statuses |= dict.fromkeys(_find_not_due(told, verdicts), NOT_DUE)
     return statuses, frozenset(withheld & set(failed) - set(recovery.doubtful))
 
 
@@ -193,9 +197,7 @@ def _read_verdicts(
     }
 
 
-def _find_not_due(
-    instance: DagsterInstance, verdicts: Mapping[str, CertifiedPartition]
-) -> list[str]:
+def _find_not_due(told: ToldStatuses, verdicts: Mapping[str, CertifiedPartition]) -> list[str]:
     """Finds the failed partitions that only wait for upstream partitions that never came.
 
     The certificate of the run that was to publish one says for which; whether they have come since
@@ -203,12 +205,12 @@ def _find_not_due(
     """
     waiting = {key: row.never_came for key, row in verdicts.items() if row.never_came}
     tried = _find_tried(
-        instance, {upstream for never_came in waiting.values() for upstream in never_came}
+        told, {upstream for never_came in waiting.values() for upstream in never_came}
     )
     return [key for key, never_came in waiting.items() if tried.isdisjoint(never_came)]
 
 
-def _find_tried(instance: DagsterInstance, upstream: Collection[str]) -> set[str]:
+def _find_tried(told: ToldStatuses, upstream: Collection[str]) -> set[str]:
     """Finds the partitions, each as `layer/name key`, that a run has published or failed at."""
     by_table: dict[str, list[str]] = {}
     for partition in upstream:
@@ -217,10 +219,8 @@ def _find_tried(instance: DagsterInstance, upstream: Collection[str]) -> set[str
     tried: set[str] = set()
     for name, keys in by_table.items():
         table = find_table(name)
-        found = instance.get_status_by_partition(
-            find_asset_key(table), keys, find_partitions_def(table)
-        )
-        tried |= {f"{name} {key}" for key, status in (found or {}).items() if status is not None}
+        found = told.find(find_asset_key(table), keys, find_partitions_def(table))
+        tried |= {f"{name} {key}" for key, status in found.items() if status is not None}
     return tried
 
 
