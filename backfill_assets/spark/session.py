@@ -33,8 +33,6 @@ _SQL_CONF = {
     "spark.databricks.delta.snapshotPartitions": "1",
     # What is persisted is read three times and then forgotten: packing it costs more than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # Small batches of it are of a day or two each, so that who writes a chunk passes over the rest.
-    "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
     # Below this many paths the driver looks at them itself, above it starts a job that does.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
 }
@@ -49,6 +47,9 @@ _JAVA_OPTIONS = " ".join(
     )
 )
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
+_SMALL_BATCHES = {"spark.sql.inMemoryColumnarStorage.batchSize": "1000"}
+"""Of what is persisted, of a day or two each, so that who writes a chunk passes over the rest. What
+Spark notes of a batch it doesn't count as memory: of millions of rows it filled a heap of 1 GB."""
 _MUCH_INPUT_BYTES = 64 * 2**20
 """Of input files, from which on the second compiler pays: by `docs/benchmarks.md` somewhere between
 25 and 80 MB of Parquet, which take half a minute to a minute over three layers."""
@@ -70,7 +71,7 @@ def build_spark_conf(
         overrides: settings by name.
         s3: how S3 is reached; None if nothing is there. A Spark Connect server goes by its own.
         input_bytes: of the files that the session is to read first, as far as known: a JVM that
-            lives long gets code that takes longer to make.
+            lives long gets code that takes longer to make, and large batches of persisted rows.
     """
     if remote is not None:
         return {"spark.remote": remote, **_SQL_CONF, **overrides}
@@ -109,9 +110,8 @@ def _list_class_path(jars: Path | None, *, s3: bool) -> list[Path]:
 
 
 def _build_local_conf(jars: Path | None, s3: S3Settings | None, input_bytes: int) -> dict[str, str]:
-    options = _JAVA_OPTIONS
-    if input_bytes < _MUCH_INPUT_BYTES:
-        options = f"{_FIRST_COMPILER} {options}"
+    is_little = input_bytes < _MUCH_INPUT_BYTES
+    options = f"{_FIRST_COMPILER} {_JAVA_OPTIONS}" if is_little else _JAVA_OPTIONS
     # On Java's own class path, as only such classes can be archived.
     class_path = _list_class_path(jars, s3=s3 is not None)
     archive = find_class_archive(class_path)
@@ -123,6 +123,7 @@ def _build_local_conf(jars: Path | None, s3: S3Settings | None, input_bytes: int
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": os.pathsep.join(map(str, class_path)),
         **LOCAL_CONF,
+        **(_SMALL_BATCHES if is_little else {}),
         JAVA_OPTIONS: f"{options} {archived}{archive}"
         if archive is not None and archive.exists()
         else options,
