@@ -76,7 +76,7 @@ from dagster._core.storage.event_log.schema import (
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME as INDEX_SHARD
 
 # The states of partitions, and all of an asset's at once: the public method compares each key that
-# it is given with each state, which for a year of hours takes longer than the rest of a plan.
+# it is given with each state, which was a third of the time of a plan over a year of hours.
 from dagster._core.storage.partition_status_cache import (
     AssetPartitionStatus,
     get_and_update_asset_status_cache_value,
