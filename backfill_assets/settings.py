@@ -71,7 +71,7 @@ class Settings(BaseSettings):
     order_key_space: int = Field(default=10_000_000, ge=1)
     retention_days: int = Field(default=90, ge=1, le=MOST_DAYS)
     withheld_days: int = Field(default=30, ge=1, le=MOST_DAYS)
-    chunk_partitions: int = Field(default=5000, ge=1)
+    chunk_partitions: int = Field(default=10_000, ge=1)
     chunk_bytes: int = Field(default=2**30, ge=1)
     read_back_bytes: int = Field(default=2**30, ge=0)
     check_events: int = Field(default=10_000, ge=0)

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Hashable
+from functools import lru_cache
 
 from backfill_assets.grains.grain import Grain
 
@@ -27,7 +28,7 @@ class TimestampGrain(Grain[dt.datetime]):
 
     def find_start(self, key: str) -> dt.datetime:
         """Finds the partition's first moment."""
-        return dt.datetime.strptime(key, self.key_format).replace(tzinfo=dt.UTC)
+        return _parse(key, self.key_format)
 
     def find_end(self, start: dt.datetime) -> dt.datetime:
         """Finds the first moment after the partition that begins with `start`."""
@@ -55,3 +56,8 @@ class TimestampGrain(Grain[dt.datetime]):
     def is_over(self, start: dt.datetime, day: dt.date) -> bool:
         """Tells whether the partition has ended when `day` begins."""
         return self.find_end(start) <= dt.datetime.combine(day, dt.time(), dt.UTC)
+
+
+@lru_cache(maxsize=2**14)  # A run asks for each start several times: of more than a year of hours.
+def _parse(key: str, key_format: str) -> dt.datetime:
+    return dt.datetime.strptime(key, key_format).replace(tzinfo=dt.UTC)

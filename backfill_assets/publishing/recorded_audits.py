@@ -1,6 +1,5 @@
 """What a commit keeps of the audit of its partitions, and the results as it tells them again."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,13 +21,13 @@ def describe_audits(results: Sequence[PartitionResult]) -> dict[str, Any]:
     Returns:
         The fields of a `CommitRecord` that are about them.
     """
-    places: dict[tuple[Check, str, int], int] = {}
+    places: dict[tuple[str, int], int] = {}
     found = {result.key: dict(_name_findings(result.verdict)) for result in results}
     for names in found.values():
         for name in names:
             places.setdefault(name, len(places))
     return {
-        "rules": tuple(f"{check} {rule}" for check, rule, _ in places),
+        "rules": tuple(rule for rule, _ in places),
         "figures": {
             key: tuple(
                 _shorten(findings[name].value) if name in findings else _DID_NOT_APPLY
@@ -91,13 +90,15 @@ def read_result(publish: Publish) -> PartitionResult:
     )
 
 
-def _name_findings(verdict: Verdict) -> Iterator[tuple[tuple[Check, str, int], Finding]]:
-    """Names each finding by check, rule, and how many of that name came before it."""
-    seen: Counter[tuple[Check, str]] = Counter()
+def _name_findings(verdict: Verdict) -> Iterator[tuple[tuple[str, int], Finding]]:
+    """Names each finding by check and rule, and by how many of that name came before it."""
+    seen: dict[str, int] = {}
     for check, findings in verdict.findings.items():
         for finding in findings:
-            yield (check, finding.rule, seen[check, finding.rule]), finding
-            seen[check, finding.rule] += 1
+            name = f"{check} {finding.rule}"
+            count = seen.get(name, 0)
+            yield (name, count), finding
+            seen[name] = count + 1
 
 
 def _shorten(value: float | None) -> float | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
 from backfill_assets.rules.checks import Check
 
@@ -20,6 +21,9 @@ class Outcome(StrEnum):
         if not failed:
             return cls.PASSED
         return cls.FAILED if blocking else cls.WARNED
+
+
+_WORST_FIRST = tuple(reversed(Outcome))
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def format_figure(figure: float) -> str:
 def find_outcome(findings: Sequence[Finding]) -> Outcome:
     """Finds the worst outcome of several; `PASSED` where there are none."""
     outcomes = [finding.outcome for finding in findings]
-    return max(outcomes, key=list(Outcome).index, default=Outcome.PASSED)
+    return next((one for one in _WORST_FIRST if one in outcomes), Outcome.PASSED)
 
 
 @dataclass(frozen=True)
@@ -94,13 +98,22 @@ class Verdict:
     accepted: tuple[Acceptance, ...] = ()
     emptied: bool = False
 
+    @property
+    def passed(self) -> bool:
+        """Tells whether every rule passed, with no warning."""
+        return all(
+            finding.outcome is Outcome.PASSED
+            for findings in self.findings.values()
+            for finding in findings
+        )
+
     def failed(self, check: Check) -> tuple[Finding, ...]:
         """Selects the findings of a check that failed."""
         return tuple(
             finding for finding in self.findings[check] if finding.outcome is Outcome.FAILED
         )
 
-    @property
+    @cached_property
     def withheld(self) -> bool:
         """Tells whether a failed check that isn't accepted keeps it from being published."""
         accepted = {acceptance.check for acceptance in self.accepted}
@@ -113,6 +126,8 @@ class Verdict:
 
     def accept(self, acceptances: Sequence[Acceptance]) -> "Verdict":
         """Lets pass what failed and a person accepts."""
+        if not acceptances:
+            return self
         failed = [check for check in self.findings if self.failed(check)]
         accepted = tuple(
             acceptance

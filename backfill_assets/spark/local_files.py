@@ -3,7 +3,8 @@
 Hadoop's own starts three `chmod`s for each data file, which took most of the time of writing small
 partitions, and twenty processes for each commit of Delta. A jar of somebody's would do for writing
 (hadoop-bare-naked-local-fs), but by its own word it doesn't handle symbolic links. And Delta's log
-store looks at every file of a log to list the newest few.
+store looks at every file of a log to list the newest few. Beside them is a file of settings, empty,
+that Java finds before Hadoop's own.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ import subprocess
 from contextlib import ExitStack
 from importlib.resources import as_file, files
 from pathlib import Path
+from zipfile import ZipFile
 
 import pyspark
 
@@ -30,13 +32,15 @@ _SOURCES = tuple(
     files("backfill_assets.spark") / name
     for name in ("ForklessLocalFileSystem.scala", "NamesFirstLogStore.scala")
 )
+_RESOURCE = files("backfill_assets.spark") / "yarn-default.xml"
 _COMPILE_SECONDS = 300
 
 
 def find_local_files() -> Path:
     """Finds the jar of the compiled classes; `ensure_local_files` makes it."""
     digest = hashlib.sha256(pyspark.__version__.encode())
-    for part in (*(source.read_bytes() for source in _SOURCES), *map(str.encode, pinned_jars())):
+    parts = (source.read_bytes() for source in (*_SOURCES, _RESOURCE))
+    for part in (*parts, *map(str.encode, pinned_jars())):
         digest.update(part)
     return find_cache() / f"local-files-{digest.hexdigest()[:12]}.jar"
 
@@ -77,3 +81,5 @@ def _compile_into(jar: Path, jars: Path | None) -> None:
                 "the compiler that PySpark ships can't compile the local file system "
                 f"({said[0] if said else error}): reinstall pyspark {pyspark.__version__}"
             ) from error
+    with ZipFile(jar, "a") as archive:
+        archive.writestr(_RESOURCE.name, _RESOURCE.read_bytes())

@@ -8,6 +8,7 @@ SQLite statements are compiled once, and evaluations noted together.
 
 import inspect
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import MappingProxyType
@@ -49,14 +50,18 @@ class OpenBatch(threading.local):
     Attributes:
         connections: with a transaction each, by the name of their database.
         newest: of each asset and kind of event, the last one stored and its id, in their order.
+        tagged: events of assets, with their ids: what may have tags.
         row: of the event that is being stored.
+        rows: of events, those that go into the file of their run; in SQLite it has its own.
         evaluations: with their ids, and what changes by them in the rows of planned checks.
     """
 
     def __init__(self) -> None:
         self.connections: dict[str, Connection] = {}
         self.newest: dict[tuple[AssetKey | None, str], tuple[EventLogEntry, int]] = {}
+        self.tagged: list[tuple[EventLogEntry, int]] = []
         self.row: dict[str, Any] = {}
+        self.rows: dict[Connection, list[dict[str, Any]]] = defaultdict(list)
         self.evaluations: list[tuple[EventLogEntry, int, dict[str, Any]]] = []
 
     def note(self, event: EventLogEntry, event_id: int) -> None:
@@ -75,17 +80,25 @@ class OpenBatch(threading.local):
         finally:
             self.connections.clear()
             self.newest.clear()
+            self.tagged.clear()
+            self.rows.clear()
             self.evaluations.clear()
 
 
 class EventRow:
-    """An event's row: inserted by one statement for all, as SQLAlchemy takes long to compile it."""
+    """An event's row: inserted by one statement for all, as SQLAlchemy takes long to compile it.
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = values
+    Into the index at once, as its number there is asked for; into its run's file with the others.
+    """
 
-    def _execute_on_connection(self, connection: Connection, *_: Any) -> CursorResult[Any]:
-        return connection.execute(_INSERT_EVENT, self._values)
+    def __init__(self, batch: OpenBatch, index: Connection) -> None:
+        self._batch, self._index = batch, index
+
+    def _execute_on_connection(self, connection: Connection, *_: Any) -> CursorResult[Any] | None:
+        if connection is self._index:
+            return connection.execute(_INSERT_EVENT, self._batch.row)
+        self._batch.rows[connection].append(self._batch.row)
+        return None
 
 
 class StoresBatches(SqlEventLogStorage):
@@ -104,6 +117,7 @@ class StoresBatches(SqlEventLogStorage):
             "_event_insert_timestamp": ("self", "event"),
             "_store_asset_check_evaluation_planned": ("self", "event", "event_id"),
             "_store_asset_event": ("self", "conn", "event", "event_id"),
+            "_store_asset_event_tags": ("self", "conn", "events", "event_ids"),
         }
     )
 
@@ -130,12 +144,23 @@ class StoresBatches(SqlEventLogStorage):
         with self._batch.open(connections):
             for event in events:
                 super().store_event(event)
-            self._store_evaluations(connections[index])
+            self._store_rest(connections[index])
+            if self._batch.tagged:
+                stored, ids = zip(*self._batch.tagged, strict=True)
+                super()._store_asset_event_tags(connections[index], stored, ids)
             for event, event_id in self._batch.newest.values():
                 super()._store_asset_event(connections[index], event, event_id)
 
-    def _store_evaluations(self, index: Connection) -> None:
+    def _store_rest(self, index: Connection) -> None:
         """Stores what waits for all events of the batch to be stored."""
+
+    def _store_asset_event_tags(
+        self, conn: Connection, events: Sequence[EventLogEntry], event_ids: Sequence[int]
+    ) -> None:
+        if self._batch.connections:
+            self._batch.tagged += zip(events, event_ids, strict=True)
+        else:
+            super()._store_asset_event_tags(conn, events, event_ids)
 
     def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
         # An asset's row has its last event alone: writing it once a batch comes to the same.
@@ -222,7 +247,7 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
         if not self._batch.connections:
             return super().prepare_insert_event(event)
         self._batch.row = self._event_to_row(event)
-        return EventRow(self._batch.row)
+        return EventRow(self._batch, self._batch.connections[INDEX_SHARD])
 
     def _update_asset_check_evaluation(self, event: EventLogEntry, event_id: int | None) -> None:
         evaluation = event.get_dagster_event().event_specific_data
@@ -245,8 +270,10 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
         }
         self._batch.evaluations.append((event, event_id, change))
 
-    def _store_evaluations(self, index: Connection) -> None:
-        """Notes evaluations on the rows of their planned checks, all by one statement."""
+    def _store_rest(self, index: Connection) -> None:
+        """Stores events in their runs' files, and evaluations on the rows of planned checks."""
+        for connection, rows in self._batch.rows.items():
+            connection.execute(_INSERT_EVENT, rows)
         evaluations = self._batch.evaluations
         if not evaluations:
             return

@@ -43,17 +43,25 @@ class ToldEvaluations:
     def build(self, results: Sequence[PartitionResult]) -> Iterator[AssetCheckEvaluation]:
         """Builds those of some partitions, after their audit."""
         asset_key, recovering = self.context.asset_key, self.recovering
-        targets = find_latest_materializations(
-            self.context.instance, asset_key, [result.key for result in results]
-        )
         withheld = [result for result in results if result.version is None]
         tells_all = self._may_tell_all(withheld)
         if recovering is not None and tells_all:
             recovering |= {result.key for result in withheld}
+        told = [
+            result
+            for result in results
+            if recovering is None
+            or result.key in recovering
+            or result.version is None
+            or not result.verdict.passed
+        ]
+        targets = find_latest_materializations(
+            self.context.instance, asset_key, [result.key for result in told]
+        )
         table = self.target.table
         pages = build_withheld_pages(table, withheld, run_id=self.context.run.run_id)
         yield from build_evaluations(
-            asset_key, results, targets=targets, recovering=recovering, pages=pages
+            asset_key, told, targets=targets, recovering=recovering, pages=pages
         )
         for result in withheld if tells_all else ():
             asked = () if result.not_due else find_outcomes(result.verdict)
