@@ -50,6 +50,12 @@ def test_a_write_starts_no_process(spark: SparkSession, tmp_path: Path, source: 
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o644}
 
 
+def test_settings_of_a_resource_manager_are_not_copied_for_each_file(spark: SparkSession) -> None:
+    job = get_jvm(spark).org.apache.hadoop.mapred.JobConf(get_hadoop_conf(spark))
+    assert job.get("mapreduce.job.reduces") == "1", "it has Hadoop's other defaults"
+    assert job.get("yarn.resourcemanager.address") is None
+
+
 def test_a_link_is_told_from_a_file(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("one\n")
     (tmp_path / "folder").mkdir()
