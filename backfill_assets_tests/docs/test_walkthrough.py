@@ -8,7 +8,7 @@ import pytest
 from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.pages import run_page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 FIVE_DAYS = [f"2013-01-{day}" for day in range(10, 15)]
 

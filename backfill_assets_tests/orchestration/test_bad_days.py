@@ -22,7 +22,7 @@ from backfill_assets_tests.landing_zones import (
 from backfill_assets_tests.postgres import serve_postgres
 from backfill_assets_tests.servers import serve, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 WORKSPACE = str(PROJECT / "workspace.yaml")
 TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
@@ -60,7 +60,7 @@ def find_not_published(project: Project) -> dict[str, set[str]]:
     return found
 
 
-@pytest.fixture(params=[pytest.param("sqlite", marks=pytest.mark.by_hand), "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def project(request: pytest.FixtureRequest, landing: Path, tmp_path: Path) -> Iterator[Project]:
     """With the home of a clone, and with the one of a server."""
     if request.param == "sqlite":
@@ -102,7 +102,6 @@ def assert_certified_as_one_chain(project: Project, backfill: str) -> None:
     }
 
 
-@pytest.mark.by_hand
 def test_the_command_line_ends_with_the_commands_that_go_on(landing: Path, tmp_path: Path) -> None:
     project = Project(tmp_path, landing)
     runs = [project.materialize(*TABLES, partitions=f"{DAYS[0]}...{DAYS[-1]}")]
@@ -142,7 +141,6 @@ def assert_withheld_rows_can_be_shown(project: Project) -> None:
     assert nothing.stdout == f"nothing is kept aside of raw/flights {DOUBLED}...{DOUBLED}\n"
 
 
-@pytest.mark.by_hand
 def test_what_a_shell_started_goes_on_by_the_daemon(landing: Path, tmp_path: Path) -> None:
     project = Project(tmp_path / "project", landing)
     raw, *later = TABLES

@@ -137,6 +137,7 @@ def test_sensors_read_the_store(story: Story) -> None:
         assert recovered.skip_message == "no run is dead, and no table is unknown here"
 
 
+@pytest.mark.by_hand
 def test_rollback_takes_a_day_back(story: Story) -> None:
     before = read_checksums(Warehouse(WAREHOUSE))
     again = story.s3.materialize("staging/flights", partitions=f"{LAST}...{LAST}")

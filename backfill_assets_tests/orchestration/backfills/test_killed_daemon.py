@@ -25,7 +25,7 @@ TABLES = (RAW, STAGING)
 RANGE = ("--from", DAYS[0], "--to", DAYS[-1])
 
 
-@pytest.mark.parametrize("storage", ["sqlite", pytest.param("postgres", marks=pytest.mark.by_hand)])
+@pytest.mark.parametrize("storage", [pytest.param("sqlite", marks=pytest.mark.by_hand), "postgres"])
 def test_a_backfill_outlives_its_daemon(tmp_path: Path, storage: str) -> None:
     LandingZone(tmp_path / "landing").land(DAYS)
     with open_home(tmp_path, storage) as project:

@@ -72,6 +72,7 @@ def test_a_run_after_a_killed_one_ends_as_if_nothing_had_happened(
     assert project.read_checksums() == undisturbed
 
 
+@pytest.mark.by_hand
 def test_the_missing_partitions_alone_finish_a_killed_run(landing, undisturbed, tmp_path):
     project = Project(tmp_path, landing, (("BACKFILL_CHUNK_PARTITIONS", "2"),))
     kill_when(project, lambda: has_version(project, "raw/flights", 2))
@@ -92,7 +93,8 @@ def test_the_missing_partitions_alone_finish_a_killed_run(landing, undisturbed, 
     assert project.read_checksums() == undisturbed
 
 
-@pytest.mark.parametrize("mode", [pytest.param("merge", marks=pytest.mark.by_hand), "append_once"])
+@pytest.mark.by_hand
+@pytest.mark.parametrize("mode", ["merge", "append_once"])
 def test_a_killed_merge_or_append_ends_as_if_nothing_had_happened(
     landing, undisturbed, tmp_path, mode
 ):
