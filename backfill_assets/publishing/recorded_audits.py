@@ -1,5 +1,6 @@
 """What a commit keeps of the audit of its partitions, and the results as it tells them again."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -92,13 +93,12 @@ def read_result(publish: Publish) -> PartitionResult:
 
 def _name_findings(verdict: Verdict) -> Iterator[tuple[tuple[str, int], Finding]]:
     """Names each finding by check and rule, and by how many of that name came before it."""
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     for check, findings in verdict.findings.items():
         for finding in findings:
             name = f"{check} {finding.rule}"
-            count = seen.get(name, 0)
-            yield (name, count), finding
-            seen[name] = count + 1
+            yield (name, seen[name]), finding
+            seen[name] += 1
 
 
 def _shorten(value: float | None) -> float | None:

@@ -101,11 +101,7 @@ class Verdict:
     @property
     def passed(self) -> bool:
         """Tells whether every rule passed, with no warning."""
-        return all(
-            finding.outcome is Outcome.PASSED
-            for findings in self.findings.values()
-            for finding in findings
-        )
+        return all(find_outcome(found) is Outcome.PASSED for found in self.findings.values())
 
     def failed(self, check: Check) -> tuple[Finding, ...]:
         """Selects the findings of a check that failed."""

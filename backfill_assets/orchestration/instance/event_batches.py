@@ -3,7 +3,8 @@
 An event of its own costs about 10 ms, most of it for connections and commits; in a batch, less than
 one. Dagster's own code writes each of them here, too, so that the rows are the same (but for one
 column of planned checks): only the connections that it asks for are those of the batch, and in
-SQLite statements are compiled once, and evaluations noted together.
+SQLite statements are compiled once, and rows of runs' files and evaluations stored together. Tags
+are stored together everywhere.
 """
 
 import inspect

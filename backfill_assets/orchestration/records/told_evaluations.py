@@ -50,10 +50,7 @@ class ToldEvaluations:
         told = [
             result
             for result in results
-            if recovering is None
-            or result.key in recovering
-            or result.version is None
-            or not result.verdict.passed
+            if recovering is None or result.key in recovering or not result.verdict.passed
         ]
         targets = find_latest_materializations(
             self.context.instance, asset_key, [result.key for result in told]
