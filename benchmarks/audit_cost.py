@@ -26,7 +26,7 @@ from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.runs import Run
-from backfill_assets.settings import read_settings
+from backfill_assets.samples.flights import land_flights
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 from backfill_assets.tables.flights import RAW_FLIGHTS
 
@@ -39,7 +39,6 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    settings = read_settings()
     spark = _start_session()
     first = dt.date(2013, 1, 1)
     keys = [(first + dt.timedelta(days=n)).isoformat() for n in range(arguments.days)]
@@ -47,18 +46,20 @@ def main() -> None:
     seconds: dict[str, dict[str, list[float]]] = {
         layer: {"plain": [], "audited": []} for layer in _LAYERS
     }
-    # The first round warms the JVM up and does not count.
-    for counted in range(-1, arguments.repeats):
-        with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(prefix="audit-cost-") as scratch:
+        landing = str(Path(scratch, "landing"))
+        land_flights(landing)
+        # The first round warms the JVM up and does not count.
+        for counted in range(-1, arguments.repeats):
             for way, write in (("plain", _write_plain), ("audited", _write_audited)):
-                warehouse = Warehouse(str(Path(scratch, way)))
+                warehouse = Warehouse(str(Path(scratch, f"{way}-{counted}")))
                 for layer in _LAYERS:
                     create_table(spark, read_log(warehouse, list_recipes()[layer].table))
                     began = time.perf_counter()
-                    write(spark, warehouse, list_recipes()[layer], settings.landing, partitions)
+                    write(spark, warehouse, list_recipes()[layer], landing, partitions)
                     if counted >= 0:
                         seconds[layer][way].append(time.perf_counter() - began)
-    spark.stop()
+        spark.stop()
     print(json.dumps(_summarize(arguments.days, seconds), indent=2))
 
 
