@@ -4,6 +4,7 @@ Each step of a run goes `window → transform → audit → publish → record`,
 range together: one Spark write and one Delta commit, whatever their number.
 """
 
+import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -82,7 +83,7 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
     @asset(
         key=asset_key,
         group_name=table.layer,
-        description=recipe.compute.__doc__,
+        description=inspect.getdoc(recipe.compute),
         kinds={"pyspark", "delta"},
         owners=["team:data-platform"],
         code_version=recipe.code_version,

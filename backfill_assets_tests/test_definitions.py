@@ -233,6 +233,9 @@ def test_all_that_the_ui_shows_has_a_description():
     ):
         assert expected in described
     assert [name for name, description in described.items() if not description] == []
+    # Markdown takes a paragraph that is indented for code; resources' are Dagster's to dedent.
+    indented = [name for name, told in described.items() if "\n\n    " in str(told)]
+    assert [name for name in indented if not name.startswith("resource")] == []
 
 
 def test_workspace_and_pyproject_load_the_same_module():
