@@ -27,8 +27,9 @@ from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.runs import Run
 from backfill_assets.samples.flights import land_flights
-from backfill_assets.spark.session import build_spark_conf, check_prerequisites
+from backfill_assets.spark.session import check_prerequisites
 from backfill_assets.tables.flights import RAW_FLIGHTS
+from benchmarks.bare_tables import start_session
 
 _LAYERS = ("raw/flights", "staging/flights", "features/carrier_delays")
 
@@ -39,7 +40,8 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    spark = _start_session()
+    check_prerequisites(remote=None, jars=None)
+    spark = start_session()
     first = dt.date(2013, 1, 1)
     keys = [(first + dt.timedelta(days=n)).isoformat() for n in range(arguments.days)]
     partitions = build_partitions(RAW_FLIGHTS, keys)
@@ -61,14 +63,6 @@ def main() -> None:
                         seconds[layer][way].append(time.perf_counter() - began)
         spark.stop()
     print(json.dumps(_summarize(arguments.days, seconds), indent=2))
-
-
-def _start_session() -> SparkSession:
-    check_prerequisites(remote=None, jars=None)
-    builder = SparkSession.builder
-    for name, value in build_spark_conf(remote=None, jars=None, overrides={}).items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
 
 
 def _pin(
