@@ -23,7 +23,7 @@ test: check-spark check-code
 # Runs killed with -9, a real daemon, January and a year, clusters, the pages. CI leaves out those by hand.
 DRILLS ?= slow
 drills: check-spark
-	$(BIN)/pytest -m "$(DRILLS)" -n 2 --dist loadfile
+	$(BIN)/pytest -m "$(DRILLS)" -n 2 --dist loadfile --no-loadscope-reorder
 
 # Breaks a run, the daemon, the code server and a landed day at random, puts each right, and reports how long it took.
 SEED ?= 0

@@ -1,6 +1,7 @@
 """Fixtures that need something real and dear: one Spark session, and a warehouse per test."""
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -35,13 +36,25 @@ hypothesis.settings.load_profile("no_deadline")
 _STARTERS = frozenset({"spark", "january", "Project", "run_page"})
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks with `spark` what starts Spark; `make check` runs the others where none can start."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Marks with `spark` what starts Spark; `make check` runs the others where none can start.
+
+    Of the drills those files come first that have the fewest tests. They take as long as others
+    do, and a process that has one or two tests left is given its next file: at the end that file
+    would wait there while the other process has nothing to do.
+    """
     for test in items:
         if isinstance(test, pytest.Function) and (
             _STARTERS & {*test.fixturenames, *vars(test.module)}
         ):
             test.add_marker("spark")
+    yield
+    if not config.getoption("loadscopereorder", default=True):
+        tests = Counter(test.path for test in items)
+        items.sort(key=lambda test: (tests[test.path], test.path))
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from backfill_assets_tests.pipeline.landing_zone import LandingZone
 from backfill_assets_tests.pipeline.written_tables import commit_as_now
 from backfill_assets_tests.timed_commands import RUN_COMMAND_WITHOUT_JVM, run_python
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 MOST = 1.0
 MOST_FOR_ALL = 1.7

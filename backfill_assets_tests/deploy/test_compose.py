@@ -155,6 +155,7 @@ class Server:
 
 
 @pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_backfill_goes_through_all_services(
     postgres: Postgres, sample_landing: Path, tmp_path: Path
 ) -> None:
