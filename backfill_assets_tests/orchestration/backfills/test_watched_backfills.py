@@ -68,6 +68,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path, tmp_path / "landing")
 
 
+@pytest.mark.by_hand
 def test_a_backfill_is_watched_cancelled_and_resumed(project: Project) -> None:
     first, second, third = list_days(1, 12), list_days(14, 22), list_days(24, 31)
     with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
