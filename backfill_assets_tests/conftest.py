@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(
     yield
     if not config.getoption("loadscopereorder", default=True):
         tests = Counter(test.path for test in items)
-        items.sort(key=lambda test: (tests[test.path], test.path))
+        items.sort(key=lambda test: tests[test.path])
 
 
 @pytest.fixture(scope="session")

@@ -287,21 +287,21 @@ def open_pipeline(root: Path) -> Iterator[Pipeline]:
 def _generate_no_code() -> Iterator[None]:
     """Spark goes over rows without compiling code for it first.
 
-    The runs of such a pipeline have some hundred rows, and take a quarter less time by it. The
-    tests of transforms, measures and writes, and all drills, have Spark as users have it.
+    Most runs of such a pipeline have some hundred rows, and take a quarter less time by it. Tests
+    that call transforms, measures and writers themselves have Spark as users have it, and so has
+    all that is run by a command.
     """
     spark = SparkSession.getActiveSession()
     if spark is None:
         yield
         return
-    before = {name: str(spark.conf.get(name)) for name in _NO_CODE}
     try:
         for name, value in _NO_CODE.items():
             spark.conf.set(name, value)
         yield
     finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
+        for name in _NO_CODE:
+            spark.conf.unset(name)
 
 
 @contextmanager
