@@ -7,6 +7,7 @@ which came since, or one that the log has cleaned away, shifts all others. Names
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import unquote
 
 from pyarrow import fs
 
@@ -14,6 +15,8 @@ from backfill_assets.lake.delta_logs import describe_unreadable, shorten_cause
 from backfill_assets.lake.filesystems import open_filesystem
 
 _READERS = 16
+_CLOCK_SECONDS = 0.02
+"""By so much a file's time may be behind: a kernel's clock ticks more coarsely than a process's."""
 _FEW = 64
 """Commits that are read by their names, without a listing of the log."""
 
@@ -53,6 +56,46 @@ def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, di
         return [(version, info) for version, info in found if info is not None]
 
 
+def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] | None:
+    """Reads the folders (their values as text) whose data a commit changed, by its file actions.
+
+    Actions that say that they change no data (`dataChange` is false: compaction) don't count.
+
+    Args:
+        uri: of the table.
+        version: of the commit.
+        column: the folder column. With column mapping the actions have another name for it; the
+            tables have one folder column, so that its name isn't needed then.
+
+    Returns:
+        None if an action doesn't say in which folder its file is, or the log no longer has the
+        commit: any folder may have changed.
+
+    Raises:
+        TableError: if the commit's file can't be read.
+    """
+    try:
+        actions = read_actions(uri, version)
+    except FileNotFoundError:
+        return None
+    folders: set[str] = set()
+    for action in actions:
+        file = action.get("add") or action.get("remove")
+        if file is None or not file.get("dataChange", True):
+            continue
+        values = file.get("partitionValues") or _read_path_values(file["path"])
+        if column not in values and len(values) != 1:
+            return None
+        folders.add(str(values.get(column, next(iter(values.values())))))
+    return frozenset(folders)
+
+
+def _read_path_values(path: str) -> dict[str, str]:
+    """Reads the values of the folders of a path, `name=value/…`."""
+    pairs = (unquote(folder).partition("=") for folder in path.split("/")[:-1])
+    return {name: value for name, _, value in pairs}
+
+
 def list_versions(uri: str) -> list[int]:
     """Lists the versions whose commits the log still has, newest first.
 
@@ -69,12 +112,24 @@ def list_versions(uri: str) -> list[int]:
     return sorted(versions, reverse=True)
 
 
-def is_newest(uri: str, version: int) -> bool:
-    """Tells whether the log has a commit and, as versions have no gaps, none after it."""
+def is_newest(uri: str, version: int, *, read_at: float) -> bool:
+    """Tells whether the newest commit is still the one that was read.
+
+    Versions have no gaps, so that no other one comes after a commit without the next. A commit file
+    that was written since is of another table at the same place.
+
+    Args:
+        uri: of the table.
+        version: of the commit.
+        read_at: when it was read, in seconds since 1970.
+    """
     filesystem, base = open_filesystem(uri)
-    places = [_locate(base, one) for one in (version, version + 1)]
-    found = [info.type == fs.FileType.File for info in filesystem.get_file_info(places)]
-    return found == [True, False]
+    commit, following = filesystem.get_file_info(
+        [_locate(base, number) for number in (version, version + 1)]
+    )
+    if commit.type != fs.FileType.File or following.type == fs.FileType.File:
+        return False
+    return commit.mtime_ns is None or commit.mtime_ns / 1e9 < read_at - _CLOCK_SECONDS
 
 
 def read_commit_file(uri: str, version: int) -> bytes | None:

@@ -5,8 +5,14 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from backfill_assets.lake.commit_files import list_versions, read_commit_infos
+from backfill_assets.lake.commit_files import (
+    list_versions,
+    read_changed_folders,
+    read_commit_infos,
+)
 from backfill_assets.lake.commits import Commit, CommitRecord
+from backfill_assets.lake.partitions import find_keys_in_folders
+from backfill_assets.tables.declarations import Table
 
 _PAGE = 32
 
@@ -16,12 +22,16 @@ class CommitReader:
 
     Args:
         uri: of the table.
+        table: its declaration.
         version: the newest one; -1 of a table that doesn't exist.
         earlier: what was read up to an earlier version.
     """
 
-    def __init__(self, uri: str, version: int, earlier: "CommitReader | None" = None) -> None:
+    def __init__(
+        self, uri: str, table: Table, version: int, earlier: "CommitReader | None" = None
+    ) -> None:
         self._uri = uri
+        self._table = table
         self._version = version
         self._floor = version
         self._commits: tuple[Commit, ...] = ()
@@ -64,13 +74,19 @@ class CommitReader:
         if after >= up_to:
             return ()
         found = read_commit_infos(self._uri, after=after, up_to=up_to)
-        return tuple(_build_commit(version, info) for version, info in found)
+        return tuple(self._build_commit(version, info) for version, info in found)
 
+    def _build_commit(self, version: int, info: Mapping[str, Any]) -> Commit:
+        record = CommitRecord.from_json(info.get("userMetadata"))
+        return Commit(
+            version=version,
+            committed_at=dt.datetime.fromtimestamp(info.get("timestamp", 0) / 1000, tz=dt.UTC),
+            operation=info.get("operation", ""),
+            record=record,
+            foreign=() if record is not None else self._find_changed(version),
+        )
 
-def _build_commit(version: int, info: Mapping[str, Any]) -> Commit:
-    return Commit(
-        version=version,
-        committed_at=dt.datetime.fromtimestamp(info.get("timestamp", 0) / 1000, tz=dt.UTC),
-        operation=info.get("operation", ""),
-        record=CommitRecord.from_json(info.get("userMetadata")),
-    )
+    def _find_changed(self, version: int) -> tuple[str, ...] | None:
+        """Finds the partitions whose data a commit changed; None if it may be any."""
+        folders = read_changed_folders(self._uri, version, self._table.folder_column)
+        return None if folders is None else find_keys_in_folders(self._table, folders)

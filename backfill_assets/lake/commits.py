@@ -5,7 +5,7 @@ Here is what can be told from commits alone; `lake.table_log` reads them.
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,18 +18,6 @@ from backfill_assets.lake.consumed import (
     restrict_consumed,
 )
 from backfill_assets.lake.landing import LandedFiles
-
-_UNCHANGING_OPERATIONS = frozenset(
-    {
-        "CREATE TABLE",
-        "ADD COLUMNS",
-        "SET TBLPROPERTIES",
-        "UPGRADE PROTOCOL",
-        "OPTIMIZE",
-        "VACUUM START",
-        "VACUUM END",
-    }
-)
 
 RUNS_KEPT = 2
 """Runs of which the index of publishes has a partition's commits: the last, and the one before."""
@@ -48,6 +36,8 @@ class CommitRecord:
         code_version: hash of the transform's source, the table declaration and the lock.
         input_versions: Delta version per input table; for the landing zone, a fingerprint of the
             files.
+        input_ids: by input table, the id of the table at that place: what is made anew there has
+            other versions.
         write_mode: how the rows came about, the name of a module of `publishing.write_modes`.
         predicate: the rows that the commit replaced.
         rows: rows per partition key; its keys are exactly the partitions replaced.
@@ -88,6 +78,7 @@ class CommitRecord:
     predicate: str
     rows: Mapping[str, int]
     checksums: Mapping[str, str]
+    input_ids: Mapping[str, str] = field(default_factory=dict)
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accepted: tuple[Mapping[str, str], ...] = ()
     row_filter: str = ""
@@ -163,26 +154,31 @@ _RECORDS = TypeAdapter(CommitRecord)
 
 @dataclass(frozen=True)
 class Commit:
-    """One version of a table; `record` is None where the commit isn't a publish of this project."""
+    """One version of a table.
+
+    Attributes:
+        version: of the table.
+        committed_at: UTC.
+        operation: as the commit names it.
+        record: None where the commit isn't a publish of this project.
+        foreign: of such a commit, the keys of the partitions whose data it changed, by its file
+            actions; None if it may be any.
+    """
 
     version: int
     committed_at: dt.datetime
     operation: str
     record: CommitRecord | None
+    foreign: tuple[str, ...] | None = ()
 
-    @property
-    def changes_data(self) -> bool:
-        """Whether it may have: all but maintenance and changes of the schema."""
-        return self.record is not None or self.operation not in _UNCHANGING_OPERATIONS
+    def find_changed(self, keys: Iterable[str]) -> set[str]:
+        """Finds which of `keys` it changed."""
+        changed = self.record.rows if self.record is not None else self.foreign
+        return set(keys) if changed is None else set(keys).intersection(changed)
 
-    def may_change(self, keys: Collection[str]) -> bool:
-        """Tells whether it may have changed any partition of `keys`.
-
-        What other programs changed nobody knows.
-        """
-        if self.record is None:
-            return self.changes_data
-        return any(key in self.record.rows for key in keys)
+    def describe_foreign(self) -> str:
+        """Says that another program made it, and what."""
+        return f"changed by another writer ({self.operation or 'a commit'}, version {self.version})"
 
 
 @dataclass(frozen=True)
@@ -238,12 +234,37 @@ def group_publishes(commits: Iterable[Commit]) -> dict[str, list[Publish]]:
     return found
 
 
-def keep_publishes(commits: Iterable[Commit]) -> tuple[Commit, ...]:
+def find_foreign_changes(commits: Iterable[Commit], keys: Iterable[str]) -> dict[str, Commit]:
+    """Finds the partitions that another program changed since they were published last.
+
+    Args:
+        commits: newest first.
+        keys: what commits that may have changed any partition are taken to have changed.
+
+    Returns:
+        By partition key, the newest commit that changed it. One that was never published, and that
+        another program wrote, is among them.
+    """
+    settled: set[str] = set()
+    found: dict[str, Commit] = {}
+    for commit in commits:
+        if commit.record is not None:
+            settled.update(commit.record.rows)
+            continue
+        for key in keys if commit.foreign is None else commit.foreign:
+            if key not in settled:
+                settled.add(key)
+                found[key] = commit
+    return found
+
+
+def keep_publishes(commits: Sequence[Commit]) -> tuple[Commit, ...]:
     """Keeps of commits what later runs need, restricted to the partitions that need it.
 
     Of each partition these are the publishes of the run that published it last, and the last one of
     the run before, to which an undo goes back. Of one that was ever appended to they are all, as
-    which batches it holds follows from all of them.
+    which batches it holds follows from all of them. Of commits of other programs those are kept
+    that changed a partition last.
 
     Args:
         commits: newest first.
@@ -253,9 +274,15 @@ def keep_publishes(commits: Iterable[Commit]) -> tuple[Commit, ...]:
     """
     publishing = [(commit, commit.record) for commit in commits if commit.record]
     appended = {key for _, record in publishing for key in record.batches}
+    published = {key for _, record in publishing for key in record.rows}
+    foreign = {id(commit) for commit in find_foreign_changes(commits, published).values()}
     runs: dict[str, set[str]] = defaultdict(set)
     kept: list[Commit] = []
-    for commit, record in publishing:
+    for commit in commits:
+        record = commit.record
+        if record is None:
+            kept += [commit] if id(commit) in foreign else []
+            continue
         keys = {key for key in record.rows if key in appended or len(runs[key]) < RUNS_KEPT}
         for key in keys:
             runs[key].add(record.run_id)
@@ -277,14 +304,10 @@ def find_changed_partitions(
 ) -> set[str]:
     """Finds which of `keys` a commit of another run may have changed.
 
-    A commit without a record (by hand, or of another program) may have changed any of them, unless
-    its operation never changes data.
+    A commit without a record is of another program, or was made by hand.
     """
     wanted = set(keys)
-    changed: set[str] = set()
-    for commit in commits:
-        if commit.record is None:
-            changed |= wanted if commit.changes_data else set()
-        elif commit.record.run_id != run_id:
-            changed |= wanted & set(commit.record.rows)
-    return changed
+    others = (
+        commit for commit in commits if commit.record is None or commit.record.run_id != run_id
+    )
+    return {key for commit in others for key in commit.find_changed(wanted)}

@@ -5,6 +5,7 @@ A table's grain says what a partition is; its folders may be coarser, as of hour
 
 import datetime as dt
 from collections.abc import Iterable
+from contextlib import suppress
 
 from backfill_assets.grains.grain import Grain, SliceBound
 from backfill_assets.lake.slices import Partition, Slice, build_predicate, merge_slices
@@ -40,6 +41,18 @@ def find_partitions_in_folder(table: Table, folder: str) -> tuple[Partition, ...
     while found[-1].slice.end < midnight + dt.timedelta(days=1):  # type: ignore[operator]
         found.append(build_partition(table.grain, found[-1].slice.end))
     return tuple(found)
+
+
+def find_keys_in_folders(table: Table, folders: Iterable[str]) -> tuple[str, ...]:
+    """Finds the keys of the partitions in folders, ascending.
+
+    A folder whose value is none of the grain's, as another program may write it, has none.
+    """
+    keys: list[str] = []
+    for folder in folders:
+        with suppress(ValueError):
+            keys += [partition.key for partition in find_partitions_in_folder(table, folder)]
+    return tuple(sorted(keys))
 
 
 def build_table_predicate(table: Table, slices: Iterable[Slice]) -> str:

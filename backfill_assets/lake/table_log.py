@@ -3,16 +3,15 @@
 What a commit says is in `lake.commits`; whoever needs rows reads them at a version of the log.
 """
 
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
-from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyarrow import fs
 
 from backfill_assets.errors import HistoryError, TableError
 from backfill_assets.lake.commit_files import is_newest
@@ -21,11 +20,12 @@ from backfill_assets.lake.commits import (
     RUNS_KEPT,
     Commit,
     Publish,
+    find_foreign_changes,
     find_latest_publishes,
     group_publishes,
     keep_publishes,
 )
-from backfill_assets.lake.filesystems import open_filesystem
+from backfill_assets.lake.data_files import count_file_rows, find_missing_files
 from backfill_assets.lake.partitions import find_folder, find_partitions_in_folder
 from backfill_assets.lake.publish_index import PublishIndex, read_index, write_index
 from backfill_assets.lake.run_ids import find_id
@@ -54,6 +54,7 @@ class TableLog:
         snapshot: the table as delta-rs opened it; None if it doesn't exist.
         earlier: an earlier reading, so that only the commits since then are read.
         given_index: the index of publishes to go by; None to read that of the table.
+        read_at: when the snapshot was opened, in seconds since 1970.
     """
 
     warehouse: Warehouse
@@ -61,6 +62,7 @@ class TableLog:
     snapshot: DeltaTable | None
     earlier: "TableLog | None" = None
     given_index: PublishIndex | None = None
+    read_at: float = field(default_factory=time.time)
     _newest: _Newest = field(default_factory=_Newest)
 
     def __post_init__(self) -> None:
@@ -112,6 +114,30 @@ class TableLog:
         return find_latest_publishes(self.known_commits)
 
     @cached_property
+    def foreign_changes(self) -> dict[str, Commit]:
+        """The partitions that another program changed since their last publish.
+
+        By key, the newest commit that changed the partition; of one that was never published, too.
+        """
+        return find_foreign_changes(self.known_commits, self.publishes)
+
+    @cached_property
+    def checksums(self) -> dict[str, str]:
+        """What whoever reads a partition gets, by key: the checksum of its last publish.
+
+        Of a partition that another program changed since, words that say so in its place: no
+        publish has them, so that what reads the partition is never taken for the same.
+        """
+        published = {key: publish.checksum for key, publish in self.publishes.items()}
+        changed = {key: commit.describe_foreign() for key, commit in self.foreign_changes.items()}
+        return {**published, **changed}
+
+    @cached_property
+    def table_id(self) -> str:
+        """What tells the table from another one at the same place; empty if it doesn't exist."""
+        return "" if self.snapshot is None else str(self.snapshot.metadata().id)
+
+    @cached_property
     def known_since(self) -> int:
         """The oldest version since which all commits are known, by the log or the index."""
         return self.begins_with if self.lacks_commits else self.index.since
@@ -144,7 +170,7 @@ class TableLog:
         What was read so of one log, its rereadings or theirs, is not read twice.
         """
         newest = self._newest.log or self
-        if newest.exists and is_newest(self.uri, newest.version):
+        if newest.exists and is_newest(self.uri, newest.version, read_at=newest.read_at):
             return newest
         return read_log(self.warehouse, self.table, earlier=self)
 
@@ -249,7 +275,7 @@ class TableLog:
         versions: dict[str, list[int]] = {}
         for commit in self.commits:
             record = commit.record
-            if record is not None and commit.may_change(keys):
+            if record is not None and commit.find_changed(keys):
                 versions.setdefault(record.run_id, []).append(commit.version)
         run_id = find_id(run, versions)
         if run_id is None:
@@ -274,8 +300,17 @@ class TableLog:
         }
 
     def count_folder_rows(self) -> dict[str, int]:
-        """Counts the rows per folder (its value as text), from file statistics."""
-        return self._sum_files("num_records")
+        """Counts the rows per folder (its value as text), from file statistics.
+
+        Of files that another program wrote without statistics, from the files themselves.
+        """
+        counts = self.list_files("num_records", "path")
+        missing = [path for _, rows, path in counts if rows is None]
+        counted = count_file_rows(self.uri, missing) if missing else {}
+        sums: Counter[str] = Counter()
+        for folder, rows, path in counts:
+            sums[folder] += counted[path] if rows is None else rows
+        return dict(sums)
 
     def count_folder_files(self) -> dict[str, int]:
         """Counts the data files per folder (its value as text)."""
@@ -283,7 +318,10 @@ class TableLog:
 
     def sum_folder_bytes(self) -> dict[str, int]:
         """Sums the bytes of data files per folder (its value as text)."""
-        return self._sum_files("size_bytes")
+        sums: Counter[str] = Counter()
+        for folder, size in self.list_files("size_bytes"):
+            sums[folder] += size
+        return dict(sums)
 
     def list_files(self, *columns: str) -> list[tuple[Any, ...]]:
         """Lists the folder (its value as text) and some figures of each data file.
@@ -304,19 +342,13 @@ class TableLog:
     def find_missing_files(self, partitions: Iterable[Partition]) -> list[str]:
         """Finds data files of the partitions' folders that are no longer there, by path."""
         folders = {find_folder(self.table, partition) for partition in partitions}
-        paths = [unquote(path) for folder, path in self.list_files("path") if folder in folders]
-        filesystem, base = open_filesystem(self.uri)
-        found = filesystem.get_file_info([f"{base}/{path}" for path in paths])
-        return [
-            path
-            for path, info in zip(paths, found, strict=True)
-            if info.type == fs.FileType.NotFound
-        ]
+        paths = [path for folder, path in self.list_files("path") if folder in folders]
+        return find_missing_files(self.uri, paths)
 
     @cached_property
     def _commits(self) -> CommitReader:
         earlier = self.earlier._commits if self.earlier and self.earlier.exists else None
-        return CommitReader(self.uri, self.version, earlier)
+        return CommitReader(self.uri, self.table, self.version, earlier)
 
     def _find_index_before(self, version: int) -> PublishIndex:
         """Finds what the index has of the commits that the log, up to a version, no longer has."""
@@ -326,11 +358,14 @@ class TableLog:
         kept = tuple(commit for commit in index.commits if commit.version <= newest)
         return PublishIndex(newest, index.since, kept)
 
-    def _sum_files(self, column: str) -> dict[str, int]:
-        sums: Counter[str] = Counter()
-        for folder, figure in self.list_files(column):
-            sums[folder] += figure
-        return dict(sums)
+
+def _continues(snapshot: DeltaTable | None, earlier: TableLog) -> bool:
+    """Tells whether a table is the one that was read earlier, and not an older state of it."""
+    return (
+        snapshot is not None
+        and str(snapshot.metadata().id) == earlier.table_id
+        and snapshot.version() >= earlier.version
+    )
 
 
 def read_log(
@@ -353,7 +388,10 @@ def read_log(
         SettingsError: if nothing can ever be at the warehouse's root.
         TableError: if the log can't be read.
     """
+    read_at = time.time()
     exists = version is not None or warehouse.exists(table)
     snapshot = warehouse.open(table, version=version) if exists else None
+    if earlier is not None and earlier.exists and not _continues(snapshot, earlier):
+        earlier = None
     shared = earlier._newest if earlier is not None else _Newest()
-    return TableLog(warehouse, table, snapshot, earlier, _newest=shared)
+    return TableLog(warehouse, table, snapshot, earlier, read_at=read_at, _newest=shared)

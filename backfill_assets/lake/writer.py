@@ -86,9 +86,15 @@ def hold_partitions(
     Raises:
         PartitionsChangedError: if another run has changed some of them since `log`: its inputs may
             be newer. Nothing was written then.
+        TableError: if another table is there now, or an older state of it.
     """
     with hold_lock(log.warehouse, log.table.key) as lock:
         newest = log.reread()
+        if log.exists and (newest.table_id != log.table_id or newest.version < log.version):
+            raise TableError(
+                f"{log.table.key}: the table at {log.uri} was replaced or set back while the run "
+                "was at work: run these partitions again; nothing of them was written"
+            )
         _refuse_changed(newest.list_commits_after(log.version), keys, run_id)
         yield lock, newest
 

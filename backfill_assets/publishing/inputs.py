@@ -1,5 +1,6 @@
 """Pins the inputs of a step, so that what is rewritten meanwhile changes nothing."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,8 @@ from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.tables.landings import JsonLanding, ParquetLanding
+
+_CURE = "run the changed partitions again, or accept them with a reason (`backfill-assets accept`)"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,10 @@ class PinnedInputs:
         if self.listing is not None:
             versions[f"landing/{self.listing.dataset}"] = self.listing.fingerprint()
         return versions
+
+    def identify(self) -> dict[str, str]:
+        """Tells the input tables from others that were at the same places before, by key."""
+        return {key: log.table_id for key, log in self.inputs.items()}
 
     def describe_consumed(
         self, keys: Iterable[str], *, is_partial: bool = False
@@ -79,11 +86,9 @@ class PinnedInputs:
     def _find_upstream(self, key: str) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}
         for table, windows in self.windows.items():
-            published = self.inputs[table].publishes
+            checksums = self.inputs[table].checksums
             if window := windows.get(key):
-                found[table] = {
-                    one: published[one].checksum if one in published else "" for one in window
-                }
+                found[table] = {upstream: checksums.get(upstream, "") for upstream in window}
         return found
 
 
@@ -175,6 +180,35 @@ def withhold_never_landed(pinned: PinnedInputs) -> list[PartitionResult]:
             f"nothing has ever landed; {landed[key].why_never_landed}",
         )
         for key in sorted(never)
+    ]
+
+
+def withhold_foreign(
+    pinned: PinnedInputs, partitions: Sequence[Partition], *, keeps_rows: bool
+) -> list[PartitionResult]:
+    """Withholds what would be computed from rows that another program wrote, ascending.
+
+    Nobody has audited these rows. A partition whose published rows are all replaced isn't computed
+    from them, so that running the partition again mends it.
+
+    Args:
+        pinned: the inputs.
+        partitions: to be computed.
+        keeps_rows: whether some of the published rows stay, as of a merge.
+    """
+    found: dict[str, list[str]] = defaultdict(list)
+    own = pinned.target.foreign_changes if keeps_rows else {}
+    for table, windows in pinned.windows.items():
+        foreign = pinned.inputs[table].foreign_changes
+        for partition in partitions if foreign else ():
+            for key in foreign.keys() & set(windows.get(partition.key, ())):
+                found[partition.key].append(f"{table} {key} was {foreign[key].describe_foreign()}")
+    for partition in partitions:
+        if change := own.get(partition.key):
+            found[partition.key].append(f"the rows that stay were {change.describe_foreign()}")
+    return [
+        withhold(key, FindingName.UPSTREAM_IS_PUBLISHED, f"{'; '.join(why)}: {_CURE}")
+        for key, why in sorted(found.items())
     ]
 
 

@@ -29,6 +29,7 @@ from backfill_assets.publishing.inputs import (
     PinnedInputs,
     measure_input_bytes,
     pin_inputs,
+    withhold_foreign,
     withhold_never_landed,
 )
 from backfill_assets.publishing.read_tests import ReadTest, judge_by_readers
@@ -161,10 +162,12 @@ class Publisher:
         self, partitions: tuple[Partition, ...], pinned: PinnedInputs
     ) -> tuple[list[PartitionResult], set[str]]:
         """Runs one round; returns results and the keys that another run changed meanwhile."""
-        results = withhold_never_landed(pinned)
-        never_landed = {result.key for result in results}
-        landed = [partition for partition in partitions if partition.key not in never_landed]
         mode = find_write_mode(self.run.options)
+        results = withhold_foreign(pinned, partitions, keeps_rows=mode.keeps_rows)
+        foreign = {result.key for result in results}
+        results += [one for one in withhold_never_landed(pinned) if one.key not in foreign]
+        decided = {result.key for result in results}
+        landed = [partition for partition in partitions if partition.key not in decided]
         results += mode.find_repeated(landed, pinned, self.run.options)
         decided = {result.key for result in results}
         pending = tuple(partition for partition in partitions if partition.key not in decided)
@@ -252,15 +255,13 @@ class Publisher:
         """Holds a run that applies a rehearsal to it; of others the verdicts are the audit's."""
         if not self.run.rehearsed:
             return audit.verdicts
-        published = {
-            key: publish.checksum for key, publish in pinned.target.reread().publishes.items()
-        }
+        checksums = pinned.target.reread().checksums
         return {
             key: judge_as_rehearsed(
                 verdict,
                 audit.measures[key],
                 self.run.rehearsed[key],
-                published=published.get(key, ""),
+                published=checksums.get(key, ""),
             )
             for key, verdict in audit.verdicts.items()
         }
@@ -354,6 +355,7 @@ class Publisher:
             run_id=self.run.run_id,
             code_version=self.recipe.code_version,
             input_versions=pinned.describe(),
+            input_ids=pinned.identify(),
             write_mode=options.write_mode,
             rows={result.key: result.measures.rows for result in good},
             checksums={result.key: result.measures.checksum for result in good},

@@ -99,7 +99,7 @@ def plan_rollback(
     if to_version is None:
         assert before_run is not None
         meant, to_version = log.find_version_before(keys, before_run)
-    later = [commit for commit in log.list_commits_after(to_version) if commit.may_change(keys)]
+    later = [commit for commit in log.list_commits_after(to_version) if commit.find_changed(keys)]
     if not 0 <= to_version < log.version or not later:
         raise RollbackError(
             f"{table.key}: nothing to undo: no commit after version {to_version} changed these "

@@ -56,6 +56,7 @@ def commit_as_now(
         run_id=run_id,
         code_version=recipe.code_version,
         input_versions=pinned.describe(),
+        input_ids=pinned.identify(),
         consumed=pinned.describe_consumed(keys),
         provisional=provisional,
     )
@@ -71,6 +72,7 @@ def commit_days(
     code_version: str = "",
     backfill_id: str = "",
     input_versions: Mapping[str, int | str] | None = None,
+    input_ids: Mapping[str, str] | None = None,
     consumed: Mapping[str, Consumed] | None = None,
     provisional: Mapping[str, str] | None = None,
     row_filter: str = "",
@@ -86,6 +88,7 @@ def commit_days(
         partition_end=days[-1],
         code_version=code_version,
         input_versions=input_versions or {},
+        input_ids=input_ids or {},
         write_mode="overwrite",
         predicate=predicate,
         rows=dict.fromkeys(days, ROWS),

@@ -286,8 +286,7 @@ def _compare_inputs(
 
 
 def _find_checksums(log: TableLog, keys: Iterable[str]) -> dict[str, str]:
-    publishes = log.publishes
-    return {key: publishes[key].checksum if key in publishes else "" for key in keys}
+    return {key: log.checksums.get(key, "") for key in keys}
 
 
 def _find_reachable(graph: AssetGraph, recipe: Recipe, logs: Mapping[str, TableLog]) -> set[str]:

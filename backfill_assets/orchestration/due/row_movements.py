@@ -43,10 +43,12 @@ class Movements:
     Attributes:
         version: of the input; movements up to it are looked up.
         outstanding: those that the partitions' publishes have not read yet.
+        table_id: of the input; of another table at its place nothing is known.
     """
 
     version: int
     outstanding: Mapping[str, Movement] = field(default_factory=dict)
+    table_id: str = ""
 
 
 def find_rows_for(graph: AssetGraph, asset_key: AssetKey) -> Mapping[str, str]:
@@ -73,7 +75,9 @@ def find_movements(
     Raises:
         TableError: if rows that are there can't be read.
     """
-    consumed = find_consumed_versions(reader, source.table)
+    if known is not None and known.table_id != source.table_id:
+        known = None
+    consumed = find_consumed_versions(reader, source)
     since = known.version if known else min(consumed.values(), default=source.version)
     found = dict(known.outstanding) if known else {}
     readers: PartitionIndex | None = None
@@ -87,14 +91,15 @@ def find_movements(
     outstanding = {
         key: movement for key, movement in found.items() if movement.version > consumed.get(key, -1)
     }
-    return Movements(source.version, outstanding)
+    return Movements(source.version, outstanding, source.table_id)
 
 
-def find_consumed_versions(reader: TableLog, source: Table) -> dict[str, int]:
+def find_consumed_versions(reader: TableLog, source: TableLog) -> dict[str, int]:
     """Finds the version of an input that all rows of a published partition are of, by key.
 
     A publish of part of the rows leaves the others as they were computed before; where no whole
-    publish is known, they may be of any version: -1.
+    publish is known, they may be of any version: -1. So may those of another table that was at the
+    input's place.
     """
     newest = reader.publishes
     parts = [key for key, publish in newest.items() if publish.record.row_filter]
@@ -105,9 +110,13 @@ def find_consumed_versions(reader: TableLog, source: Table) -> dict[str, int]:
     found: dict[str, int] = {}
     for key, publish in newest.items():
         computed = whole.get(key, publish)
-        version = computed.record.input_versions.get(source.key) if computed else -1
+        if computed is None:
+            found[key] = -1
+            continue
+        version = computed.record.input_versions.get(source.table.key)
         if version is not None:
-            found[key] = int(version)
+            is_same_table = computed.record.input_ids.get(source.table.key) == source.table_id
+            found[key] = int(version) if is_same_table else -1
     return found
 
 
@@ -176,18 +185,18 @@ def _list_changes(source: TableLog, since: int) -> Iterator[tuple[Commit, Collec
     if not newer:
         return
     publishes = group_publishes(source.known_commits)
-    foreign = [commit.version for commit in newer if commit.record is None and commit.changes_data]
+    foreign = set[str]()
     for commit in newer:
         if commit.record is None:
-            if commit.changes_data:
-                # Of another program: nobody knows which partitions, so all are looked at.
-                yield commit, list(source.count_rows())
-            continue
-        changed = [
-            key
-            for key, checksum in commit.record.checksums.items()
-            if foreign or _find_checksum_before(publishes[key], commit.version) != checksum
-        ]
+            changed = list(source.count_rows() if commit.foreign is None else commit.foreign)
+            foreign.update(changed)
+        else:
+            changed = [
+                key
+                for key, checksum in commit.record.checksums.items()
+                if key in foreign
+                or _find_checksum_before(publishes[key], commit.version) != checksum
+            ]
         if changed:
             yield commit, changed
 

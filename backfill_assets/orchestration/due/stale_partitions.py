@@ -70,9 +70,9 @@ def _find_moved(
     log: TableLog, source: TableLog, column: str, publishes: Mapping[str, Publish]
 ) -> list[str]:
     """Finds those for which rows moved in an input since they were computed."""
-    versions = find_consumed_versions(log, source.table)
+    versions = find_consumed_versions(log, source)
     consumed = [versions[key] for key in publishes if key in versions]
-    since = Movements(min(consumed, default=source.version), {})
+    since = Movements(min(consumed, default=source.version), {}, source.table_id)
     keys = find_partitions_def(log.table).get_partition_keys()
     found = find_movements(log, source, column, keys, since)
     return [key for key in publishes if key in found.outstanding]

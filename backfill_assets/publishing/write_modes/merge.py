@@ -21,6 +21,7 @@ class Merge(WriteMode):
     """Upserts on the natural key; with `delete_missing`, rows that were not computed go."""
 
     name = "merge"
+    keeps_rows = True
     takes = {  # noqa: RUF012 (a class variable of the base)
         "row_filter": "a run with a filter would {mode} whole partitions with part of their rows: "
         "set write_mode to merge, or leave the filter out",

@@ -26,11 +26,13 @@ class WriteMode:
         takes: the `WriteOptions` that it understands, beside its name; with the message for a run
             that gives one to another mode.
         restores: whether its rows are of an earlier version, and not computed from inputs.
+        keeps_rows: whether published rows of a partition may stay.
     """
 
     name: ClassVar[str]
     takes: ClassVar[Mapping[str, str]] = {}
     restores: ClassVar[bool] = False
+    keeps_rows: ClassVar[bool] = False
 
     def refuse_table(self, table: Table) -> None:
         """Raises SettingsError if the mode can't be used on the table."""

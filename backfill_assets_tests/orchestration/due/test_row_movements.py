@@ -1,5 +1,6 @@
 """Of which version of an input all rows of a partition are. No Spark."""
 
+import shutil
 from pathlib import Path
 
 from backfill_assets.lake.table_log import read_log
@@ -14,6 +15,8 @@ FIRST, SECOND, THIRD = "2013-01-01", "2013-01-02", "2013-01-03"
 def test_rows_that_a_filter_left_out_are_of_the_version_before(tmp_path: Path) -> None:
     """Else what it left out would never be called stale, nor be asked for by the sensor."""
     warehouse = Warehouse(str(tmp_path))
+    commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id="raw")
+    raw = read_log(warehouse, RAW_FLIGHTS)
 
     def publish(days: list[str], version: int, row_filter: str = "") -> dict[str, int]:
         run_id, versions = f"run-{version}", {RAW_FLIGHTS.key: version}
@@ -23,11 +26,33 @@ def test_rows_that_a_filter_left_out_are_of_the_version_before(tmp_path: Path) -
             days,
             run_id=run_id,
             input_versions=versions,
+            input_ids={RAW_FLIGHTS.key: raw.table_id},
             row_filter=row_filter,
         )
-        return find_consumed_versions(read_log(warehouse, STAGING_FLIGHTS), RAW_FLIGHTS)
+        return find_consumed_versions(read_log(warehouse, STAGING_FLIGHTS), raw)
 
     assert publish([FIRST, SECOND], 3) == {FIRST: 3, SECOND: 3}
     assert publish([FIRST, THIRD], 5, "hour < 9") == {FIRST: 3, SECOND: 3, THIRD: -1}
     assert publish([FIRST], 6, "hour > 9") == {FIRST: 3, SECOND: 3, THIRD: -1}
     assert publish([FIRST], 7) == {FIRST: 7, SECOND: 3, THIRD: -1}
+
+
+def test_versions_of_a_table_that_was_deleted_and_made_anew_say_nothing(tmp_path: Path) -> None:
+    warehouse = Warehouse(str(tmp_path))
+    commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id="raw")
+    raw = read_log(warehouse, RAW_FLIGHTS)
+    commit_days(
+        warehouse,
+        STAGING_FLIGHTS,
+        [FIRST],
+        run_id="staging",
+        input_versions={RAW_FLIGHTS.key: raw.version},
+        input_ids={RAW_FLIGHTS.key: raw.table_id},
+    )
+    staging = read_log(warehouse, STAGING_FLIGHTS)
+    assert find_consumed_versions(staging, raw) == {FIRST: 0}
+    shutil.rmtree(warehouse.uri(RAW_FLIGHTS))
+    commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id="raw again")
+    anew = raw.reread()
+    assert (anew.version, anew.publishes[FIRST].record.run_id) == (0, "raw again")
+    assert find_consumed_versions(staging, anew) == {FIRST: -1}
