@@ -129,7 +129,8 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     seen: dict[str, int] = json.loads(context.cursor or "{}")
     for log in (read_log(warehouse, table) for table in list_tables()):
         key = log.table.key
-        if dead or (seen.get(key) != log.version and is_unseen(instance, log)):
+        is_new = seen.get(key) != log.version
+        if dead or (is_new and (log.foreign_changes or is_unseen(instance, log))):
             for recovery in recover_table(instance, log, now=now):
                 messages += describe_recovery(recovery)
         seen[key] = log.version

@@ -64,6 +64,7 @@ for _command in (
     version_commands.versions,
     version_commands.retire,
     partition_commands.rollback,
+    partition_commands.accept,
     protection_commands.protect,
     protection_commands.unprotect,
     protection_commands.protections,

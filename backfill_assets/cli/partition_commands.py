@@ -140,6 +140,41 @@ def rollback(
         typer.echo(run_job(instance, "rollback_partitions", "restore_partitions", config))
 
 
+def accept(
+    table: TableKey,
+    first: First,
+    last: Last,
+    reason: Annotated[
+        str, typer.Option(help="Why what they hold now is right.", callback=refuse_empty)
+    ],
+    downstream: Annotated[  # noqa: FBT002 (an option)
+        bool, typer.Option(help="Request a backfill of what was computed from the partitions.")
+    ] = False,
+    override_protection: Annotated[
+        str | None,
+        typer.Option(help="Why protected partitions are accepted.", callback=refuse_empty),
+    ] = None,
+) -> None:
+    """Accept partitions as another program left them: record what they hold as published.
+
+    Of a range only those that another program has changed since they were published; what they hold
+    is audited, and what does not pass is accepted with the reason. To have the rows back that were
+    published run the partitions again, or roll them back.
+    """
+    from backfill_assets.cli.job_runs import run_job
+
+    config = {
+        "table": table,
+        "first": first,
+        "last": last,
+        "accept": reason,
+        "downstream": downstream,
+        "override_protection": override_protection,
+    }
+    with open_instance() as instance:
+        typer.echo(run_job(instance, "rollback_partitions", "restore_partitions", config))
+
+
 def _take_promotion_back(table: str, override_protection: str | None) -> None:
     from backfill_assets.cli.version_commands import find_served_table, run_promotion
 

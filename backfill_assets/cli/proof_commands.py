@@ -136,7 +136,8 @@ def pin(
 ) -> None:
     """Show the versions at which tables belong together, for who reads several of them.
 
-    Exit 1: partitions of one were computed from other contents than another has at its version.
+    Exit 1: partitions of one were computed from other contents than another has at its version, or
+    another program has changed some.
     """
     from backfill_assets.orchestration.selecting.selections import select_tables
     from backfill_assets.proof.pins import pin_tables

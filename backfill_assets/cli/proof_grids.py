@@ -63,8 +63,8 @@ def print_pins(pins: "Sequence[Pin]") -> None:
         grid.add_row(pin.table, str(pin.version), apart, pin.uri)
     print_grid(grid, width=160)
     for pin in pins:
-        for key, upstream in list(pin.apart.items())[:_LISTED]:
-            typer.echo(f"{pin.table} {key} was computed from other contents of {upstream}")
+        for key, why in list(pin.apart.items())[:_LISTED]:
+            typer.echo(f"{pin.table} {key} was {why}")
         if len(pin.apart) > _LISTED:
             typer.echo(f"and {len(pin.apart) - _LISTED} more of {pin.table}: --json lists all")
 

@@ -106,11 +106,13 @@ def missing(
 ) -> None:
     """Print what is missing or failed as ranges: table, then what --partition-range takes.
 
-    What runs are at work on, or queued for, is named on stderr, and what is not due, as its
-    upstream never came. Exit 0: there is none of either, and nothing is missing; 1: something is
-    missing or failed; 3: all the rest is in progress or not due.
+    What another program has changed since it was published is among them. What runs are at work
+    on, or queued for, is named on stderr, and what is not due, as its upstream never came. Exit 0:
+    there is none of either, and nothing is missing; 1: something is missing, failed or changed; 3:
+    all the rest is in progress or not due.
     """
     from backfill_assets.orchestration.status.partition_statuses import (
+        CHANGED,
         FAILED,
         IN_PROGRESS,
         MISSING,
@@ -119,7 +121,7 @@ def missing(
     )
 
     statuses = _read_statuses(select, first, last)
-    ranges = find_ranges_of(statuses, {FAILED} if failed else {FAILED, MISSING})
+    ranges = find_ranges_of(statuses, {FAILED, CHANGED} if failed else {FAILED, CHANGED, MISSING})
     waiting = {
         words: find_ranges_of(statuses, {status})
         for words, status in (("in progress", IN_PROGRESS), ("not due", NOT_DUE))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from backfill_assets.orchestration.status.partition_statuses import PartitionStatus
 
 _TITLE = "rows, status and Delta version by partition and table"
-_COLOURS = {"materialized": "green", "failed": "red"}
+_COLOURS = {"materialized": "green", "failed": "red", "changed": "red"}
 _LISTED = 20
 """Reasons of a table: a year of them is for --json."""
 

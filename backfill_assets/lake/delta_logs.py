@@ -106,6 +106,9 @@ def _find_fault(uri: str) -> str | None:
     for before, after in pairwise(versions):
         if after != before + 1:
             return f"{before + 1:020}.json is gone"
+    left = [int(name[:20]) for name in names if re.fullmatch(r"\d{20}\.crc", name)]
+    if max(left, default=-1) > max(versions, default=-1):
+        return f"{max(left):020}.json is gone, whose checksum file is left"
     if _HINT in names and not any(".checkpoint." in name for name in names):
         return f"{_HINT} names a checkpoint that is gone"
     return None

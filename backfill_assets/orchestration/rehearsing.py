@@ -149,6 +149,7 @@ def _rehearse_tables(
     for key in ordered:
         name = key.to_user_string()
         recipe = choose_served(recipes[name], read_log(rehearser.warehouse, find_table(name)))
+        inputs = [read_log(rehearser.warehouse, table) for table in recipe.inputs]
         readiness = find_readiness(
             context.instance,
             graph,
@@ -157,6 +158,7 @@ def _rehearse_tables(
             expected=good,
             refused=bad,
             unread=recipe.unread,
+            foreign={log.table.key: log.foreign_changes for log in inputs},
         )
         table = rehearser.rehearse(
             recipe,

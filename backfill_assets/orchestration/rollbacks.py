@@ -38,6 +38,7 @@ from backfill_assets.publishing.publisher import Publisher
 from backfill_assets.publishing.restoring import (
     RollbackPlan,
     build_rollback_recipe,
+    plan_acceptance,
     plan_rollback,
 )
 from backfill_assets.publishing.results import PartitionResult, describe_failures
@@ -65,6 +66,11 @@ class RollbackConfig(Config):
         default=None, description="The Delta version whose contents come back."
     )
     before_run: str | None = Field(default=None, description="Or the run to undo.")
+    accept: str | None = Field(
+        default=None,
+        description="Or why what another writer made of the partitions is right: what they hold is "
+        "audited and recorded as published, and nothing is taken back.",
+    )
     force: bool = Field(
         default=False,
         description="Undo later commits of other runs too, and publish what fails its audit.",
@@ -113,24 +119,29 @@ def _roll_back(
     warehouse.check_writable()
     log = read_log(warehouse, table).require()
     check_readable(log)
-    log = recover_table(instance, log, now=now, reader=reader)[-1].log
+    recovery = recover_table(instance, log, now=now, reader=reader)[-1]
+    log = recovery.log
     run = Run(
         run_id=context.run.run_id,
         started_at=now,
         config=context.run.run_config,
         options=WriteOptions(write_mode=Rollback.name),
-        acceptances=_accept_all(table) if config.force else (),
+        acceptances=_accept_all(table, config),
         overrides=overrides,
     )
     keys = find_keys_in_range(find_partitions_def(table), first=config.first, last=config.last)
-    plan = plan_rollback(
-        log,
-        build_partitions(table, keys),
-        to_version=config.to_version,
-        before_run=config.before_run,
-        force=config.force,
-        now=run.started_at,
-    )
+    if config.accept:
+        keys = _choose_changed(config, keys, recovery.changed)
+        plan = plan_acceptance(log, build_partitions(table, keys))
+    else:
+        plan = plan_rollback(
+            log,
+            build_partitions(table, keys),
+            to_version=config.to_version,
+            before_run=config.before_run,
+            force=config.force,
+            now=run.started_at,
+        )
     if plan.restored_in is not None:
         restored = dict.fromkeys(keys, plan.restored_in)
         return "\n".join(
@@ -151,7 +162,9 @@ def _roll_back(
         reader=reader,
         whole=recipe.serves != find_served(log),
         restored={
-            key: f"version {plan.to_version}, "
+            key: f"{recovery.changed[key]}, accepted: {config.accept}"
+            if config.accept
+            else f"version {plan.to_version}, "
             + (f"published by run {by.run_id}" if by else "when nothing was published")
             for key, by in plan.published_by.items()
         },
@@ -162,19 +175,46 @@ def _roll_back(
     keep_publishes(log.reread())
     restored = {result.key: result.version for result in results if result.version is not None}
     _refuse_withheld(plan, results)
+    what = (
+        f"are accepted as another writer left them at version {plan.to_version}"
+        if config.accept
+        else f"hold again what they held at version {plan.to_version}"
+    )
+    # What an acceptance writes is what was there: the rows moved in the other writer's commit.
+    restored |= {
+        key: log.foreign_changes[key].version
+        for key in restored
+        if config.accept and key in log.foreign_changes
+    }
     return "\n".join(
         [
-            f"{table.key}: {len(restored)} partitions ({keys[0]} … {keys[-1]}) hold again "
-            f"what they held at version {plan.to_version}, as version {results[0].version}",
+            f"{table.key}: {len(restored)} partitions ({keys[0]} … {keys[-1]}) {what}, "
+            f"as version {results[0].version}",
             *_describe_undone(plan),
             *_go_on_downstream(context, config, log.reread(), restored),
         ]
     )
 
 
-def _accept_all(table: Table) -> tuple[Acceptance, ...]:
-    checks = list_publish_checks(table)
-    return tuple(Acceptance(check.value, "rolled back with --force") for check in checks)
+def _choose_changed(
+    config: RollbackConfig, keys: Sequence[str], changed: Mapping[str, str]
+) -> list[str]:
+    """Chooses the partitions that another writer has changed; the others stay as they are."""
+    if config.to_version is not None or config.before_run is not None:
+        raise RollbackError("either accept what is there, or go back: not both")
+    chosen = [key for key in keys if key in changed]
+    if not chosen:
+        raise RollbackError(
+            f"{config.table}: nothing to accept: no other writer has changed "
+            f"{config.first}...{config.last} since it was published; nothing was written"
+        )
+    return chosen
+
+
+def _accept_all(table: Table, config: RollbackConfig) -> tuple[Acceptance, ...]:
+    reason = config.accept or ("rolled back with --force" if config.force else "")
+    checks = list_publish_checks(table) if reason else ()
+    return tuple(Acceptance(check.value, reason) for check in checks)
 
 
 def _refuse_withheld(plan: RollbackPlan, results: Sequence[PartitionResult]) -> None:

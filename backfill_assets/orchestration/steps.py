@@ -107,7 +107,8 @@ class Step:
                 *upstream, recovery = self._recover([*inputs, target])
                 inputs, target = [one.log for one in upstream], recovery.log
                 logs = {log.table.key: log for log in inputs}
-                yield from self._publish(partitions, target, logs, recovery.doubtful, outcome)
+                doubtful = {*recovery.doubtful, *recovery.changed}
+                yield from self._publish(partitions, target, logs, doubtful, outcome)
         except Exception as error:
             done = {result.key for result in outcome.results}
             left = (partition.key for partition in partitions if partition.key not in done)
@@ -330,7 +331,7 @@ class Step:
             self.context.log.warning(warning)
         return recovered
 
-    def _wait_for_upstream(self, keys: Sequence[str], inputs: Iterable[TableLog]) -> Readiness:
+    def _wait_for_upstream(self, keys: Sequence[str], inputs: Collection[TableLog]) -> Readiness:
         """Finds what may go, once no other run works on what it needs; or patience ends."""
         context, patience = self.context, self.lakehouse.wait_seconds
         graph = context.job_def.asset_layer.asset_graph
@@ -343,6 +344,7 @@ class Step:
                 keys,
                 run_id=self.run.run_id,
                 unread=self.recipe.unread,
+                foreign={log.table.key: log.foreign_changes for log in inputs},
             )
             if not readiness.in_progress or time.monotonic() >= deadline:
                 return readiness

@@ -14,8 +14,9 @@ class Pin:
         table: `layer/name`.
         uri: where it is.
         version: to be read with `versionAsOf`.
-        apart: by partition key, the first upstream partition from whose contents at these versions
-            it was not computed; of partitions for which that is not known, nothing.
+        apart: by partition key, why the partition doesn't belong to the others: `computed from
+            other contents of` the first upstream partition that has others at these versions, or
+            `changed by another writer`; of partitions for which that is not known, nothing.
     """
 
     table: str
@@ -33,16 +34,16 @@ def pin_tables(logs: Sequence[TableLog]) -> list[Pin]:
     Args:
         logs: of the tables, each of which must exist.
     """
-    now = {
-        log.table.key: {key: publish.checksum for key, publish in log.publishes.items()}
-        for log in logs
-    }
+    now = {log.table.key: log.checksums for log in logs}
     return [Pin(log.table.key, log.uri, log.version, _find_apart(log, now)) for log in logs]
 
 
 def _find_apart(log: TableLog, now: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    foreign = log.foreign_changes
+    found = {key: foreign[key].describe_foreign() for key in sorted(foreign)}
     for key, publish in sorted(log.publishes.items()):
+        if key in found:
+            continue
         consumed = publish.record.find_consumed(key).upstream
         for table in sorted(consumed.keys() & now.keys()):
             other = (
@@ -51,6 +52,6 @@ def _find_apart(log: TableLog, now: Mapping[str, Mapping[str, str]]) -> dict[str
                 if checksum != now[table].get(upstream, "")
             )
             if (first := next(other, None)) is not None:
-                found[key] = f"{table} {first}"
+                found[key] = f"computed from other contents of {table} {first}"
                 break
     return found

@@ -82,6 +82,7 @@ def _verify_contents(
             row = certified[partition.key]
             statement = f"{row.partition} holds {row.rows} rows with checksum {row.checksum}"
             found, newest = contents.get(row.partition), log.publishes.get(row.partition)
+            foreign = log.foreign_changes.get(row.partition)
             if found is None:
                 is_current = newest is not None and newest.version == version
                 yield VerifiedLine(statement, False if is_current else None, gone[row.partition])
@@ -89,6 +90,8 @@ def _verify_contents(
             holds, remark = found.agrees_with(row), ""
             if not holds:
                 remark = f"{found.rows} rows with checksum {found.checksum}"
+            elif foreign is not None and newest is not None and newest.version == version:
+                holds, remark = False, f"at version {version}; since {foreign.describe_foreign()}"
             elif newest is not None and newest.version > version:
                 replaced_by = newest.record.run_id
                 remark = f"at version {version}; run {replaced_by} has replaced it since"

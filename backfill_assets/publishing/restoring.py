@@ -144,6 +144,24 @@ def plan_rollback(
     )
 
 
+def plan_acceptance(log: TableLog, partitions: Sequence[Partition]) -> RollbackPlan:
+    """Plans to publish partitions as another writer left them: what comes back is what is there.
+
+    Args:
+        log: of the table, which must exist.
+        partitions: which, ascending; at least one.
+    """
+    publishes = log.publishes
+    keys = [partition.key for partition in partitions]
+    return RollbackPlan(
+        log=log,
+        partitions=tuple(partitions),
+        to_version=log.version,
+        published_by={key: publishes[key].record if key in publishes else None for key in keys},
+        undone={},
+    )
+
+
 def build_rollback_recipe(plan: RollbackPlan) -> Recipe:
     """Computes the partitions as they were; what they were computed by stays their code version."""
     counts = plan.log.as_of(plan.to_version).count_rows()

@@ -205,12 +205,12 @@ class Rehearser:
         values = (
             count_changed_values(self.spark, published, rehearsed, differing) if differing else {}
         )
-        shown = published.publishes
+        shown = published.checksums
         return {
             one.key: replace(
                 found[one.key],
                 diff=diffs[one.key],
-                shown_checksum=shown[one.key].checksum if one.key in shown else "",
+                shown_checksum=shown.get(one.key, ""),
                 changed_values=values.get(one.key, {}),
             )
             for one in good

@@ -95,9 +95,11 @@ class FindingName(StrEnum):
     )
     UPSTREAM_IS_PUBLISHED = (
         *("upstream_is_published", Check.COMPLETE),
-        "the partitions that it needs and that are missing, failed or withheld",
+        "the partitions that it needs and that are missing, failed, withheld or changed by another "
+        "writer",
         "none",
-        "mend and run those first; the run's message and `missing` name the ranges",
+        "mend and run those first; the run's message and `missing` name the ranges; what another "
+        "writer made of one is accepted by `backfill-assets accept`",
     )
     UPSTREAM_HAS_COME = (
         *("upstream_has_come", Check.COMPLETE),

@@ -132,7 +132,8 @@ def find_due_partitions(
     """Compares what a table's partitions were computed from with what is there now. No JVM.
 
     New ones are those from the watermark on, and of what is computed from a history all of it; the
-    history itself is read once, by its own job, and never here. What landed is taken up to the
+    history itself is read once, by its own job, and never here. A partition that another program
+    changed is left to people: what it did may be meant. What landed is taken up to the
     newest, gaps included: a day that never came is for a person to look at, and its run says so. Of
     tables, what is required has to be published.
 
@@ -170,7 +171,7 @@ def find_due_partitions(
             key: DuePartition(Reason.DUE, hash_states((str(log.publishes[key].version), "again")))
             for key in failed - landed.keys()
         }
-        return _leave_restored(log, {**landed, **again}, {})
+        return _build_look(log, {**landed, **again}, {})
     if not all(logs[table.key].exists for table in recipe.inputs):
         return Look()
     movements = {
@@ -189,7 +190,14 @@ def find_due_partitions(
         begin = find_feed_begin(recipe.table)
         new = [key for key in unpublished if key < begin or _is_ahead(key, watermark)]
         reasons |= dict.fromkeys(new, Reason.NEW)
-    readiness = find_readiness(instance, graph, asset_key, sorted(reasons), unread=recipe.unread)
+    readiness = find_readiness(
+        instance,
+        graph,
+        asset_key,
+        sorted(reasons),
+        unread=recipe.unread,
+        foreign={table.key: logs[table.key].foreign_changes for table in recipe.inputs},
+    )
     due: dict[str, DuePartition] = {}
     for key, reason in sorted(reasons.items()):
         not_final = reason is Reason.DUE and key in readiness.provisional and key not in failed
@@ -208,7 +216,7 @@ def find_due_partitions(
             )
         )
         due[key] = DuePartition(reason, state, _measure_lateness(key, log, moved, logs))
-    return _leave_restored(log, due, movements)
+    return _build_look(log, due, movements)
 
 
 def _find_failed(
@@ -306,10 +314,11 @@ def _find_reachable(graph: AssetGraph, recipe: Recipe, logs: Mapping[str, TableL
     return set.intersection(*reachable)
 
 
-def _leave_restored(
+def _build_look(
     log: TableLog, due: Mapping[str, DuePartition], movements: Mapping[str, Movements]
 ) -> Look:
     publishes = log.publishes
+    due = {key: partition for key, partition in due.items() if key not in log.foreign_changes}
     restored = {key for key in due if key in publishes and publishes[key].record.restored.get(key)}
     return Look(due, {key: due[key].state for key in restored}, movements)
 

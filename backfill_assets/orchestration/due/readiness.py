@@ -18,6 +18,7 @@ from dagster import (
     TimeWindowPartitionMapping,
 )
 
+from backfill_assets.lake.commits import Commit
 from backfill_assets.orchestration.instance.dagster_internals import (
     AssetGraph,
     AssetPartitionStatus,
@@ -87,6 +88,7 @@ def find_readiness(
     unread: Collection[str] = (),
     unfinished: Mapping[str, Collection[str]] | None = None,
     told: ToldStatuses | None = None,
+    foreign: Mapping[str, Mapping[str, Commit]] | None = None,
 ) -> Readiness:
     """Looks at the upstream partitions of `keys`, through the asset's partition mappings.
 
@@ -103,6 +105,8 @@ def find_readiness(
         unfinished: by upstream table, the partitions that are published and provisional, as far as
             that is known; None to read it from their events.
         told: statuses that were asked for already; None to ask the instance.
+        foreign: by upstream table, the partitions that another program changed, and the commit that
+            did: nobody has audited their rows, so that they block what reads them, required or not.
     """
     told = told or ToldStatuses(instance)
     node = graph.get(asset_key)
@@ -118,6 +122,11 @@ def find_readiness(
         wanted = set[str]().union(*needed.values())
         coming = (expected or {}).get(upstream_asset, ())
         states = _find_states(told, graph, upstream_asset, wanted.difference(coming))
+        commits = (foreign or {}).get(upstream, {})
+        changed = wanted.intersection(commits).difference(coming)
+        states |= {
+            upstream_key: commits[upstream_key].describe_foreign() for upstream_key in changed
+        }
         states |= dict.fromkeys(wanted.intersection((refused or {}).get(upstream_asset, ())), _LOST)
         at_work = {key for key, state in states.items() if state == _IN_PROGRESS}
         runs = find_planning_runs(instance, upstream_asset) if at_work else {}
@@ -139,6 +148,7 @@ def find_readiness(
                         Required.OWN: upstream_key == key,
                         Required.ANY: lacks_all,
                     }[Required(must)]
+                    lacks = lacks or upstream_key in changed
                     reasons = blocked if lacks else provisional
                     reasons[key].append(f"{upstream} {upstream_key} is {states[upstream_key]}")
                     if lacks and states[upstream_key] == _MISSING:

@@ -47,7 +47,11 @@ def find_standing(
         return {}
     publishes = pinned.target.publishes
     candidates = [
-        key for key in keys if key in publishes and _is_alike(publishes[key], run.options)
+        key
+        for key in keys
+        if key in publishes
+        and key not in pinned.target.foreign_changes
+        and _is_alike(publishes[key], run.options)
     ]
     own = [key for key in candidates if _is_own(publishes[key], run)]
     if run.options != OVERWRITE:
@@ -90,6 +94,7 @@ def list_standing(
         key
         for key in keys
         if key in publishes
+        and key not in pinned.target.foreign_changes
         and _is_alike(publishes[key], OVERWRITE)
         # Commits of earlier releases don't say what they consumed.
         and (publishes[key].record.landed or publishes[key].record.upstream)

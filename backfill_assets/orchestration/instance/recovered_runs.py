@@ -29,7 +29,8 @@ from backfill_assets.proof.certificates import Certificate, list_documents, read
 RECOVERED_TAG = "backfill_assets/recovered"
 """Tag of a run that the instance knows from tables and certificates alone."""
 
-_JOB = "__ASSET_JOB"
+RECOVERED_JOB = "__ASSET_JOB"
+"""The job of such a run: that of Dagster for runs of assets."""
 
 
 def enter_runs(instance: DagsterInstance, warehouse: Warehouse, run_ids: Iterable[str]) -> None:
@@ -50,7 +51,7 @@ def _enter_run(instance: DagsterInstance, run_id: str, certificates: Sequence[Ce
     )
     instance.add_run(
         DagsterRun(
-            _JOB,
+            RECOVERED_JOB,
             run_id=run_id,
             run_config=dict(certificates[0].run_config) if certificates else {},
             status=DagsterRunStatus.SUCCESS if succeeded else DagsterRunStatus.FAILURE,
@@ -106,7 +107,7 @@ def _enter(
 ) -> None:
     event = DagsterEvent(
         event_type_value=event_type.value,
-        job_name=_JOB,
+        job_name=RECOVERED_JOB,
         message="entered by a recovery",
         event_specific_data=data,
     )

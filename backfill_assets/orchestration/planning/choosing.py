@@ -37,7 +37,8 @@ class Choice:
         stale: why published ones would be computed from something else now, by key.
         keys: of those that were chosen.
         pinned: what these would be computed from.
-        doubtful: those of which nobody knows whether a run that died has published them well.
+        doubtful: those of which nobody knows whether a run that died has published them well, or
+            that another writer has changed.
         is_judged: whether `stale` is known; else it is empty.
     """
 
@@ -105,12 +106,15 @@ class Chooser:
         pinned = self._pin(table, list(states)) if judges else None
         recipe = self.recipes[table.key]
         stale = find_stale(self.graph, recipe, pinned, states.keys()) if pinned else {}
+        if judges:
+            changed = found.recovery.changed
+            stale |= {key: changed[key] for key in states if key in changed}
         taken = choose_partitions(states, stale, only) if keys is None else keys
         if pinned is None:
             pinned = self._pin(table, taken)
         elif len(taken) < len(states):
             pinned = pinned.restrict(build_partitions(table, taken))
-        doubtful = frozenset(found.recovery.doubtful)
+        doubtful = frozenset({*found.recovery.doubtful, *found.recovery.changed})
         return Choice(table, states, stale, taken, pinned, doubtful, is_judged=judges)
 
     def check_parts(self, table: Table, keys: Sequence[str]) -> None:

@@ -269,6 +269,7 @@ class Planner:
             windows=choice.pinned.windows,
             unfinished=unfinished,
             told=self.chooser.told,
+            foreign={name: log.foreign_changes for name, log in choice.pinned.inputs.items()},
         )
 
     def _find_standing(

@@ -14,6 +14,7 @@ from backfill_assets.orchestration.instance.partition_definitions import (
 )
 from backfill_assets.orchestration.selecting.selections import find_keys_in_range
 from backfill_assets.orchestration.status.partition_statuses import (
+    CHANGED,
     FAILED,
     IN_PROGRESS,
     MATERIALIZED,
@@ -122,7 +123,7 @@ def list_planned_partitions(plan: Plan) -> dict[AssetKey, list[str]]:
 
 _STATES = {
     Only.MISSING: {MISSING},
-    Only.FAILED: {FAILED, NOT_DUE},
+    Only.FAILED: {FAILED, NOT_DUE, CHANGED},
     Only.WITHHELD: {WITHHELD},
 }
 
@@ -147,7 +148,7 @@ def choose_partitions(
 
 def count_states(states: Mapping[str, str], stale: Collection[str]) -> dict[str, int]:
     """Counts partitions by state, and the stale ones; what there is none of is left out."""
-    order = (MATERIALIZED, MISSING, FAILED, WITHHELD, NOT_DUE, IN_PROGRESS)
+    order = (MATERIALIZED, MISSING, FAILED, WITHHELD, CHANGED, NOT_DUE, IN_PROGRESS)
     counts = {state: sum(one == state for one in states.values()) for state in order}
     counts["stale"] = len(stale)
     return {state: count for state, count in counts.items() if count}

@@ -13,6 +13,7 @@ from backfill_assets.orchestration.instance.ranges import build_command
 from backfill_assets.orchestration.planning.plans import Plan
 from backfill_assets.orchestration.status.attempts import Attempt, find_attempts
 from backfill_assets.orchestration.status.partition_statuses import (
+    CHANGED,
     FAILED,
     IN_PROGRESS,
     MATERIALIZED,
@@ -150,7 +151,8 @@ def tell_story(
             attempt,
             waits=waits,
             is_at_work=status.status == IN_PROGRESS or bool(planned and planned.at_work),
-            is_to_run=status.status in (FAILED, MISSING) or bool(planned and planned.stale),
+            is_to_run=status.status in (FAILED, MISSING, CHANGED)
+            or bool(planned and planned.stale),
         ),
     )
 
@@ -223,6 +225,8 @@ def _find_next(
         ]
     elif is_to_run:
         commands.append(build_command([table], key, key, {}))
+        if status.status == CHANGED:
+            commands.append(f"backfill-assets accept {table} {ends} --reason WHY")
     elif status.status == MATERIALIZED and attempt is not None and attempt.run_id:
         commands.append(f"backfill-assets history {table} {ends}")
     return commands

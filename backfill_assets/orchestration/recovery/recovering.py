@@ -37,6 +37,7 @@ class RecoveryReport:
         published: partitions, as `layer/name key`, that no event told of.
         withheld: likewise those that were withheld.
         to_run_again: likewise those that a dead run published and that can't be relied on.
+        changed: likewise those that another writer has changed.
         messages: all of it in words.
     """
 
@@ -44,6 +45,7 @@ class RecoveryReport:
     published: tuple[str, ...]
     withheld: tuple[str, ...]
     to_run_again: tuple[str, ...]
+    changed: tuple[str, ...]
     messages: tuple[str, ...]
 
 
@@ -102,7 +104,7 @@ def recover_tables(
     messages = describe_dead_runs(dead, done=not dry_run)
     warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
     tables = [find_table(key.strip()) for key in select.split(",")] if select else list_tables()
-    published, withheld, doubtful = list[str](), list[str](), list[str]()
+    published, withheld, doubtful, changed = (list[str]() for _ in range(4))
     for table in tables:
         log = read_log(warehouse, table)
         if dry_run:
@@ -117,8 +119,9 @@ def recover_tables(
         published += [f"{table.key} {result.key}" for result in recovery.published]
         withheld += [f"{table.key} {key}" for key in recovery.withheld_keys]
         doubtful += [f"{table.key} {key}" for key in recovery.doubtful]
+        changed += [f"{table.key} {key}" for key in recovery.changed]
     return RecoveryReport(
-        *(tuple(dead), tuple(published), tuple(withheld), tuple(doubtful), tuple(messages))
+        *map(tuple, (dead, published, withheld, doubtful, changed, messages)),
     )
 
 

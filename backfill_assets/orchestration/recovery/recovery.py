@@ -38,6 +38,7 @@ from backfill_assets.orchestration.records.withheld_records import (
     WithheldRecords,
     find_withheld_records,
 )
+from backfill_assets.orchestration.recovery.changed_partitions import enter_changed, find_changed
 from backfill_assets.proof.certificates import locate_certificate
 from backfill_assets.publishing.differences import explain_change
 from backfill_assets.publishing.recorded_audits import read_result
@@ -60,6 +61,7 @@ class Recovery:
             run audited them, or replaced what came from newer inputs. They stay missing or failed.
         withheld: what certificates of runs that the instance does not know say was withheld since
             the partition was published last; and which certificates can't be read.
+        changed: partitions that another writer has changed, by key, and how.
         is_new: whether the instance knows nothing of the table, of which partitions are published.
     """
 
@@ -67,6 +69,7 @@ class Recovery:
     published: tuple[PartitionResult, ...] = ()
     doubtful: Mapping[str, str] = field(default_factory=dict)
     withheld: WithheldRecords = field(default_factory=WithheldRecords)
+    changed: Mapping[str, str] = field(default_factory=dict)
     is_new: bool = False
 
     @property
@@ -118,6 +121,7 @@ def find_recovery(
         tuple(published),
         doubtful,
         find_withheld_records(instance, log) if foreign or with_certificates else WithheldRecords(),
+        find_changed(instance, log),
         is_new=bool(lost) and not known and len(lost) == len(log.publishes),
     )
 
@@ -177,6 +181,7 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
                 enter_plan(instance, run_id, asset_key, key)
         of_run = dict.fromkeys(withheld.keys, run_id)
         _enter_evaluations(instance, asset_key, withheld.results, of_run)
+    enter_changed(instance, log, recovery.changed)
 
 
 def _find_publishes_before(log: TableLog, keys: Collection[str]) -> dict[str, Publish]:

@@ -37,6 +37,12 @@ def describe_recovery(recovery: Recovery, *, done: bool = True) -> list[str]:
     if recovery.doubtful:
         listed = shorten([f"{name}: {why}" for name, why in recovery.doubtful.items()], _LISTED)
         messages.append(f"{key}: a dead run published what is to be run again: {'; '.join(listed)}")
+    if recovery.changed:
+        listed = shorten([f"{name} {why}" for name, why in recovery.changed.items()], _LISTED)
+        messages.append(
+            f"{key}: {'; '.join(listed)}: run these again, or accept them as they are with "
+            f"`backfill-assets accept {key} --from … --to … --reason …`"
+        )
     if recovery.log.lacks_commits:
         messages.append(
             f"{key}: the log begins with version {recovery.log.begins_with}; what was published "

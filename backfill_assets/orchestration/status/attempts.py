@@ -18,7 +18,11 @@ from backfill_assets.orchestration.instance.materializations import find_plannin
 from backfill_assets.orchestration.instance.partition_definitions import find_asset_key
 from backfill_assets.orchestration.runs.run_tags import CHAIN_TAG, was_dropped
 from backfill_assets.orchestration.runs.runs_at_work import UNFINISHED
-from backfill_assets.orchestration.status.partition_statuses import PartitionStatus, TableStatuses
+from backfill_assets.orchestration.status.partition_statuses import (
+    CHANGED,
+    PartitionStatus,
+    TableStatuses,
+)
 from backfill_assets.proof.certificates import (
     Certificate,
     CertificateDocument,
@@ -66,6 +70,9 @@ def tell_attempts(
         attempts = find_attempts(instance, table.recovery.log, keys)
         for one in table.partitions:
             attempt = attempts.get(one.partition)
+            if one.status == CHANGED:
+                told.append(replace(one, error=table.recovery.changed[one.partition]))
+                continue
             told.append(
                 one
                 if attempt is None

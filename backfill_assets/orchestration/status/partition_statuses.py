@@ -30,6 +30,8 @@ from backfill_assets.tables.declarations import Table
 MATERIALIZED, FAILED, IN_PROGRESS, MISSING = "materialized", "failed", "in_progress", "missing"
 WITHHELD = "withheld"
 """Of a failed partition, where failed and withheld are told apart: by a verdict of its audit."""
+CHANGED = "changed"
+"""Of a partition that doesn't hold what was published last: another writer has changed it."""
 NOT_DUE = "not_due"
 """Of a partition that a run was to publish, and of which upstream partitions never came."""
 
@@ -42,7 +44,8 @@ class PartitionStatus:
         table: `layer/name`.
         partition: its key.
         status: `materialized`, `failed`, `in_progress` or `missing`, as Dagster has it; `not_due`
-            of a failed one that only waits for what never came.
+            of a failed one that only waits for what never came; `changed` of one that another
+            writer has changed since.
         rows: rows in the newest version of the table; None if the partition was never published.
         version: Delta version that published it last; None likewise.
         started: of the last attempt at it: UTC, ISO 8601; as the others, only where it was asked
@@ -175,7 +178,10 @@ def _find_statuses(
     untold = {row.partition: row for record in recovery.withheld.runs for row in record.rows}
     withheld = {key for key, row in (verdicts | untold).items() if row.status == WITHHELD}
     statuses |= dict.fromkeys(_find_not_due(told, verdicts), NOT_DUE)
-    return statuses, frozenset(withheld & set(failed) - set(recovery.doubtful))
+    for key in recovery.changed:
+        if statuses.get(key, IN_PROGRESS) != IN_PROGRESS:
+            statuses[key] = CHANGED
+    return statuses, frozenset(withheld & set(failed) - {*recovery.doubtful, *recovery.changed})
 
 
 def _read_verdicts(
