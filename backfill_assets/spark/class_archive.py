@@ -61,6 +61,10 @@ def train_class_archive(archive: Path, conf: Mapping[str, str]) -> None:
 
 def _train_into(archive: Path, conf: Mapping[str, str]) -> None:
     options = f"{conf[JAVA_OPTIONS]} -XX:ArchiveClassesAtExit={archive}"
-    told = json.dumps({**conf, JAVA_OPTIONS: options})
-    command = [sys.executable, "-m", "backfill_assets.spark.training", str(archive.parent), told]
-    subprocess.run(command, capture_output=True, check=False, timeout=_TRAINING_SECONDS)
+    subprocess.run(
+        [sys.executable, "-m", "backfill_assets.spark.training", str(archive.parent)],
+        input=json.dumps({**conf, JAVA_OPTIONS: options}).encode(),
+        capture_output=True,
+        check=False,
+        timeout=_TRAINING_SECONDS,
+    )
