@@ -26,15 +26,15 @@ from backfill_assets.spark.head_start import start_java
 
 start_java()
 (ahead,) = psutil.Process().children()
-status = open(f"/proc/{ahead.pid}/status").read()
-(ignored,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigIgn"))
-assert int(ignored, 16) & 2, "Ctrl-C would end it"
 resource = SparkResource()
 resource.expect_input(int(sys.argv[1]))
 session = resource.spark_session
 assert session.range(3).count() == 3
 java = session.sparkContext._jvm.java.lang
 own = java.ProcessHandle.current().pid()
+status = open(f"/proc/{own}/status").read()
+(ignored,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigIgn"))
+assert int(ignored, 16) & 2, "Ctrl-C would end it"
 assert not [name for name in os.environ if name.startswith("PYSPARK_GATEWAY")]
 assert session.conf.get("spark.my.password") == os.environ["PASSWORD"]
 assert java.System.getProperty("my.password") == os.environ["PASSWORD"]
