@@ -14,7 +14,7 @@ from backfill_assets.contents.partition_reader import PartitionReader
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.settings import Settings, read_settings
 from backfill_assets.spark.connect import limit_retries
-from backfill_assets.spark.head_start import use_started_java
+from backfill_assets.spark.head_start import use_java
 from backfill_assets.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
 from backfill_assets.spark.session import build_spark_conf, check_prerequisites
 from backfill_assets.tables.once_flows import ONCE_TAG, OnceFlow
@@ -87,7 +87,7 @@ class SparkResource(LazyPySparkResource):
             if tagged is None
             else build_tagged_conf(tagged, overrides)
         )
-        with use_started_java(conf):
+        with use_java(conf):
             session = spark_session_from_config(conf)
         if remote is not None:
             limit_retries(session)

@@ -24,6 +24,7 @@ from backfill_assets.cli import (
     status_commands,
     version_commands,
 )
+from backfill_assets.damages import describe_damage
 from backfill_assets.errors import BackfillError
 
 _DEBUG = "--debug"
@@ -94,6 +95,9 @@ def main() -> None:
 def _describe(error: Exception) -> str:
     if isinstance(error, BackfillError):
         return " ".join(str(error).splitlines())  # what was given may have several
+    damage = describe_damage(error)
+    if damage is not None:
+        return damage
     lines = (line.strip() for line in str(error).splitlines())
     first = next((line for line in lines if line), "")
     return (

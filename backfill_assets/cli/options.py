@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from backfill_assets.errors import SettingsError
+from backfill_assets.damages import describe_damage
+from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ First = Annotated[str, typer.Option("--from", help="First partition key.")]
 Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]
 _UNBOUNDED = 10_000
 """Columns, more than any grid needs."""
+_FAULT_LENGTH = 200
 
 
 def refuse_empty(value: str | None) -> str | None:
@@ -160,12 +162,20 @@ def open_instance() -> "DagsterInstance":
     """Opens the Dagster instance of DAGSTER_HOME.
 
     Raises:
-        SettingsError: if there is none.
+        SettingsError: if there is none, or its dagster.yaml can't be used.
     """
     default_dagster_home()
     from dagster import DagsterInstance
 
-    return DagsterInstance.get()
+    try:
+        return DagsterInstance.get()
+    except Exception as error:
+        if isinstance(error, BackfillError) or describe_damage(error) is not None:
+            raise
+        fault = " ".join(str(error).split())[:_FAULT_LENGTH]
+        raise SettingsError(
+            f"{Path(os.environ['DAGSTER_HOME'], 'dagster.yaml')} can't be used ({fault}): mend it"
+        ) from error
 
 
 def load_graph() -> "AssetGraph":

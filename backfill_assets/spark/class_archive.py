@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyspark
 
-from backfill_assets.spark.cache import find_cache, make_once, remove_unused
+from backfill_assets.spark.cache import are_whole, find_cache, make_once, remove_unused
 from backfill_assets.spark.java import locate_java
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -52,7 +52,7 @@ def train_class_archive(archive: Path, conf: Mapping[str, str]) -> None:
         archive: where it is to be.
         conf: of the sessions that are to use it.
     """
-    if archive.exists():
+    if are_whole([archive]):
         return
     remove_unused(archive.parent, _NAME.format("*"))
     with suppress(OSError, subprocess.SubprocessError):
@@ -61,6 +61,10 @@ def train_class_archive(archive: Path, conf: Mapping[str, str]) -> None:
 
 def _train_into(archive: Path, conf: Mapping[str, str]) -> None:
     options = f"{conf[JAVA_OPTIONS]} -XX:ArchiveClassesAtExit={archive}"
-    told = json.dumps({**conf, JAVA_OPTIONS: options})
-    command = [sys.executable, "-m", "backfill_assets.spark.training", str(archive.parent), told]
-    subprocess.run(command, capture_output=True, check=False, timeout=_TRAINING_SECONDS)
+    subprocess.run(
+        [sys.executable, "-m", "backfill_assets.spark.training", str(archive.parent)],
+        input=json.dumps({**conf, JAVA_OPTIONS: options}).encode(),
+        capture_output=True,
+        check=False,
+        timeout=_TRAINING_SECONDS,
+    )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
+from zipfile import is_zipfile
 
 import pyspark
 
@@ -68,18 +69,28 @@ def ensure_jars(folder: Path | None, *, s3: bool = False) -> None:
     """Makes `jar_paths` exist.
 
     Raises:
-        SparkUnavailableError: if a given folder lacks a jar, or the fetch fails.
+        SparkUnavailableError: if a given folder lacks a jar or has a broken one, or the fetch
+            fails.
     """
-    missing = [path for path in jar_paths(folder, s3=s3) if not path.exists()]
-    if not missing:
-        return
     if folder is not None:
-        raise SparkUnavailableError(
-            f"BACKFILL_JARS={folder} lacks {', '.join(path.name for path in missing)}: "
-            "copy the jars there, or unset it so that they are fetched"
-        )
+        _check_folder(folder, s3=s3)
+        return
     for jars in _choose(s3=s3):
-        make_once(jars.list_paths(None), partial(_fetch_into, jars=jars))
+        make_once(
+            jars.list_paths(None), partial(_fetch_into, jars=jars), digests=jars.read_hashes()
+        )
+
+
+def _check_folder(folder: Path, *, s3: bool) -> None:
+    paths = jar_paths(folder, s3=s3)
+    missing = [path.name for path in paths if not path.exists()]
+    broken = [path.name for path in paths if path.exists() and not is_zipfile(path)]
+    for names, fault in ((missing, "lacks"), (broken, "has broken files for")):
+        if names:
+            raise SparkUnavailableError(
+                f"BACKFILL_JARS={folder} {fault} {', '.join(names)}: "
+                "copy the jars there, or unset it so that they are fetched"
+            )
 
 
 def _choose(*, s3: bool) -> tuple[JarSet, ...]:

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from backfill_assets.s3_settings import S3Settings
-from backfill_assets.spark.cache import note_use
+from backfill_assets.spark.cache import are_whole, note_use
 from backfill_assets.spark.class_archive import (
     JAVA_OPTIONS,
     find_class_archive,
@@ -125,7 +125,7 @@ def _build_local_conf(jars: Path | None, s3: S3Settings | None, input_bytes: int
         **LOCAL_CONF,
         **(_SMALL_BATCHES if is_little else {}),
         JAVA_OPTIONS: f"{options} {archived}{archive}"
-        if archive is not None and archive.exists()
+        if archive is not None and are_whole([archive])
         else options,
     }
 
@@ -142,7 +142,7 @@ def _build_cluster_conf(jars: Path | None, s3: S3Settings | None) -> dict[str, s
 def is_trained(*, jars: Path | None, s3: S3Settings | None) -> bool:
     """Tells whether sessions of Spark in the process start as fast as they can."""
     archive = _find_class_archive(jars, s3=s3 is not None)
-    return archive is None or archive.exists()
+    return archive is None or are_whole([archive])
 
 
 def train_sessions(*, jars: Path | None, s3: S3Settings | None) -> None:

@@ -1,6 +1,6 @@
 """A session that does a bit of all that range runs do, for what Java learns of it; a process.
 
-Called with a folder for its files and the session's settings, a JSON object.
+Called with a folder for its files; the session's settings are its input, a JSON object.
 """
 
 import json
@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
+
+from backfill_assets.spark.head_start import use_java
 
 _ROWS = 100
 
@@ -50,6 +52,8 @@ def train(spark: SparkSession, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    session = SparkSession.builder.config(map=json.loads(sys.argv[2])).getOrCreate()
+    conf = json.load(sys.stdin)
+    with use_java(conf):
+        session = SparkSession.builder.config(map=conf).getOrCreate()
     train(session, Path(sys.argv[1]))
     session.stop()

@@ -1,12 +1,14 @@
 """Files of the cache are made once, by one process at a time, and are whole or absent."""
 
+import hashlib
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from backfill_assets.spark.cache import make_once
+from backfill_assets.spark.cache import are_whole, make_once
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
@@ -25,6 +27,46 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
     make_once(targets, make)
     assert [target.read_text() for target in targets] == ["2", "2"]
     assert not made[0].exists()
+
+
+@pytest.mark.parametrize("content", ["", "A", "aa"])
+def test_what_is_something_else_by_now_is_made_again(tmp_path: Path, content: str) -> None:
+    """As after a power cut: a file may be empty, though its rename was acknowledged."""
+    target = tmp_path / "a.jar"
+    for _ in range(2):
+        make_once([target], lambda folder: (folder / "a.jar").write_text("a"))
+        assert are_whole([target])
+        assert target.read_text() == "a"
+        target.write_text(content)
+        assert not are_whole([target])
+
+
+def test_what_was_only_touched_is_kept(tmp_path: Path) -> None:
+    target = tmp_path / "a.jar"
+    make_once([target], lambda folder: (folder / "a.jar").write_text("a"))
+    os.utime(target, (0, 0))
+    make_once([target], lambda _: pytest.fail("it is there"))
+
+
+@pytest.mark.parametrize("seal", [None, "", "[]", '{"a.jar": {}}'])
+def test_without_a_seal_only_a_pinned_hash_says_that_a_file_is_whole(
+    tmp_path: Path, seal: str | None
+) -> None:
+    target, made = tmp_path / "a.jar", []
+
+    def make(folder: Path) -> None:
+        made.append(folder)
+        (folder / "a.jar").write_text("a")
+
+    target.write_text("a")
+    if seal is not None:
+        target.with_suffix(".seal").write_text(seal)
+    make_once([target], make, digests={"a.jar": hashlib.sha256(b"a").hexdigest()})
+    assert not made
+    assert are_whole([target])
+    target.with_suffix(".seal").unlink()
+    make_once([target], make)
+    assert made
 
 
 def test_who_comes_meanwhile_waits_and_makes_nothing(tmp_path: Path) -> None:

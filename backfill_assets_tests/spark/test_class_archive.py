@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_assets.spark import class_archive, session
+from backfill_assets.spark.cache import make_once
 from backfill_assets.spark.class_archive import (
     JAVA_OPTIONS,
     find_class_archive,
@@ -49,9 +50,11 @@ def test_a_session_uses_what_is_there(tmp_path: Path, monkeypatch: pytest.Monkey
     archive = tmp_path / "classes.jsa"
     monkeypatch.setattr(session, "find_class_archive", lambda _: archive)
     options = [build_spark_conf(remote=None, jars=None, overrides={})[JAVA_OPTIONS]]
-    archive.touch()
+    make_once([archive], lambda folder: (folder / archive.name).touch())
     options.append(build_spark_conf(remote=None, jars=None, overrides={})[JAVA_OPTIONS])
-    assert [f"-XX:SharedArchiveFile={archive}" in each for each in options] == [False, True]
+    archive.write_text("something else")
+    options.append(build_spark_conf(remote=None, jars=None, overrides={})[JAVA_OPTIONS])
+    assert [f"-XX:SharedArchiveFile={archive}" in each for each in options] == [False, True, False]
 
 
 @pytest.mark.parametrize("seconds", [60, 0.1])
@@ -76,11 +79,13 @@ def test_archives_that_no_session_used_for_a_month_are_removed(
     used, unused, other = (
         tmp_path / name for name in ("classes-1.jsa", "classes-2.jsa", "local-files-1.jar")
     )
-    for file in (used, unused, unused.with_suffix(".lock"), other):
-        file.touch()
-        os.utime(file, (long_ago, long_ago))
+    for file in (used, unused, other):
+        for made in (file, file.with_suffix(".lock"), file.with_suffix(".seal")):
+            made.touch()
+            os.utime(made, (long_ago, long_ago))
     monkeypatch.setattr(session, "find_class_archive", lambda _: used)
     check_prerequisites(remote=None, jars=None)
     monkeypatch.setattr(class_archive, "_TRAINING_SECONDS", 0.1)
     train_class_archive(tmp_path / "classes-3.jsa", {JAVA_OPTIONS: ""})
-    assert {path.name for path in tmp_path.iterdir()} == {used.name, other.name, "classes-3.lock"}
+    left = {path.stem for path in tmp_path.iterdir()}
+    assert left == {used.stem, other.stem, "classes-3"}

@@ -1,8 +1,6 @@
 """How a step fails: with the message of the error, once, and without a retry."""
 
 import atexit
-import errno
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,18 +8,10 @@ from pathlib import Path
 
 from dagster import AssetExecutionContext, Failure, MarkdownMetadataValue, OpExecutionContext
 
+from backfill_assets.damages import describe_damage, list_chain
 from backfill_assets.errors import BackfillError
 from backfill_assets.spark.connect import describe_lost_server
 
-# What the operating system says, and so Java, Spark and delta-rs after it, with its cure.
-_CURES = {
-    errno.ENOSPC: "the disk is full: make room, then run it again",
-    errno.EDQUOT: "this user's quota is used up: make room, then run it again",
-    errno.EROFS: "the disk is read-only: mount it to be written, or set BACKFILL_WAREHOUSE to "
-    "another place, then run it again",
-    errno.EACCES: "this user has no right to a file: give it that, then run it again",
-    errno.EMFILE: "too many files are open: raise `ulimit -n`, then run it again",
-}
 _LINE_LENGTH = 300
 _CAUSE = "Caused by: "
 """How a line of Java's trace begins."""
@@ -71,17 +61,8 @@ def describe_known_cause(error: BaseException) -> str | None:
 
     Looks at the error and at what it came from, and at what Java says of its own in their texts.
     """
-    chained: BaseException | None = error
-    while chained is not None:
-        for number, cure in _CURES.items():
-            words = os.strerror(number)
-            if getattr(chained, "errno", None) == number or words in str(chained):
-                return f"{_find_line(str(chained), words)}: {cure}"
-        lost = describe_lost_server(chained)
-        if lost is not None:
-            return lost
-        chained = chained.__cause__ or chained.__context__
-    return None
+    lost = (describe_lost_server(chained) for chained in list_chain(error))
+    return next(filter(None, lost), None) or describe_damage(error)
 
 
 def describe_in_a_line(error: BaseException) -> str:
@@ -93,12 +74,6 @@ def describe_in_a_line(error: BaseException) -> str:
     trace = str(error.__context__).splitlines()  # PySpark's errors have Py4J's as their context.
     causes = [one.removeprefix(_CAUSE) for one in trace if one.startswith(_CAUSE)]
     return " ".join([line, *(cause[:_LINE_LENGTH] for cause in causes[-1:])])
-
-
-def _find_line(text: str, words: str) -> str:
-    """Finds the first line that holds the words."""
-    lines = (line.strip() for line in text.splitlines())
-    return next((line for line in lines if line and words in line), words)[:_LINE_LENGTH]
 
 
 def _say_last(message: str) -> None:
