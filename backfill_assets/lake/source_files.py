@@ -5,6 +5,23 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from backfill_assets.uris import is_local
+
+
+def find_read_options(root: str) -> dict[str, str]:
+    """Finds the options with which Spark reads landed files as they are.
+
+    On local disks Hadoop would hold a file to the sums of `.name.crc` beside it, which may be of
+    its predecessor, and which can't be looked for where the name has a colon.
+    """
+    if not is_local(root):
+        return {}
+    return {
+        "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        # Else the one that is open already, with sums, would be taken.
+        "fs.file.impl.disable.cache": "true",
+    }
+
 
 def find_path_below_dataset(levels: int) -> Column:
     """Builds the path, STRING, of a row's file below its data set; percent-encoded.
