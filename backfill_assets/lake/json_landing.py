@@ -27,7 +27,7 @@ from backfill_assets.lake.landing_names import (
     is_hidden,
     list_folder,
 )
-from backfill_assets.lake.same_files import find_same_files
+from backfill_assets.lake.same_files import Pairs, find_same_in_groups
 from backfill_assets.lake.slices import Partition
 from backfill_assets.rules.landed import Landed
 from backfill_assets.tables.landings import EMPTY_MARKER
@@ -267,8 +267,10 @@ class JsonListing:
 
     def describe_landed(self) -> dict[str, Landed]:
         """Describes what is there, by partition key; compares its files."""
+        same = find_same_in_groups(contents.files for contents in self.contents.values())
         return {
-            partition.key: self._describe(contents) for partition, contents in self.contents.items()
+            partition.key: self._describe(contents, pairs)
+            for (partition, contents), pairs in zip(self.contents.items(), same, strict=True)
         }
 
     def check_unchanged(self) -> None:
@@ -314,7 +316,7 @@ class JsonListing:
             if file in broken
         ]
 
-    def _describe(self, contents: FolderContents) -> Landed:
+    def _describe(self, contents: FolderContents, same: Pairs) -> Landed:
         not_read = {
             name: why
             for name, why in contents.not_read.items()
@@ -334,7 +336,7 @@ class JsonListing:
             not_read=tuple(f"{name} ({why})" for name, why in sorted(not_read.items())),
             repeated=tuple(
                 f"{self.name_file(file)} holds the same as {self.name_file(earlier)}"
-                for file, earlier in find_same_files(contents.files)
+                for file, earlier in same
             ),
             bytes=sizes,
         )

@@ -28,7 +28,7 @@ from backfill_assets.lake.landing_names import (
     list_folder,
 )
 from backfill_assets.lake.once_files import OnceFile, count_days, find_fault
-from backfill_assets.lake.same_files import find_same_files
+from backfill_assets.lake.same_files import find_same_in_groups
 from backfill_assets.lake.slices import Partition
 from backfill_assets.rules.landed import Landed
 from backfill_assets.tables.once_flows import OnceFlow
@@ -267,21 +267,20 @@ class OnceListing:
 
         That a file has no record of a day is no evidence that there was none.
         """
-        copies = {held: self._find_copies(held) for held in map(tuple, self._by_key.values())}
+        held = {tuple(files) for files in self._by_key.values()}
+        same = find_same_in_groups([one.file for one in files] for files in held)
+        copies = dict(zip(held, same, strict=True))
         return {
             partition.key: Landed(
                 lack=self._find_lack(partition),
                 cure="land it again",
-                repeated=copies[tuple(self._by_key[partition.key])],
+                repeated=tuple(
+                    f"{self.name_file(file)} holds the same as {self.name_file(earlier)}"
+                    for file, earlier in copies[tuple(self._by_key[partition.key])]
+                ),
             )
             for partition in self.partitions
         }
-
-    def _find_copies(self, held: tuple[OnceFile, ...]) -> tuple[str, ...]:
-        return tuple(
-            f"{self.name_file(file)} holds the same as {self.name_file(earlier)}"
-            for file, earlier in find_same_files(one.file for one in held)
-        )
 
     def check_unchanged(self) -> None:
         """Lists again and compares, for after the files have been read.

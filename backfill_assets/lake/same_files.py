@@ -2,10 +2,10 @@
 
 import hashlib
 import zlib
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
+from typing import TypeAlias
 
 from backfill_assets.lake.landed_lines import UNREADABLE, read_pieces
 from backfill_assets.lake.landing import LandingFile, open_landing_zone
@@ -13,33 +13,27 @@ from backfill_assets.uris import is_local, local_path
 
 _PACKED_HEAD, _HEAD = 4096, 1024
 _GZIP = 31
-_AT_ONCE = 8
+_AT_ONCE = 32
 """Files of an object store that are looked into together."""
 
+Pairs: TypeAlias = list[tuple[LandingFile, LandingFile]]
+"""Files, each with the first of its group, by name, that holds the same."""
 
-def find_same_files(files: Iterable[LandingFile]) -> list[tuple[LandingFile, LandingFile]]:
-    """Finds each file that holds the same as an earlier one, once both are unpacked.
 
-    Files without a gzip among them are looked into only where sizes are equal. Only those are read
-    whole that begin alike. One that can't be read is the same as none.
+def find_same_files(files: Iterable[LandingFile]) -> Pairs:
+    """Finds each file that holds the same as an earlier one; see `find_same_in_groups`."""
+    return find_same_in_groups([files])[0]
 
-    Returns:
-        Pairs of a file and the first, by name, that holds the same.
+
+def find_same_in_groups(groups: Iterable[Iterable[LandingFile]]) -> list[Pairs]:
+    """Finds, within each group, the files that hold the same as an earlier one, once unpacked.
+
+    Where no file of a group is a gzip, those are looked into whose sizes are equal; else all of
+    it. Those are read whole that begin alike. One that can't be read is the same as none.
     """
-    ordered = [file for file in sorted(set(files)) if file.size]
-    if any(map(_is_packed, ordered)):
-        alike = _split_by_head(ordered)
-    else:
-        alike = list(chain.from_iterable(map(_split_by_head, _split_by_size(ordered))))
-    same: list[tuple[LandingFile, LandingFile]] = []
-    for group in alike:
-        first: dict[bytes, LandingFile] = {}
-        for file in group:
-            digest = _hash_content(file)
-            earlier = first.setdefault(digest, file) if digest else file
-            if earlier is not file:
-                same.append((file, earlier))
-    return same
+    alike = [_split_by_size([file for file in sorted(set(group)) if file.size]) for group in groups]
+    heads = _read_heads({file for split in alike for files in split for file in files})
+    return [[pair for files in split for pair in _compare(files, heads)] for split in alike]
 
 
 def _is_packed(file: LandingFile) -> bool:
@@ -48,24 +42,30 @@ def _is_packed(file: LandingFile) -> bool:
 
 def _split_by_size(files: list[LandingFile]) -> list[list[LandingFile]]:
     by_size: dict[int, list[LandingFile]] = defaultdict(list)
+    are_packed = any(map(_is_packed, files))
     for file in files:
-        by_size[file.size].append(file)
+        by_size[0 if are_packed else file.size].append(file)
     return [alike for alike in by_size.values() if len(alike) > 1]
 
 
-def _split_by_head(files: list[LandingFile]) -> list[list[LandingFile]]:
-    """Splits files into those that begin alike, and leaves out those that begin as no other."""
-    if len(files) < 2:
-        return []
+def _read_heads(files: Collection[LandingFile]) -> dict[LandingFile, bytes]:
     if all(is_local(file.uri) for file in files):
-        heads = list(map(_read_head, files))
-    else:
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            heads = list(threads.map(_read_head, files))
-    by_head: dict[bytes, list[LandingFile]] = defaultdict(list)
-    for head, file in zip(heads, files, strict=True):
-        by_head[head].append(file)
-    return [alike for head, alike in by_head.items() if head and len(alike) > 1]
+        return {file: _read_head(file) for file in files}
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return dict(zip(files, threads.map(_read_head, files), strict=True))
+
+
+def _compare(files: list[LandingFile], heads: Mapping[LandingFile, bytes]) -> Pairs:
+    same: Pairs = []
+    begins, first = Counter(heads[file] for file in files), dict[bytes, LandingFile]()
+    for file in files:
+        if not heads[file] or begins[heads[file]] == 1:
+            continue
+        digest = _hash_content(file)
+        earlier = first.setdefault(digest, file) if digest else file
+        if earlier is not file:
+            same.append((file, earlier))
+    return same
 
 
 def _read_head(file: LandingFile) -> bytes:
