@@ -258,7 +258,7 @@ class ParquetListing:
         return sizes
 
     def describe_landed(self) -> dict[str, Landed]:
-        """Describes what is there, by partition key; compares files of equal size.
+        """Describes what is there, by partition key; compares files of the same keys.
 
         A file says nothing of a bucket that it has no key of, so nothing is evidence.
         """

@@ -20,11 +20,6 @@ Pairs: TypeAlias = list[tuple[LandingFile, LandingFile]]
 """Files, each with the first of its group, by name, that holds the same."""
 
 
-def find_same_files(files: Iterable[LandingFile]) -> Pairs:
-    """Finds each file that holds the same as an earlier one; see `find_same_in_groups`."""
-    return find_same_in_groups([files])[0]
-
-
 def find_same_in_groups(groups: Iterable[Iterable[LandingFile]]) -> list[Pairs]:
     """Finds, within each group, the files that hold the same as an earlier one, once unpacked.
 

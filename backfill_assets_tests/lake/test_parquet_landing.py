@@ -121,6 +121,15 @@ def test_what_is_half_written_or_leads_nowhere_may_hold_any_key(tmp_path: Path) 
     ]
 
 
+def test_the_same_rows_are_found_however_they_are_packed(tmp_path: Path) -> None:
+    first = land(tmp_path, "a.parquet", [1, 5, 9])
+    table = pq.read_table(first)
+    pq.write_table(table, first.with_name("b.parquet"), compression="gzip")
+    land(tmp_path, "c.parquet", [1, 6, 9])
+    found = list_orders(tmp_path, 0).describe_landed()[BUCKETS[0].key].repeated
+    assert found == ("orders/orders/b.parquet holds the same as orders/orders/a.parquet",)
+
+
 def test_landing_zone_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LandingNotFoundError, match=r"nowhere isn't there: mount it or set"):
         list_orders(tmp_path / "nowhere", 0, 1)

@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 from backfill_assets.lake.landing import LandingFile
-from backfill_assets.lake.same_files import find_same_files
+from backfill_assets.lake.same_files import find_same_in_groups
 
 
 def land(root: Path, **contents: bytes) -> list[LandingFile]:
@@ -17,7 +17,9 @@ def land(root: Path, **contents: bytes) -> list[LandingFile]:
 
 
 def list_pairs(files: list[LandingFile]) -> list[tuple[str, str]]:
-    return [(Path(one.uri).name, Path(other.uri).name) for one, other in find_same_files(files)]
+    return [
+        (Path(one.uri).name, Path(other.uri).name) for one, other in find_same_in_groups([files])[0]
+    ]
 
 
 def test_each_copy_is_found_with_the_first_of_its_kind(tmp_path: Path) -> None:
@@ -42,7 +44,8 @@ def test_content_is_compared_packed_or_not(tmp_path: Path) -> None:
 
 
 def test_files_of_a_size_of_their_own_are_not_opened(tmp_path: Path) -> None:
-    assert find_same_files([LandingFile(str(tmp_path / "gone"), 5, 0)]) == []
+    gone = LandingFile(str(tmp_path / "gone"), 5, 0)
+    assert find_same_in_groups([[gone], [gone]]) == [[], []]
 
 
 def test_a_file_that_can_not_be_read_is_the_same_as_none(tmp_path: Path) -> None:
