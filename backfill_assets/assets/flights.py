@@ -36,7 +36,7 @@ def raw_flights(window: InputWindow) -> DataFrame:
     """
     return build_raw_flights(
         window.read_landing(),
-        begin=find_first_day(RAW_FLIGHTS),
+        begin=window.find_begin(find_first_day(RAW_FLIGHTS)),
         extra_fields=window.extra_fields,
     )
 

@@ -1,6 +1,6 @@
 """What each partition holds and how its last run ended; which are missing; the story of one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -107,9 +107,9 @@ def missing(
     """Print what is missing or failed as ranges: table, then what --partition-range takes.
 
     What another program has changed since it was published is among them. What runs are at work
-    on, or queued for, is named on stderr, and what is not due, as its upstream never came. Exit 0:
-    there is none of either, and nothing is missing; 1: something is missing, failed or changed; 3:
-    all the rest is in progress or not due.
+    on, or queued for, is named on stderr, and what is not due, as its upstream never came, and what
+    landed beyond BACKFILL_END. Exit 0: there is none of either, and nothing is missing; 1:
+    something is missing, failed or changed; 3: all the rest is in progress or not due.
     """
     from backfill_assets.orchestration.status.partition_statuses import (
         CHANGED,
@@ -121,6 +121,8 @@ def missing(
     )
 
     statuses = _read_statuses(select, first, last)
+    for line in _describe_landed_beyond({status.table for status in statuses}):
+        typer.echo(line, err=True)
     ranges = find_ranges_of(statuses, {FAILED, CHANGED} if failed else {FAILED, CHANGED, MISSING})
     waiting = {
         words: find_ranges_of(statuses, {status})
@@ -136,6 +138,15 @@ def missing(
             typer.echo(f"{words}: {waiting_range.table} {waiting_range}", err=True)
     if ranges or any(waiting.values()):
         raise typer.Exit(1 if ranges else _WAITING_EXIT)
+
+
+def _describe_landed_beyond(tables: Collection[str]) -> list[str]:
+    from backfill_assets.orchestration.due.landed_beyond import describe_landed_beyond
+    from backfill_assets.pipelines import list_recipes
+
+    settings = read_settings()
+    recipes = {key: recipe for key, recipe in list_recipes().items() if key in tables}
+    return describe_landed_beyond(recipes, settings.landing, settings.end)
 
 
 def _read_statuses(

@@ -29,6 +29,7 @@ from backfill_assets.lake.source_files import (
     build_source_file,
     escape_pattern,
     find_path_below_dataset,
+    find_read_options,
 )
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.tables.declarations import Table
@@ -77,6 +78,18 @@ class InputWindow:
     def slices(self) -> tuple[Slice, ...]:
         """What the partitions cover."""
         return tuple(partition.slice for partition in self.partitions)
+
+    def find_begin(self, first_day: dt.date) -> dt.date:
+        """Finds the first day of the data of a table by days: the earliest that it holds.
+
+        So a record of a day that the table holds, or others read, stays one when the first day of
+        the partitions moves on.
+
+        Args:
+            first_day: of the partitions, as the settings have it now.
+        """
+        held = {*self.target.count_rows(), *self.target.publishes}
+        return min([first_day, *map(dt.date.fromisoformat, held)])
 
     def read(
         self, table: Table, *, column: str, days_before: int = 0, days_after: int = 0
@@ -134,7 +147,8 @@ class InputWindow:
         levels = grain.landing_format.count("/") + 1
         below_dataset = find_path_below_dataset(levels)
         source_file = build_source_file(listing.dataset, levels)
-        lines = self.spark.read.text([escape_pattern(file.uri) for _, file in listing.files])
+        reader = self.spark.read.options(**find_read_options(listing.root))
+        lines = reader.text([escape_pattern(file.uri) for _, file in listing.files])
         rows = (
             lines.where(F.col("value").rlike(r"\S"))
             .select("value", source_file.alias("source_file"), below_dataset.alias("_path"))

@@ -123,11 +123,7 @@ class JoinedListing:
         return _merge(part.measure_bytes() for part in self.parts)
 
     def describe_landed(self) -> Mapping[str, Landed]:
-        """Describes what is there, by the key of each listed partition.
-
-        Raises:
-            LandingError: if a file can't be read that has to be compared with another.
-        """
+        """Describes what is there, by the key of each listed partition."""
         return _merge(part.describe_landed() for part in self.parts)
 
     def check_unchanged(self) -> None:
@@ -139,8 +135,8 @@ class JoinedListing:
         for part in self.parts:
             part.check_unchanged()
 
-    def find_broken(self, error: str) -> Sequence[tuple[Partition, str]]:
-        """Finds the partitions that have an unreadable file, and its name below the root."""
+    def find_broken(self, error: str) -> Sequence[FileFault]:
+        """Finds the files that can't be read, each with the partitions that it may hold."""
         return tuple(chain.from_iterable(part.find_broken(error) for part in self.parts))
 
 

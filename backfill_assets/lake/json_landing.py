@@ -1,30 +1,33 @@
 """JSON lines in the landing zone, in a folder for each partition."""
 
+import datetime as dt
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from urllib.parse import unquote
-
-from pyarrow import fs
 
 from backfill_assets.grains.grain import Grain
-from backfill_assets.lake.landed_lines import UNREADABLE, count_lines, is_broken
+from backfill_assets.lake.landed_lines import UNREADABLE, count_lines, find_broken_files
 from backfill_assets.lake.landing import (
     FileFault,
     LandedFiles,
     LandingFile,
     compute_fingerprint,
-    is_data_file,
-    is_hidden,
-    list_folder,
     open_landing_zone,
     refuse_changes,
     relative_name,
     require_folder,
     summarize_files,
 )
-from backfill_assets.lake.same_files import find_same_files
+from backfill_assets.lake.landing_names import (
+    Entry,
+    find_name_fault,
+    find_reason_unread,
+    is_done,
+    is_hidden,
+    list_folder,
+)
+from backfill_assets.lake.same_files import Pairs, find_same_in_groups
 from backfill_assets.lake.slices import Partition
 from backfill_assets.rules.landed import Landed
 from backfill_assets.tables.landings import EMPTY_MARKER
@@ -42,7 +45,8 @@ class FolderContents:
         is_file: whether a file is in its place.
         marker: the file that says that nothing is to come.
         files: the data.
-        not_read: names of what else isn't hidden, and why it isn't read.
+        not_read: names of what else is there, and why it isn't read.
+        faults: names below the data set of what is half-written or can't be read, and how.
     """
 
     is_there: bool = False
@@ -50,6 +54,7 @@ class FolderContents:
     marker: LandingFile | None = None
     files: list[LandingFile] = field(default_factory=list)
     not_read: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
 
     @property
     def consumed(self) -> list[LandingFile]:
@@ -96,34 +101,66 @@ class JsonFolders:
         contents = {partition: FolderContents() for partition in wanted}
         base = len(open_landing_zone(self.uri)[1]) + 1
         for month in sorted({"/".join(folder.split("/")[:2]) for folder in by_folder}):
-            for info in list_folder(join_uri(self.uri, month), recursive=True):
-                path = info.path[base:].split("/", levels)
-                partition = by_folder.get("/".join(path[:levels]))
-                if partition is not None:
-                    self._add(contents[partition], path[levels:], info, info.path[base:])
+            for entry in list_folder(join_uri(self.uri, month), levels=levels - 1):
+                path = entry.path[base:].split("/", levels)
+                folder = "/".join(path[:levels])
+                if entry.fault and len(path) <= levels:
+                    for other, partition in by_folder.items():
+                        if other == folder or other.startswith(f"{folder}/"):
+                            contents[partition].faults[folder] = entry.fault
+                elif (partition := by_folder.get(folder)) is not None:
+                    self._add(contents[partition], path[levels:], entry, entry.path[base:])
         for found in contents.values():
             found.files.sort()
         return JsonListing(self, contents)
 
-    def _add(
-        self, contents: FolderContents, below: list[str], info: fs.FileInfo, path: str
-    ) -> None:
+    def list_landed_from(self, begin: dt.date) -> list[str]:
+        """Lists the keys, ascending, of partitions from a day on of which data or a marker landed.
+
+        Raises:
+            LandingError: if the folders can't be listed.
+        """
+        levels = self.grain.landing_format.count("/") + 1
+        base = len(open_landing_zone(self.uri)[1]) + 1
+        folders: set[str] = set()
+        years = [entry for entry in list_folder(self.uri) if entry.is_folder]
+        for year in (entry.name for entry in years if entry.name >= f"year={begin:%Y}"):
+            for month in list_folder(join_uri(self.uri, year)):
+                if not month.is_folder or f"{year}/{month.name}" < f"{begin:year=%Y/month=%m}":
+                    continue
+                for entry in list_folder(join_uri(self.uri, year, month.name), levels=levels - 1):
+                    path = entry.path[base:].split("/")
+                    is_data = not find_reason_unread(path[-1], entry, _SUFFIXES)
+                    if len(path) == levels + 1 and (is_data or path[-1] == self.empty_marker):
+                        folders.add("/".join(path[:levels]))
+        return sorted(key for folder in folders if (key := self._find_key(folder, begin)))
+
+    def _find_key(self, folder: str, begin: dt.date) -> str:
+        """Finds the key of a partition by its folder; of none, or an earlier one, it is empty."""
+        try:
+            moment = dt.datetime.strptime(folder, self.grain.landing_format).replace(tzinfo=dt.UTC)
+        except ValueError:
+            return ""
+        is_named_so = moment.strftime(self.grain.landing_format) == folder
+        return moment.strftime(self.grain.key_format) * (is_named_so and moment.date() >= begin)
+
+    def _add(self, contents: FolderContents, below: list[str], entry: Entry, path: str) -> None:
         """Sorts in what was listed; `below` is its path below the partition's folder, if any."""
         if not below:
-            contents.is_there = info.type == fs.FileType.Directory
+            contents.is_there = entry.is_folder
             contents.is_file = not contents.is_there
             return
         contents.is_there = True  # object stores may list no folder of its own
-        name = below[0].partition("/")[0]
-        file = LandingFile(join_uri(self.uri, path), info.size or 0, info.mtime_ns or 0)
-        if name == self.empty_marker and info.type == fs.FileType.File:
+        name, _, nested = below[0].partition("/")
+        file = LandingFile(join_uri(self.uri, path), entry.size, entry.modified_ns)
+        if fault := find_name_fault(name, entry, _SUFFIXES):
+            contents.faults[path.removesuffix(f"/{nested}") if nested else path] = fault
+        elif name == self.empty_marker and not nested and not entry.is_folder:
             contents.marker = file
-        elif is_hidden(name):
+        elif is_done(name):
             return
-        elif name != below[0] or info.type == fs.FileType.Directory:
-            contents.not_read[name] = "a folder"
-        elif not is_data_file(info, _SUFFIXES):
-            contents.not_read[name] = f"not {' or '.join(_SUFFIXES)}"
+        elif why := find_reason_unread(name, entry, _SUFFIXES):
+            contents.not_read[name] = why
         elif not file.size and not name.endswith(".gz"):
             contents.not_read[name] = "0 bytes"
         else:
@@ -173,8 +210,16 @@ class JsonListing:
 
     @property
     def faults(self) -> list[FileFault]:
-        """The compressed files of no bytes: an upload that died, and no empty gzip."""
-        return [
+        """What is half-written or can't be read, by its name, its kind or its size.
+
+        A gzip of no bytes is an upload that died, and no empty gzip.
+        """
+        named = [
+            FileFault(partition, f"{self.dataset}/{name}", fault)
+            for partition, contents in self.contents.items()
+            for name, fault in sorted(contents.faults.items())
+        ]
+        return named + [
             FileFault(partition, self.name_file(file), "has 0 bytes, which is no gzip")
             for partition, file in self.files
             if not file.size
@@ -221,13 +266,11 @@ class JsonListing:
         }
 
     def describe_landed(self) -> dict[str, Landed]:
-        """Describes what is there, by partition key; compares files of equal size.
-
-        Raises:
-            LandingError: if one of these can't be read.
-        """
+        """Describes what is there, by partition key; compares its files."""
+        same = find_same_in_groups(contents.files for contents in self.contents.values())
         return {
-            partition.key: self._describe(contents) for partition, contents in self.contents.items()
+            partition.key: self._describe(contents, pairs)
+            for (partition, contents), pairs in zip(self.contents.items(), same, strict=True)
         }
 
     def check_unchanged(self) -> None:
@@ -264,16 +307,22 @@ class JsonListing:
                 counted[partition.key] = sum(map(count_lines, contents.files))
         return counted
 
-    def find_broken(self, error: str) -> list[tuple[Partition, str]]:
-        """Finds the partitions with a file that doesn't decompress (or that `error` names)."""
-        files = self.files
-        broken = [landed for landed in files if is_broken(landed[1])]
-        if not broken:
-            broken = [landed for landed in files if landed[1].uri in unquote(error)]
-        return [(partition, self.name_file(file)) for partition, file in broken]
+    def find_broken(self, error: str) -> list[FileFault]:
+        """Finds the files that don't decompress, or that `error` names, with their partitions."""
+        broken = find_broken_files([file for _, file in self.files], error)
+        return [
+            FileFault(partition, self.name_file(file), broken[file])
+            for partition, file in self.files
+            if file in broken
+        ]
 
-    def _describe(self, contents: FolderContents) -> Landed:
-        not_read = {**contents.not_read}
+    def _describe(self, contents: FolderContents, same: Pairs) -> Landed:
+        not_read = {
+            name: why
+            for name, why in contents.not_read.items()
+            # Beside these, what is hidden is nobody's loss, unless it is named as data are.
+            if not contents.consumed or not is_hidden(name) or name.endswith(_SUFFIXES)
+        }
         if contents.marker is not None and contents.files:
             not_read[self.folders.empty_marker] = "a marker beside files"
         sizes: dict[str, int] = {}
@@ -287,7 +336,7 @@ class JsonListing:
             not_read=tuple(f"{name} ({why})" for name, why in sorted(not_read.items())),
             repeated=tuple(
                 f"{self.name_file(file)} holds the same as {self.name_file(earlier)}"
-                for file, earlier in find_same_files(contents.files)
+                for file, earlier in same
             ),
             bytes=sizes,
         )
@@ -295,7 +344,7 @@ class JsonListing:
     def _find_evidence(self, contents: FolderContents) -> str:
         if contents.marker is not None:
             return f"its folder holds {self.folders.empty_marker}"
-        if contents.is_there and not contents.files and not contents.not_read:
+        if contents.is_there and not (contents.files or contents.not_read or contents.faults):
             return "its folder is there and empty"
         return ""
 

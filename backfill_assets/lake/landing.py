@@ -107,11 +107,7 @@ class Listing(Protocol):
         ...
 
     def describe_landed(self) -> Mapping[str, Landed]:
-        """Describes what is there, by the key of each listed partition.
-
-        Raises:
-            LandingError: if a file can't be read that has to be compared with another.
-        """
+        """Describes what is there, by the key of each listed partition."""
         ...
 
     def check_unchanged(self) -> None:
@@ -122,11 +118,11 @@ class Listing(Protocol):
         """
         ...
 
-    def find_broken(self, error: str) -> Sequence[tuple[Partition, str]]:
-        """Finds the partitions that have an unreadable file, and its name below the root.
+    def find_broken(self, error: str) -> Sequence[FileFault]:
+        """Finds the files that can't be read, each with the partitions that it may hold.
 
-        Reads all files: for after a failure. Where each of them is readable here, `error`, Spark's
-        message, may still name one that Spark can't read.
+        Reads all files: for after a failure. `error`, Spark's message, may name one that is
+        readable here and that Spark can't read.
         """
         ...
 
@@ -178,20 +174,6 @@ def open_landing_zone(uri: str) -> tuple[fs.FileSystem, str]:
         raise LandingError(f"can't open the landing zone {uri}: {error}") from error
 
 
-def list_folder(uri: str, *, recursive: bool) -> list[fs.FileInfo]:
-    """Lists a folder, with all below it if `recursive`; one that isn't there is empty.
-
-    Raises:
-        LandingError: if it can't be listed.
-    """
-    filesystem, path = open_landing_zone(uri)
-    selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
-    try:
-        return filesystem.get_file_info(selector)
-    except OSError as error:
-        raise LandingError(f"can't list {uri}: {error}; nothing was written") from error
-
-
 def require_folder(root: str, dataset: str) -> None:
     """Refuses a data set that isn't there.
 
@@ -217,14 +199,3 @@ def _find_type(uri: str) -> fs.FileType:
         return filesystem.get_file_info(path).type
     except OSError as error:
         raise LandingError(f"can't list {uri}: {error}; nothing was written") from error
-
-
-def is_hidden(name: str) -> bool:
-    """Tells whether a name is hidden from whoever reads data, as Spark and Hadoop have it."""
-    return name.startswith((".", "_"))
-
-
-def is_data_file(info: fs.FileInfo, suffixes: tuple[str, ...]) -> bool:
-    """Tells whether it is data: hidden files, folders and other suffixes are not."""
-    visible = info.type == fs.FileType.File and not is_hidden(info.base_name)
-    return visible and info.base_name.endswith(suffixes)

@@ -6,27 +6,29 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from urllib.parse import unquote
-
-from pyarrow import fs
 
 from backfill_assets.errors import LandingError
-from backfill_assets.lake.landed_lines import is_broken
+from backfill_assets.lake.landed_lines import find_broken_files
 from backfill_assets.lake.landing import (
     FileFault,
     LandedFiles,
     LandingFile,
     compute_fingerprint,
-    is_hidden,
-    list_folder,
     open_landing_zone,
     refuse_changes,
     relative_name,
     require_folder,
     summarize_files,
 )
+from backfill_assets.lake.landing_names import (
+    BEING_WRITTEN,
+    Entry,
+    find_name_fault,
+    is_hidden,
+    list_folder,
+)
 from backfill_assets.lake.once_files import OnceFile, count_days, find_fault
-from backfill_assets.lake.same_files import find_same_files
+from backfill_assets.lake.same_files import find_same_in_groups
 from backfill_assets.lake.slices import Partition
 from backfill_assets.rules.landed import Landed
 from backfill_assets.tables.once_flows import OnceFlow
@@ -69,14 +71,26 @@ class OnceSource:
         """
         require_folder(self.root, self.folder)
         wanted = tuple(sorted(set(partitions), key=lambda one: one.slice.start))  # type: ignore[arg-type,return-value]
-        files = {file.uri: file for file in self._list_folder()}
+        files: dict[str, LandingFile] = {}
+        named_faults: dict[str, str] = {}
+        for entry, name in self._list_folder():
+            if fault := find_name_fault(entry.name, entry, self._suffixes):
+                named_faults[name] = fault
+            elif not entry.is_folder and not entry.fault and not is_hidden(entry.name):
+                uri = join_uri(self.root, name)
+                files[uri] = LandingFile(uri, entry.size, entry.modified_ns)
+        patterns = self._list_patterns()
         days_of: dict[str, list[dt.date]] = defaultdict(list)
-        for pattern, days in self._list_patterns().items():
-            for name in _match(pattern, files, self.root):
-                days_of[name] += days
+        for pattern, days in patterns.items():
+            for uri in _match(pattern, files, self.root):
+                days_of[uri] += days
         found = [self._build_file(files[uri], days) for uri, days in days_of.items()]
-        listing = OnceListing(self, wanted, tuple(sorted(found)))
-        return listing.restrict(wanted)
+        faults = _find_faulty_days(named_faults, patterns)
+        return OnceListing(self, wanted, tuple(sorted(found)), faults).restrict(wanted)
+
+    @property
+    def _suffixes(self) -> tuple[str, ...]:
+        return (".csv", ".csv.gz") if self.flow.format == "csv" else (".parquet",)
 
     def _list_patterns(self) -> dict[str, list[dt.date]]:
         """Lists the patterns of all of the flow's files, with the days of each."""
@@ -95,16 +109,39 @@ class OnceSource:
             )
         return OnceFile(file, first, last)
 
-    def _list_folder(self) -> Iterator[LandingFile]:
+    def _list_folder(self) -> Iterator[tuple[Entry, str]]:
+        """Lists what lies there, with its name below the root; not what the flow is too new for."""
         uri = join_uri(self.root, self.folder)
-        base = len(open_landing_zone(uri)[1]) + 1
+        base = len(open_landing_zone(self.root)[1].rstrip("/")) + 1
         since = self.flow.modified_after
-        for info in list_folder(uri, recursive=True):
-            if info.type != fs.FileType.File or is_hidden(info.base_name):
-                continue
-            if since is None or (info.mtime_ns or 0) > since.timestamp() * 1e9:
-                name = join_uri(uri, info.path[base:])
-                yield LandingFile(name, info.size or 0, info.mtime_ns or 0)
+        levels = self.flow.source.count("/") - self.folder.count("/")
+        for entry in list_folder(uri, levels=levels):
+            is_new = since is None or entry.modified_ns > since.timestamp() * 1e9
+            if is_new or entry.fault or entry.is_folder:
+                yield entry, entry.path[base:]
+
+
+def _find_faulty_days(
+    named_faults: Mapping[str, str], patterns: Mapping[str, Collection[dt.date]]
+) -> tuple[tuple[str, str, frozenset[dt.date]], ...]:
+    """Finds the days of names that are faulty: those of the files that these may be, or hold."""
+    found: list[tuple[str, str, frozenset[dt.date]]] = []
+    for name, fault in named_faults.items():
+        folder, _, base = name.rpartition("/")
+        may_be_any = fault == BEING_WRITTEN and "." not in base.lstrip(".")
+        days: set[dt.date] = set()
+        for pattern, held in patterns.items():
+            within, _, file = pattern.rpartition("/")
+            if re.fullmatch(_write_form(within), folder) and (
+                may_be_any or re.search(_write_form(file), base)
+            ):
+                days |= set(held)
+        found.append((name, fault, frozenset(days)))
+    return tuple(found)
+
+
+def _write_form(pattern: str) -> str:
+    return "[^/]*".join(map(re.escape, pattern.split("*")))
 
 
 def _match(pattern: str, files: Collection[str], root: str) -> list[str]:
@@ -112,7 +149,7 @@ def _match(pattern: str, files: Collection[str], root: str) -> list[str]:
     if "*" not in pattern:
         uri = join_uri(root, pattern)
         return [uri] if uri in files else []
-    form = re.compile("[^/]*".join(map(re.escape, pattern.split("*"))))
+    form = re.compile(_write_form(pattern))
     return [uri for uri in files if form.fullmatch(relative_name(uri, root))]
 
 
@@ -124,11 +161,14 @@ class OnceListing:
         source: where they lie.
         partitions: days that the flow fills, ascending.
         files: those that hold them, by name.
+        named_faults: names of what is half-written or can't be read, how, and the days of which it
+            may hold records.
     """
 
     source: OnceSource
     partitions: tuple[Partition, ...]
     files: tuple[OnceFile, ...]
+    named_faults: tuple[tuple[str, str, frozenset[dt.date]], ...] = ()
 
     @property
     def dataset(self) -> str:
@@ -147,8 +187,14 @@ class OnceListing:
 
     @property
     def faults(self) -> list[FileFault]:
-        """Files without a column that the flow reads, or that can't be read."""
-        return [
+        """What is half-written or can't be read, and files without a column that the flow reads."""
+        named = [
+            FileFault(partition, name, fault)
+            for name, fault, days in self.named_faults
+            for partition in self.partitions
+            if partition.slice.start in days
+        ]
+        return named + [
             FileFault(partition, self.name_file(one.file), fault)
             for partition in self.partitions
             for one in self._by_key[partition.key]
@@ -217,23 +263,20 @@ class OnceListing:
         }
 
     def describe_landed(self) -> dict[str, Landed]:
-        """Describes what is there, by partition key; compares files of equal size.
+        """Describes what is there, by partition key; compares its files.
 
         That a file has no record of a day is no evidence that there was none.
-
-        Raises:
-            LandingError: if one of these can't be read.
         """
-        copies = {
-            file: f"{self.name_file(file)} holds the same as {self.name_file(earlier)}"
-            for file, earlier in find_same_files(one.file for one in self.files)
-        }
+        held = {tuple(files) for files in self._by_key.values()}
+        same = find_same_in_groups([one.file for one in files] for files in held)
+        copies = dict(zip(held, same, strict=True))
         return {
             partition.key: Landed(
                 lack=self._find_lack(partition),
                 cure="land it again",
                 repeated=tuple(
-                    copies[one.file] for one in self._by_key[partition.key] if one.file in copies
+                    f"{self.name_file(file)} holds the same as {self.name_file(earlier)}"
+                    for file, earlier in copies[tuple(self._by_key[partition.key])]
                 ),
             )
             for partition in self.partitions
@@ -248,16 +291,14 @@ class OnceListing:
         now = self.source.list_files(self.partitions).list_landed()
         refuse_changes({key for key, files in self.list_landed().items() if files != now[key]})
 
-    def find_broken(self, error: str) -> list[tuple[Partition, str]]:
-        """Finds the partitions of a file that doesn't decompress, or that `error` names."""
-        broken = {one for one in self.files if is_broken(one.file)}
-        if not broken:
-            broken = {one for one in self.files if one.file.uri in unquote(error)}
+    def find_broken(self, error: str) -> list[FileFault]:
+        """Finds the files that don't decompress, or that `error` names, with their partitions."""
+        broken = find_broken_files([one.file for one in self.files], error)
         return [
-            (partition, self.name_file(one.file))
+            FileFault(partition, self.name_file(one.file), broken[one.file])
             for partition in self.partitions
             for one in self._by_key[partition.key]
-            if one in broken
+            if one.file in broken
         ]
 
     def _find_lack(self, partition: Partition) -> str:

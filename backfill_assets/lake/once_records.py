@@ -10,8 +10,12 @@ from pyspark.sql import types as T
 from backfill_assets.lake.once_files import CSV_OPTIONS, ISO_DAY, OnceFile, read_columns
 from backfill_assets.lake.once_landing import OnceListing
 from backfill_assets.lake.slices import build_predicate
-from backfill_assets.lake.source_files import build_source_file, escape_pattern
-from backfill_assets.tables.once_flows import Constant, DatePart, OnceFlow, Origin
+from backfill_assets.lake.source_files import (
+    build_source_file,
+    escape_pattern,
+    find_read_options,
+)
+from backfill_assets.tables.once_flows import Constant, DatePart, Origin
 
 _BROKEN, _SOURCE_FILE = "_broken", "source_file"
 _DATES = (T.DateType, T.TimestampType, T.TimestampNTZType)
@@ -57,7 +61,7 @@ def _read_alike(
     """Reads files that have the same columns."""
     flow, levels = listing.source.flow, listing.source.flow.source.count("/")
     dataset = flow.source.partition("/")[0]
-    opened, texts = _open(spark, flow, columns, [escape_pattern(one.file.uri) for one in files])
+    opened, texts = _open(spark, listing, columns, [escape_pattern(one.file.uri) for one in files])
     rows = opened.withColumn(_SOURCE_FILE, build_source_file(dataset, levels - 1))
     first = _look_up({listing.name_file(one.file): one.first.isoformat() for one in files})
     last = _look_up({listing.name_file(one.file): one.last.isoformat() for one in files})
@@ -67,10 +71,11 @@ def _read_alike(
 
 
 def _open(
-    spark: SparkSession, flow: OnceFlow, columns: Sequence[str], uris: list[str]
+    spark: SparkSession, listing: OnceListing, columns: Sequence[str], uris: list[str]
 ) -> tuple[DataFrame, Mapping[str, Column]]:
     """Opens files; returns their rows, and by name of a column its text."""
-    reader = spark.read.options(**CSV_OPTIONS).options(**dict(flow.spark_options))
+    flow, options = listing.source.flow, find_read_options(listing.root)
+    reader = spark.read.options(**options, **CSV_OPTIONS).options(**dict(flow.spark_options))
     if flow.format == "parquet":
         rows = reader.parquet(*uris)
         types = {field.name: field.dataType for field in rows.schema.fields}

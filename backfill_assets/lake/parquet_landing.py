@@ -3,24 +3,26 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from urllib.parse import unquote
-
-from pyarrow import fs
+from typing import NamedTuple
 
 from backfill_assets.errors import LandingError
 from backfill_assets.grains.buckets import Buckets
+from backfill_assets.lake.landed_lines import find_named_files
 from backfill_assets.lake.landing import (
     FileFault,
     LandedFiles,
     LandingFile,
     compute_fingerprint,
-    is_data_file,
-    is_hidden,
-    list_folder,
     refuse_changes,
     relative_name,
     require_folder,
     summarize_files,
+)
+from backfill_assets.lake.landing_names import (
+    find_name_fault,
+    find_reason_unread,
+    is_hidden,
+    list_folder,
 )
 from backfill_assets.lake.parquet_contents import find_copies, is_broken, measure_own_bytes
 from backfill_assets.lake.parquet_footers import ParquetFile, RowGroup, read_footer
@@ -61,7 +63,7 @@ class ParquetFolders:
                 key lies outside of the key space: no partition would ever hold it.
         """
         require_folder(self.root, self.dataset)
-        listed = {name: self._list(name) for name, _ in self.keys}
+        listed = {name: self._list_kind(name) for name, _ in self.keys}
         files = [
             read_footer(
                 name,
@@ -71,35 +73,36 @@ class ParquetFolders:
                 fields=self.find_fields(name),
             )
             for name, key in self.keys
-            for file in listed[name][0]
+            for file in listed[name].files
         ]
         for landed in files:
             self._refuse_outside(landed)
         wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
-        not_read = tuple(other for _, others in listed.values() for other in others)
-        return ParquetListing(self, tuple(wanted), tuple(files), not_read)
+        not_read = tuple(other for kind in listed.values() for other in kind.not_read)
+        faults = tuple(fault for kind in listed.values() for fault in kind.faults)
+        return ParquetListing(self, tuple(wanted), tuple(files), not_read, faults)
 
     def list_names(self, name: str) -> list[LandingFile]:
         """Lists the files of one kind, by name."""
-        return self._list(name)[0]
+        return self._list_kind(name).files
 
     def find_fields(self, name: str) -> tuple[Column, ...]:
         """Finds the declared columns of one kind of file; none if it has no declaration."""
         return dict(self.fields).get(name, ())
 
-    def _list(self, name: str) -> tuple[list[LandingFile], list[str]]:
-        """Lists the files of one kind, and what else is there, with the reason not to read it."""
+    def _list_kind(self, name: str) -> "_KindContents":
         uri = join_uri(self.root, self.dataset, name)
-        files: list[LandingFile] = []
-        not_read: list[str] = []
-        for info in list_folder(uri, recursive=False):
-            file = LandingFile(join_uri(uri, info.base_name), info.size or 0, info.mtime_ns or 0)
-            if is_data_file(info, _SUFFIXES):
-                files.append(file)
-            elif not is_hidden(info.base_name):
-                why = f"not {_SUFFIXES[0]}" if info.type == fs.FileType.File else "a folder"
-                not_read.append(f"{relative_name(file.uri, self.root)} ({why})")
-        return sorted(files), sorted(not_read)
+        contents = _KindContents([], [], [])
+        for entry in sorted(list_folder(uri)):
+            file = LandingFile(join_uri(uri, entry.name), entry.size, entry.modified_ns)
+            where = relative_name(file.uri, self.root)
+            if fault := find_name_fault(entry.name, entry, _SUFFIXES):
+                contents.faults.append((where, fault))
+            elif why := find_reason_unread(entry.name, entry, _SUFFIXES):
+                contents.not_read.extend([] if is_hidden(entry.name) else [f"{where} ({why})"])
+            else:
+                contents.files.append(file)
+        return contents
 
     def _refuse_outside(self, landed: ParquetFile) -> None:
         where = relative_name(landed.file.uri, self.root)
@@ -117,17 +120,26 @@ class ParquetFolders:
                 )
 
 
+class _KindContents(NamedTuple):
+    """What the folder of one kind holds, by name: files; what isn't read, or can't be, and why."""
+
+    files: list[LandingFile]
+    not_read: list[str]
+    faults: list[tuple[str, str]]
+
+
 @dataclass(frozen=True)
 class ParquetListing:
     """A `Listing` of Parquet files; `files` are all that are there, in the order of their names.
 
-    What `not_read` names may hold keys of any partition.
+    What `not_read` and `named_faults` name may hold keys of any partition.
     """
 
     folders: ParquetFolders
     partitions: tuple[Partition, ...]
     files: tuple[ParquetFile, ...]
     not_read: tuple[str, ...] = ()
+    named_faults: tuple[tuple[str, str], ...] = ()
 
     @property
     def dataset(self) -> str:
@@ -146,8 +158,13 @@ class ParquetListing:
 
     @property
     def faults(self) -> list[FileFault]:
-        """Files that aren't as they are declared, and what partitions they may hold keys of."""
-        return [
+        """Files that aren't whole or as declared, and what partitions they may hold keys of."""
+        named = [
+            FileFault(partition, name, fault)
+            for name, fault in self.named_faults
+            for partition in self.partitions
+        ]
+        return named + [
             FileFault(partition, relative_name(landed.file.uri, self.folders.root), landed.fault)
             for landed in self.files
             if landed.fault
@@ -241,12 +258,9 @@ class ParquetListing:
         return sizes
 
     def describe_landed(self) -> dict[str, Landed]:
-        """Describes what is there, by partition key; compares files of equal size.
+        """Describes what is there, by partition key; compares files of the same keys.
 
         A file says nothing of a bucket that it has no key of, so nothing is evidence.
-
-        Raises:
-            LandingError: if one of these can't be read.
         """
         copies = find_copies(self.overlapping, self.folders.root)
         unfinished, missing = self.unfinished, set(self.missing)
@@ -279,14 +293,13 @@ class ParquetListing:
         }
         refuse_changes(gone or {partition.key for partition in self.partitions if now - known})
 
-    def find_broken(self, error: str) -> list[tuple[Partition, str]]:
+    def find_broken(self, error: str) -> list[FileFault]:
         """Finds the partitions that a file which can't be read may hold keys of."""
-        broken = [landed for landed in self.overlapping if is_broken(landed.file)]
-        if not broken:
-            broken = [landed for landed in self.overlapping if landed.file.uri in unquote(error)]
+        named = find_named_files([landed.file for landed in self.overlapping], error)
         return [
-            (partition, relative_name(landed.file.uri, self.folders.root))
-            for landed in broken
+            FileFault(partition, relative_name(landed.file.uri, self.folders.root))
+            for landed in self.overlapping
+            if landed.file in named or is_broken(landed.file)
             for partition in self.partitions
             if landed.overlaps(partition)
         ]

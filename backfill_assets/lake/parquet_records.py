@@ -13,7 +13,11 @@ from backfill_assets.lake.parquet_footers import ParquetFile
 from backfill_assets.lake.parquet_landing import ParquetListing
 from backfill_assets.lake.placement import build_number
 from backfill_assets.lake.slices import Partition, build_predicate
-from backfill_assets.lake.source_files import build_source_file, escape_pattern
+from backfill_assets.lake.source_files import (
+    build_source_file,
+    escape_pattern,
+    find_read_options,
+)
 from backfill_assets.tables.declarations import Table, build_ddl
 
 _SOURCE_FILE, _NUMBER, _KEY = "source_file", "_number", "_key"
@@ -114,7 +118,7 @@ def _open(
     spark: SparkSession, listing: ParquetListing, name: str, files: Iterable[ParquetFile]
 ) -> DataFrame:
     fields = listing.folders.find_fields(name)
-    reader = spark.read
+    reader = spark.read.options(**find_read_options(listing.folders.root))
     if fields:
         # Of the footer of one file Spark would make the columns of all.
         reader = reader.schema(build_ddl(fields, constraints=False))

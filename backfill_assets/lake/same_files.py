@@ -1,56 +1,95 @@
-"""Finds files that hold the same bytes under two names."""
+"""Finds files that hold the same content under two names, packed or not."""
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
 
-from backfill_assets.errors import LandingError
+from backfill_assets.lake.landed_lines import UNREADABLE, read_pieces
 from backfill_assets.lake.landing import LandingFile, open_landing_zone
+from backfill_assets.uris import is_local, local_path
 
-_PIECE = 1 << 20
-_GZIP_TRAILER = 8
+_PACKED_HEAD, _HEAD = 4096, 1024
+_GZIP = 31
+_AT_ONCE = 32
+"""Files of an object store that are looked into together."""
+
+Pairs: TypeAlias = list[tuple[LandingFile, LandingFile]]
+"""Files, each with the first of its group, by name, that holds the same."""
 
 
-def find_same_files(files: Iterable[LandingFile]) -> list[tuple[LandingFile, LandingFile]]:
-    """Finds each file that holds the same as an earlier one.
+def find_same_in_groups(groups: Iterable[Iterable[LandingFile]]) -> list[Pairs]:
+    """Finds, within each group, the files that hold the same as an earlier one, once unpacked.
 
-    Only files of equal size are looked into: of a gzip file the last bytes, which are a checksum
-    and the length of its content; of any other all.
-
-    Returns:
-        Pairs of a file and the first, by name, that holds the same.
-
-    Raises:
-        LandingError: if one can't be read.
+    Where no file of a group is a gzip, those are looked into whose sizes are equal; else all of
+    it. Those are read whole that begin alike. One that can't be read is the same as none.
     """
-    by_size: dict[tuple[int, bool], list[LandingFile]] = defaultdict(list)
-    for file in sorted(set(files)):
-        if file.size:
-            by_size[file.size, file.uri.endswith(".gz")].append(file)
-    same: list[tuple[LandingFile, LandingFile]] = []
-    for alike in by_size.values():
-        if len(alike) == 1:
+    alike = [_split_by_size([file for file in sorted(set(group)) if file.size]) for group in groups]
+    heads = _read_heads({file for split in alike for files in split for file in files})
+    return [[pair for files in split for pair in _compare(files, heads)] for split in alike]
+
+
+def _is_packed(file: LandingFile) -> bool:
+    return file.uri.endswith(".gz")
+
+
+def _split_by_size(files: list[LandingFile]) -> list[list[LandingFile]]:
+    by_size: dict[int, list[LandingFile]] = defaultdict(list)
+    are_packed = any(map(_is_packed, files))
+    for file in files:
+        by_size[0 if are_packed else file.size].append(file)
+    return [alike for alike in by_size.values() if len(alike) > 1]
+
+
+def _read_heads(files: Collection[LandingFile]) -> dict[LandingFile, bytes]:
+    if all(is_local(file.uri) for file in files):
+        return {file: _read_head(file) for file in files}
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return dict(zip(files, threads.map(_read_head, files), strict=True))
+
+
+def _compare(files: list[LandingFile], heads: Mapping[LandingFile, bytes]) -> Pairs:
+    same: Pairs = []
+    begins, first = Counter(heads[file] for file in files), dict[bytes, LandingFile]()
+    for file in files:
+        if not heads[file] or begins[heads[file]] == 1:
             continue
-        first: dict[bytes, LandingFile] = {}
-        for file in alike:
-            earlier = first.setdefault(_read_digest(file), file)
-            if earlier is not file:
-                same.append((file, earlier))
+        digest = _hash_content(file)
+        earlier = first.setdefault(digest, file) if digest else file
+        if earlier is not file:
+            same.append((file, earlier))
     return same
 
 
-def _read_digest(file: LandingFile) -> bytes:
-    filesystem, path = open_landing_zone(file.uri)
+def _read_head(file: LandingFile) -> bytes:
+    """Reads the first bytes of the content; of an empty or unreadable file there are none."""
     try:
-        with filesystem.open_input_file(path) as source:
-            if file.uri.endswith(".gz"):
-                source.seek(max(0, file.size - _GZIP_TRAILER))
-                return source.read(_GZIP_TRAILER)
-            digest = hashlib.sha256()
-            while piece := source.read(_PIECE):
-                digest.update(piece)
-            return digest.digest()
-    except OSError as error:
-        raise LandingError(
-            f"can't read {file.uri}: {error}; nothing was written: run this again"
-        ) from error
+        if is_local(file.uri):
+            with local_path(file.uri).open("rb", buffering=0) as opened:
+                piece = opened.read(_PACKED_HEAD)
+        else:
+            filesystem, path = open_landing_zone(file.uri)
+            with filesystem.open_input_file(path) as source:
+                piece = source.read(_PACKED_HEAD)
+        if not _is_packed(file):
+            return piece[:_HEAD]
+        head = b""
+        while piece and len(head) < _HEAD:
+            member = zlib.decompressobj(_GZIP)
+            head += member.decompress(piece, _HEAD - len(head))
+            piece = member.unused_data  # of a gzip in pieces: the next one
+    except UNREADABLE:
+        return b""
+    return head
+
+
+def _hash_content(file: LandingFile) -> bytes:
+    digest = hashlib.sha256()
+    try:
+        for piece in read_pieces(file):
+            digest.update(piece)
+    except UNREADABLE:
+        return b""
+    return digest.digest()

@@ -5,6 +5,25 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from backfill_assets.uris import is_local
+
+_SPECIAL = r"([\[\]{}*?\\])"
+
+
+def find_read_options(root: str) -> dict[str, str]:
+    """Finds the options with which Spark reads landed files as they are.
+
+    On local disks Hadoop would hold a file to the sums of `.name.crc` beside it, which may be of
+    its predecessor, and which can't be looked for where the name has a colon.
+    """
+    if not is_local(root):
+        return {}
+    return {
+        "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        # Else the one that is open already, with sums, would be taken.
+        "fs.file.impl.disable.cache": "true",
+    }
+
 
 def find_path_below_dataset(levels: int) -> Column:
     """Builds the path, STRING, of a row's file below its data set; percent-encoded.
@@ -23,9 +42,14 @@ def build_source_file(dataset: str, levels: int) -> Column:
 def escape_pattern(uri: str) -> str:
     """Escapes what Spark would take for a pattern in a path.
 
-    A file that is named like a pattern must still be itself.
+    A file that is named like a pattern must still be itself. In a pattern, Hadoop can't have a
+    colon outside of brackets.
     """
-    return re.sub(r"([\[\]{}*?\\])", r"\\\1", uri)
+    if not re.search(_SPECIAL, uri):
+        return uri
+    scheme = re.match(r"([a-z][a-z0-9+.-]*:(?=/))?", uri)
+    at = scheme.end() if scheme else 0
+    return uri[:at] + re.sub(_SPECIAL, r"\\\1", uri[at:]).replace(":", "[:]")
 
 
 def _decode(path: Column) -> Column:

@@ -30,6 +30,7 @@ from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermarks import Watermark, read_watermarks
 from backfill_assets.orchestration.due.due_partitions import Memory
+from backfill_assets.orchestration.due.landed_beyond import describe_landed_beyond
 from backfill_assets.orchestration.instance.dagster_internals import AssetPartitionStatus
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
@@ -79,8 +80,8 @@ def name_lag_check(table: Table) -> str:
             asset=BACKFILL_HEALTH,
             description=(
                 "Is each partition whose input has come published over all layers, from that "
-                "input? Looks as the sensor process_due_partitions does, and forgets what that "
-                "tried: what is withheld counts."
+                "input, and did nothing land beyond BACKFILL_END? Looks as the sensor "
+                "process_due_partitions does, and forgets what that tried: what is withheld counts."
             ),
         ),
         *(
@@ -115,6 +116,7 @@ def backfill_health(
             landing_root=lakehouse.landing_root,
             late_days=settings.late_days,
         )
+        beyond = describe_landed_beyond(list_recipes(), lakehouse.landing_root, settings.end)
         # Altair takes a second to import, which the start of every process would pay.
         from backfill_assets.ops.health_page import render_health
 
@@ -127,7 +129,7 @@ def backfill_health(
             **_describe(tables, outcomes, reconciled),
         },
         check_results=[
-            _judge_work(work),
+            _judge_work(work, beyond),
             *(
                 _judge_lag(table, health, bound)
                 for table, health in zip(list_tables(), tables, strict=True)
@@ -244,11 +246,12 @@ def _judge_lag(table: Table, health: TableHealth, bound: float) -> AssetCheckRes
     )
 
 
-def _judge_work(work: FoundWork) -> AssetCheckResult:
+def _judge_work(work: FoundWork, beyond: Sequence[str]) -> AssetCheckResult:
     commands = [build_command([one.table], one.first, one.last, {}) for one in work.requested]
     found = [
         *work.errors,
         *work.notices,
+        *beyond,
         *(f"{one.table} {one.first}...{one.last}: {one.reason}" for one in work.requested),
     ]
     return AssetCheckResult(

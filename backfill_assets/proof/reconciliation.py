@@ -194,7 +194,7 @@ def _measure(recipe: Recipe, window: InputWindow) -> dict[str, PartitionMeasures
         broken = window.listing.find_broken(str(error)) if window.listing else []
         if not broken:
             raise
-        names = ", ".join(sorted({name for _, name in broken}))
+        names = ", ".join(sorted({fault.name for fault in broken}))
         raise LandingError(f"{names} can't be read: land it again") from error
     finally:
         frame.unpersist()

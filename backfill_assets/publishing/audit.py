@@ -92,21 +92,24 @@ def audit_window(
     """
     broken_files = tuple(window.listing.faults) if window.listing else ()
     window = _leave_out(window, broken_files)
-    frame = _persist(recipe, window, run.options)
+    frame: DataFrame | None = None
     try:
-        try:
-            measures = _measure(recipe, window, frame)
-            source_records = _count_source(recipe, window)
-        except SPARK_ERRORS as error:
-            found = _find_broken_files(window, str(error))
-            if not found:
-                raise
-            broken_files += found
-            window = _leave_out(window, found)
-            frame.unpersist()
-            frame = _persist(recipe, window, run.options)
-            measures = _measure(recipe, window, frame)
-            source_records = _count_source(recipe, window)
+        while True:
+            try:
+                frame = _persist(recipe, window, run.options)
+                measures = _measure(recipe, window, frame)
+                source_records = _count_source(recipe, window)
+            except SPARK_ERRORS as error:
+                # Once more without what can't be read, until the rest can.
+                found = _find_broken_files(window, str(error))
+                if not found:
+                    raise
+                broken_files += found
+                window = _leave_out(window, found)
+                if frame is not None:
+                    frame.unpersist()
+            else:
+                break
         landed = window.listing.describe_landed() if window.listing else {}
         measures = _add_landed_bytes(measures, landed)
         verdicts = _judge(
@@ -124,7 +127,8 @@ def audit_window(
             measures = _add_landed_bytes(measures, landed)
         yield Audit(window, frame, measures, verdicts, broken_files)
     finally:
-        frame.unpersist()
+        if frame is not None:
+            frame.unpersist()
 
 
 def describe_faults(broken_files: Iterable[FileFault]) -> dict[str, str]:
@@ -191,7 +195,7 @@ def _measure(recipe: Recipe, window: InputWindow, frame: DataFrame) -> dict[str,
 def _find_broken_files(window: InputWindow, error: str) -> tuple[FileFault, ...]:
     if window.listing is None:
         return ()
-    return tuple(FileFault(*broken) for broken in window.listing.find_broken(error))
+    return tuple(window.listing.find_broken(error))
 
 
 def _leave_out(window: InputWindow, broken_files: Iterable[FileFault]) -> InputWindow:

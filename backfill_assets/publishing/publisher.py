@@ -175,8 +175,8 @@ class Publisher:
             return results, set()
         window = self._build_window(pending, pinned)
         with self._open_audit(window, pinned) as audit:
-            if pinned.listing is not None:
-                pinned.listing.check_unchanged()
+            if audit.window.listing is not None:
+                audit.window.listing.check_unchanged()
             is_partial = bool(self.run.options.row_filter)
             consumed = pinned.describe_consumed(audit.measures, is_partial=is_partial)
             input_versions = pinned.describe()

@@ -77,9 +77,9 @@ class FindingName(StrEnum):
     )
     FILES_DIFFER = (
         *("files_differ", Check.COMPLETE),
-        "files that hold the same bytes as another",
-        "0, a warning",
-        "take the copies away and run the partition again",
+        "files that hold the same content as another, packed or not",
+        "0",
+        "take the copies away and run the partition again; if each is right, accept it",
     )
     LANDING_FILES_EXIST = (
         *("landing_files_exist", Check.COMPLETE),
@@ -89,9 +89,9 @@ class FindingName(StrEnum):
     )
     FILES_ARE_READABLE = (
         *("files_are_readable", Check.COMPLETE),
-        "the files that can't be read, and why",
+        "the files that can't be read or are being written, and why",
         "none",
-        "land the named files again and run the partition again",
+        "mend, land again or take away what is named, and run the partition again",
     )
     UPSTREAM_IS_PUBLISHED = (
         *("upstream_is_published", Check.COMPLETE),

@@ -13,7 +13,7 @@ class Landed:
         lack: why it may have none without that being meant, in words, where there is no evidence.
         cure: what would be evidence, in words.
         not_read: what lies there and isn't read, each with the reason.
-        repeated: files that hold the same bytes as another, each with that.
+        repeated: files that hold the same content as another, each with that.
         unfinished: why more of it is yet to land; empty if it is all there.
         bytes: of its files, by suffix; only of files that are wholly the partition's.
     """

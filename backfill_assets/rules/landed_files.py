@@ -7,15 +7,16 @@ from backfill_assets.rules.verdicts import Check, Finding, Outcome
 
 
 class LandedFiles(Rule, check=Check.COMPLETE):
-    """Warns of names that aren't read, `files_are_known`, and of copies, `files_differ`."""
+    """Warns of names that aren't read, `files_are_known`; fails with copies, `files_differ`."""
 
     def judge(self, subject: Subject) -> Findings:
         """Names the files; finds nothing where there are none to name."""
         if subject.landed is None:
             return
-        for rule, names, what in (
-            (FindingName.FILES_ARE_KNOWN, subject.landed.not_read, "not read"),
-            (FindingName.FILES_DIFFER, subject.landed.repeated, "landed twice"),
+        landed = subject.landed
+        for rule, names, what, outcome in (
+            (FindingName.FILES_ARE_KNOWN, landed.not_read, "not read", Outcome.WARNED),
+            (FindingName.FILES_DIFFER, landed.repeated, "landed twice", Outcome.FAILED),
         ):
             if names:
-                yield Finding(rule, len(names), f"{what}: {list_some(names)}", Outcome.WARNED)
+                yield Finding(rule, len(names), f"{what}: {list_some(names)}", outcome)

@@ -240,6 +240,22 @@ def test_what_was_cancelled_while_it_was_paused_says_so_and_not_the_pause(home: 
     assert read_status("--select", RAW)[RAW, DAYS[2]]["error"] == why
 
 
+def test_missing_names_what_landed_beyond_the_end(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def list_told(select: str) -> list[str]:
+        told = run("missing", "--from", DAYS[0], "--to", DAYS[0], "--select", select).stderr
+        return [line for line in told.splitlines() if "beyond" in line]
+
+    assert list_told(RAW) == []
+    monkeypatch.setenv("BACKFILL_END", "2013-01-07")
+    assert list_told(RAW) == [
+        f"{RAW}: landed, but beyond BACKFILL_END 2013-01-07: 2013-01-07, 2013-01-08: set "
+        "BACKFILL_END to a later day to take this in"
+    ]
+    assert list_told(STAGING) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -125,5 +125,32 @@ def test_changed_files_fail_the_check_with_their_hour(tmp_path: Path) -> None:
 def test_broken_file_is_found_with_its_hour(tmp_path: Path) -> None:
     land(tmp_path, STARTS[0], "a.json")
     land(tmp_path, STARTS[1], "broken.json.gz")
+    (broken,) = list_events(tmp_path).find_broken("no file is named")
     name = "events/year=2013/month=02/day=01/hour=00/broken.json.gz"
-    assert list_events(tmp_path).find_broken("no file is named") == [(FIRST, name)]
+    assert (broken.partition, broken.name) == (FIRST, name)
+
+
+def test_what_is_wrong_with_a_folder_is_wrong_with_each_of_its_hours(tmp_path: Path) -> None:
+    land(tmp_path, STARTS[0], "a.json")
+    (tmp_path / "events" / "year=2013" / "month=02").mkdir()
+    (tmp_path / "events" / "year=2013" / "month=02" / "day=01").symlink_to("nowhere")
+    faults = list_events(tmp_path).faults
+    assert [fault.partition for fault in faults] == [FIRST, SECOND]
+    assert {fault.name for fault in faults} == {"events/year=2013/month=02/day=01"}
+
+
+def test_what_landed_from_a_day_on_is_listed(tmp_path: Path) -> None:
+    for start in (MIDNIGHT, *(MIDNIGHT + dt.timedelta(days=days) for days in (1, 40, 400))):
+        land(tmp_path, start, "a.json")
+    land(tmp_path, MIDNIGHT + dt.timedelta(days=2), "_EMPTY")
+    land(tmp_path, MIDNIGHT + dt.timedelta(days=3), "a.csv")
+    for folder in ("year=2013/month=03/day=1/hour=00", "year=2013/month=99/day=01/hour=00", "x"):
+        land_in(tmp_path, folder, "a.json")
+    folders = JsonFolders(str(tmp_path), "events", HOURS)
+    assert folders.list_landed_from(dt.date(2013, 2, 2)) == [
+        "2013-02-02-00:00",
+        "2013-02-03-00:00",
+        "2013-03-13-00:00",
+        "2014-03-08-00:00",
+    ]
+    assert JsonFolders(str(tmp_path), "none", HOURS).list_landed_from(dt.date(2013, 2, 2)) == []

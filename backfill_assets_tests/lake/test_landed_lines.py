@@ -1,7 +1,6 @@
 """Lines are counted without Spark as Spark would count them, and what is broken is known."""
 
 import gzip
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from backfill_assets.lake import landed_lines
-from backfill_assets.lake.landed_lines import UNREADABLE, count_lines, is_broken
+from backfill_assets.lake.landed_lines import count_lines, find_broken_files, find_fault
 from backfill_assets.lake.landing import LandingFile
 
 PARTS = [b"{}", b" ", b"\n", b"\r", b"\r\n", b"\t", b"\x0b", b"\x0c", b"\0", b"\xff", b"\xc2\xa0"]
@@ -53,15 +52,41 @@ def test_pieces_cut_no_line(
         assert count_lines(file) == whole
 
 
-def test_what_is_cut_off_is_broken(tmp_path: Path) -> None:
-    good = land(tmp_path / "good.json.gz", b"{}\n" * 1000)
-    broken = [
-        LandingFile(str(tmp_path / "cut.json.gz"), 9, 0),
-        LandingFile(str(tmp_path / "none.json.gz"), 0, 0),
-    ]
-    content = Path(good.uri).read_bytes()
-    for file in broken:
-        Path(file.uri).write_bytes(content[: file.size])
-    assert Counter(map(is_broken, [good, *broken])) == {False: 1, True: 2}
-    with pytest.raises(UNREADABLE):
-        count_lines(broken[0])
+PACKED = gzip.compress(b"{}\n" * 1000)
+FAULTS = {
+    b"": "can't be read: it is cut off",
+    PACKED[:9]: "can't be read: it is cut off",
+    PACKED[:-1]: "can't be read: it is cut off",
+    PACKED + b"\0": "can't be read: bytes that are no gzip follow its end",
+    PACKED + bytes(512): "can't be read: bytes that are no gzip follow its end",
+    PACKED + PACKED + b"more": "can't be read: bytes that are no gzip follow its end",
+    PACKED[:30] + b"\xff\xff" + PACKED[32:]: "can't be read: it is no whole gzip (Error -3",
+    b"{}\n" * 1000: "can't be read: it is no whole gzip (Error -3",
+    PACKED: "",
+    PACKED + PACKED: "",
+    gzip.compress(bytes(9 << 20)): "",
+}
+
+
+@pytest.mark.parametrize("piece", [1 << 20, 7])
+def test_why_a_gzip_can_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    monkeypatch.setattr(landed_lines, "_PIECE", piece)
+    for content, fault in FAULTS.items():
+        path = tmp_path / "a.json.gz"
+        path.write_bytes(content if len(content) < 9000 or piece > 7 else PACKED)
+        found = find_fault(LandingFile(str(path), len(content), 0))
+        assert found.startswith(fault) and bool(found) == bool(fault)
+
+
+def test_the_file_that_an_error_names_is_no_other_that_begins_so(tmp_path: Path) -> None:
+    files = [land(tmp_path / name, b"{}\n") for name in ("a.json", "a.json.gz", "a b.json")]
+    text, packed, blank = files
+    error = "Encountered error while reading file file://{}.  SQLSTATE: KD001"
+    assert find_broken_files(files, error.format(packed.uri)) == {packed: "can't be read by Spark"}
+    assert list(find_broken_files(files, error.format(text.uri))) == [text]
+    assert list(find_broken_files(files, error.format(blank.uri.replace(" ", "%20")))) == [blank]
+    Path(text.uri).unlink()
+    gone = {text: "can't be read (No such file or directory)"}
+    assert find_broken_files(files, "no file is named") == gone

@@ -12,6 +12,7 @@ import pytest
 from backfill_assets.errors import LandingError, LandingNotFoundError
 from backfill_assets.grains.days import DAYS as DAILY
 from backfill_assets.lake.json_landing import JsonFolders, JsonListing
+from backfill_assets.lake.landing_names import BEING_WRITTEN
 from backfill_assets.lake.slices import Partition
 from backfill_assets_tests.conftest import build_days
 
@@ -62,6 +63,42 @@ def test_only_the_days_asked_for_are_listed(tmp_path: Path) -> None:
         land(tmp_path, day, "a.json")
     listing = list_events(tmp_path, [new_years_eve, DAYS[2]])
     assert [day for day, _ in list_names(listing)] == [new_years_eve, DAYS[2]]
+
+
+BEING_WRITTEN_NAMES = (
+    *(".a.json", ".a.json.gz.Ab3dE9", ".in.a.json.gz.", ".#a.json", "a.json.gz.part"),
+    *("a.json.crdownload", "a.json.filepart", "A.JSON.TMP", "a.json._COPYING_", "a.tmp"),
+    *("a.json.gz.1b2c3d.partial", "a.json_.gstmp", ".part-0-1.inprogress.7f"),
+    *("_temporary/0/a.json", ".spark-staging-0a1b/a.json", "__magic_job-1/a.json"),
+    *("_tmp/a.json", ".hive-staging_hive_2013/a.json", ".rsync-partial/a.json"),
+    *(".~tmp~/a.json", ".azDownload-9-a.json"),
+)
+OTHER_NAMES = (
+    *("_SUCCESS", "._SUCCESS.crc", ".a.json.crc", "_a.json", "_template.json/b", "_metadata"),
+    *(".DS_Store", "_started_7", "a.partial.json", "tmp/a.json", "README", "a.csv", "part"),
+    *("part-00000.json", "a.json.sha256", "a.json.bak"),
+)
+
+
+@pytest.mark.parametrize("name", [*BEING_WRITTEN_NAMES, *OTHER_NAMES])
+def test_what_is_being_written_is_told_by_its_name(tmp_path: Path, name: str) -> None:
+    other = land(tmp_path, NEW_YEAR, "data.json").parent / name
+    other.parent.mkdir(parents=True, exist_ok=True)
+    other.write_bytes(b"{}\n")
+    faults = [fault.fault for fault in list_events(tmp_path).faults]
+    assert faults == ([BEING_WRITTEN] if name in BEING_WRITTEN_NAMES else [])
+
+
+def test_names_that_are_not_utf8_are_faults(tmp_path: Path) -> None:
+    folder = land(tmp_path, NEW_YEAR, "data.json").parent
+    (folder / os.fsdecode(b"a\xff.json")).write_bytes(b"{}\n")
+    (fault,) = list_events(tmp_path).faults
+    assert fault.name.endswith("a\ufffd.json") and "isn't UTF-8: rename it" in fault.fault
+
+
+def test_rings_of_links_end(tmp_path: Path) -> None:
+    land(tmp_path, NEW_YEAR, "data.json").parent.joinpath("up").symlink_to("..")
+    assert list_names(list_events(tmp_path)) == [(NEW_YEAR, "data.json")]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +208,7 @@ def test_only_broken_gzip_files_are_found(tmp_path: Path) -> None:
     land(tmp_path, DAYS[1], "flipped.json.gz", content[:20] + b"\xff\xff" + content[22:])
     land(tmp_path, DAYS[2], "unpacked.json.gz", b'{"id":1}\n')
     broken = list_events(tmp_path).find_broken("no file is named")
-    assert [(dt.date.fromisoformat(day.key), Path(name).name) for day, name in broken] == [
+    assert [(dt.date.fromisoformat(one.partition.key), Path(one.name).name) for one in broken] == [
         (DAYS[1], "flipped.json.gz"),
         (DAYS[1], "truncated.json.gz"),
         (DAYS[2], "unpacked.json.gz"),

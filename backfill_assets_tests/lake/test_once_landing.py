@@ -134,6 +134,39 @@ def test_files_that_are_not_as_declared_are_faults_of_all_their_days(
     assert all(one.fault.startswith(fault) for one in listing.faults)
 
 
+def test_what_is_half_written_is_a_fault_of_the_days_that_it_may_hold(tmp_path: Path) -> None:
+    for name in (
+        "2011-01.csv",
+        "2011-02.csv",
+        ".2011-02.csv.Ab3dE9",
+        "_SUCCESS",
+        "2012-07.csv.tmp",
+    ):
+        write(tmp_path, f"old/{name}")
+    (tmp_path / "old/2011-01.csv").unlink()
+    (tmp_path / "old/2011-01.csv").symlink_to("nowhere")
+    flow = replace(FLOW, source="old/%Y-%m.csv")
+    faults = list_days(tmp_path, "2011-01-31", 2, flow).faults
+    assert [(fault.partition.key, fault.name) for fault in faults] == [
+        ("2011-01-31", "old/2011-01.csv"),
+        ("2011-02-01", "old/.2011-02.csv.Ab3dE9"),
+    ]
+    (tmp_path / "old/_temporary").mkdir()
+    faults = list_days(tmp_path, "2011-03-31", 2, flow).faults
+    assert [fault.name for fault in faults] == ["old/_temporary"] * 2
+
+
+def test_a_file_is_the_same_as_another_of_the_same_days(tmp_path: Path) -> None:
+    for name in ("2011-01a", "2011-01b", "2011-02a"):
+        write(tmp_path, f"old/{name}.csv")
+    flow = replace(FLOW, source="old/%Y-%m*.csv")
+    landed = list_days(tmp_path, "2011-01-31", 2, flow).describe_landed()
+    assert [found.repeated for found in landed.values()] == [
+        ("old/2011-01b.csv holds the same as old/2011-01a.csv",),
+        (),
+    ]
+
+
 def test_an_upload_that_broke_off_is_a_fault(tmp_path: Path) -> None:
     flow = replace(FLOW, source="old/%Y-%m.csv.gz")
     whole = gzip.compress(b"on,number\n" + b"2011-01-01,7\n" * 5000)
@@ -142,7 +175,7 @@ def test_an_upload_that_broke_off_is_a_fault(tmp_path: Path) -> None:
     listing = list_days(tmp_path, "2011-01-31", 2, flow)
     # Its first line can be read, the rest can't.
     assert [one.partition.key for one in listing.faults] == ["2011-02-01"]
-    assert [(one.key, name) for one, name in listing.find_broken("")] == [
+    assert [(one.partition.key, one.name) for one in listing.find_broken("")] == [
         ("2011-01-31", "old/2011-01.csv.gz"),
         ("2011-02-01", "old/2011-02.csv.gz"),
     ]

@@ -106,6 +106,30 @@ def test_hidden_unfinished_and_other_files_are_not_data(tmp_path: Path, name: st
     assert [file for _, file, _ in list_spans(list_orders(tmp_path))] == ["data.parquet"]
 
 
+def test_what_is_half_written_or_leads_nowhere_may_hold_any_key(tmp_path: Path) -> None:
+    folder = land(tmp_path, "data.parquet", [1]).parent
+    (folder / ".more.parquet.Ab3dE9").write_bytes(b"PAR1")
+    (folder / "_temporary").mkdir()
+    (folder / "gone.parquet").symlink_to("nowhere")
+    (folder / "_SUCCESS").touch()
+    (folder / ".data.parquet.crc").touch()
+    faults = list_orders(tmp_path, 0, 3).faults
+    assert [(fault.partition.key, fault.name) for fault in faults] == [
+        (BUCKETS[bucket].key, f"orders/orders/{name}")
+        for name in (".more.parquet.Ab3dE9", "_temporary", "gone.parquet")
+        for bucket in (0, 3)
+    ]
+
+
+def test_the_same_rows_are_found_however_they_are_packed(tmp_path: Path) -> None:
+    first = land(tmp_path, "a.parquet", [1, 5, 9])
+    table = pq.read_table(first)
+    pq.write_table(table, first.with_name("b.parquet"), compression="gzip")
+    land(tmp_path, "c.parquet", [1, 6, 9])
+    found = list_orders(tmp_path, 0).describe_landed()[BUCKETS[0].key].repeated
+    assert found == ("orders/orders/b.parquet holds the same as orders/orders/a.parquet",)
+
+
 def test_landing_zone_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LandingNotFoundError, match=r"nowhere isn't there: mount it or set"):
         list_orders(tmp_path / "nowhere", 0, 1)
@@ -355,7 +379,7 @@ def corrupt(path: Path) -> None:
 
 
 def find_broken(listing: ParquetListing, error: str = "no file is named") -> list[tuple[str, str]]:
-    return [(partition.key, name) for partition, name in listing.find_broken(error)]
+    return [(broken.partition.key, broken.name) for broken in listing.find_broken(error)]
 
 
 def test_broken_pages_are_found_with_the_partitions_that_they_may_hold(tmp_path: Path) -> None:
@@ -431,7 +455,7 @@ def test_the_last_bucket_is_finished_at_the_end_of_the_space(tmp_path: Path) -> 
 def test_an_error_names_files_as_spark_spells_them(tmp_path: Path) -> None:
     land(tmp_path, "a b.parquet", [1])
     found = list_orders(tmp_path, 0).find_broken(f"file://{tmp_path}/orders/orders/a%20b.parquet")
-    assert [name for _, name in found] == ["orders/orders/a b.parquet"]
+    assert [broken.name for broken in found] == ["orders/orders/a b.parquet"]
 
 
 def test_rows_of_files_count_where_all_their_buckets_are_listed(tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def test_they_tell_what_came_late_what_lags_and_what_is_withheld(
     with open_pipeline(root) as pipeline:
         watch(pipeline, monkeypatch)
         monkeypatch.setenv("BACKFILL_MAX_LAG_DAYS", "2")
+        pipeline.zone.land(["2014-01-02"])
         found = run_watch(pipeline)
     late, health = found.figures["late_arrivals"], found.figures["backfill_health"]
     # Two flights a day land on the next; and the twenty that are five days late.
@@ -133,6 +134,7 @@ def test_they_tell_what_came_late_what_lags_and_what_is_withheld(
     due = found.checks["nothing_is_due"]
     assert not due.passed
     assert "raw/flights 2013-01-10...2013-01-10: 1 new" in due.description
+    assert "beyond BACKFILL_END 2014-01-02: 2014-01-02: set BACKFILL_END" in due.description
     assert "--partition-range 2013-01-10...2013-01-10" in due.figures["what to do"]
 
 

@@ -28,7 +28,7 @@ from backfill_assets_tests.lake.readings import READINGS
 def _build_raw(window: InputWindow) -> DataFrame:
     return build_raw_flights(
         window.read_landing(),
-        begin=find_first_day(RAW_FLIGHTS),
+        begin=window.find_begin(find_first_day(RAW_FLIGHTS)),
         extra_fields=window.extra_fields,
     )
 

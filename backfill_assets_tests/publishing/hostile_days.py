@@ -6,10 +6,11 @@ it is `new`; then its files are spoiled, and the range is run once more.
 
 import gzip
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ class Day:
 
     def rename(self, name: str) -> None:
         """Gives the file that landed another name."""
-        (self.folder / name).parent.mkdir(exist_ok=True)
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         self.file.rename(self.folder / name)
 
 
@@ -137,9 +138,20 @@ def _write_twice_as_bytes(day: Day) -> None:
     day.put(FILE, b"\n".join([content, *(line.encode() for line in day.lines)]) + b"\n")
 
 
-def _split_members(day: Day) -> None:
+def _split_members(day: Day, name: str = FILE) -> None:
     parts = ("".join(f"{one}\n" for one in lines) for lines in (day.lines[:9], day.lines[9:]))
-    day.put_raw(FILE, b"".join(gzip.compress(part.encode()) for part in parts))
+    day.put_raw(name, b"".join(gzip.compress(part.encode()) for part in parts))
+
+
+def _pack_otherwise(day: Day) -> None:
+    content = gzip.decompress(day.file.read_bytes())
+    day.put_raw("copy.json.gz", gzip.compress(content, compresslevel=1))
+
+
+def _leave_as_hadoop(day: Day) -> None:
+    """A job that is done, and sums of a file that was landed anew since."""
+    for name in ("_SUCCESS", "._SUCCESS.crc", f".{FILE}.crc"):
+        day.put_raw(name, b"crc\0\0\0\2\0stale" if name.endswith(".crc") else b"")
 
 
 def add_noise(day: Day) -> None:
@@ -152,6 +164,22 @@ def _line_with(extra: str) -> Callable[[Day], str]:
     return lambda day: day.lines[0][:-1] + ", " + extra + "}"
 
 
+def _twice(name: str, spoil: Callable[[Day], Any], second: str = FILE) -> Case:
+    says = f"day=__/{second} holds the same as flights/"
+    return Case(f"twice {name}", spoil, WITHHELD, "files_differ", says)
+
+
+def _being_written(name: str, path: str, shown: str = "") -> Case:
+    says = f"day=__/{shown or path} is being written: run again when it is finished, or remove it"
+    rename, file = lambda day: day.rename(path), ("the file is being written",)
+    return Case(name, rename, WITHHELD, "files_are_readable", says, file)
+
+
+def _beside_being_written(name: str, path: str, shown: str = "") -> Case:
+    case = _being_written(f"beside {name}", path, shown)
+    return replace(case, spoil=lambda day: day.write(day.lines[:5], path))
+
+
 NO_RECORD, GONE = "its source has no records: ", "its folder isn't there: land it again, or put"
 UNKNOWN_NAMES = (
     "flights.jsonl",
@@ -162,7 +190,6 @@ UNKNOWN_NAMES = (
     "flights.json.zst",
     "flights.json.bz2",
     "flights.gz",
-    "flights.json.gz.part",
     "flights.csv",
     "flights",
 )
@@ -173,8 +200,44 @@ EMPTYING = [
     Case("file gone", lambda day: day.file.unlink(), EMPTIED, "row_count", "there and empty"),
     Case("marker", _replace("_EMPTY", b""), EMPTIED, "row_count", "its folder holds _EMPTY"),
     Case("hidden files", _replace("_SUCCESS", b""), EMPTIED, "row_count", "there and empty"),
-    Case("hidden data", _replace(".a.json", b"{}\n"), EMPTIED, "row_count", "there and empty"),
-    Case("marker in small letters", _replace("_empty", b""), EMPTIED, "row_count", "and empty"),
+    _being_written("hidden data", ".flights.json"),
+    _being_written("hidden by rsync", ".flights.json.gz.Ab3dE9"),
+    _being_written("named .part", "flights.json.gz.part"),
+    _being_written("in _temporary", f"_temporary/0/{FILE}", "_temporary"),
+    Case("marker in small letters", _replace("_empty", b""), WITHHELD, "row_count", "(_empty (hid"),
+    Case("a sum alone", _replace(f".{FILE}.crc", b"crc"), WITHHELD, "row_count", "gz.crc (hidden"),
+    Case(
+        "a link for the file",
+        lambda day: [day.file.unlink(), day.file.symlink_to("nowhere")],
+        WITHHELD,
+        "files_are_readable",
+        f"{FILE} is a link that leads nowhere: mend it",
+        ("the file is a link",),
+    ),
+    Case(
+        "a ring of links",
+        lambda day: [day.file.unlink(), day.file.symlink_to(FILE)],
+        WITHHELD,
+        "files_are_readable",
+        f"{FILE} is a link that leads nowhere",
+        ("the file is a link",),
+    ),
+    Case(
+        "a link for the folder",
+        lambda day: [shutil.rmtree(day.folder), day.folder.symlink_to("nowhere")],
+        WITHHELD,
+        "files_are_readable",
+        "day=__ is a link that leads nowhere",
+        ("the file is a link",),
+    ),
+    Case(
+        "a pipe for the file",
+        lambda day: [day.file.unlink(), os.mkfifo(day.file)],
+        WITHHELD,
+        "files_are_readable",
+        f"{FILE} is neither a file nor a folder",
+        ("the file is neither",),
+    ),
     Case("marker without its mark", _replace("EMPTY", b""), WITHHELD, "row_count", "EMPTY (not"),
     Case(
         "gzip of 0 bytes",
@@ -195,13 +258,6 @@ EMPTYING = [
         WITHHELD,
         "row_count",
         "part (a folder)",
-    ),
-    Case(
-        "hidden subfolder",
-        lambda day: day.rename(f"_temporary/{FILE}"),
-        EMPTIED,
-        "row_count",
-        "there and empty",
     ),
     *(
         Case(
@@ -240,21 +296,42 @@ BESIDE = [
         "files_are_known",
         "not read: more (a folder)",
     ),
-    Case("beside hidden files", lambda day: day.write(day.lines, "_more.json"), ROWS),
-    Case("beside a marker", lambda day: day.put("_EMPTY", b""), ROWS, "files_are_known", "_EMPTY"),
     Case(
-        "twice as gzip",
-        lambda day: day.write(day.lines, "copy.json.gz"),
-        2 * ROWS,
-        "files_differ",
-        "day=__/flights.json.gz holds the same as",
+        "beside hidden files",
+        lambda day: day.write(day.lines, "_more.json"),
+        ROWS,
+        "files_are_known",
+        "_more.json (hidden)",
+    ),
+    Case("beside what Hadoop leaves", _leave_as_hadoop, ROWS),
+    _beside_being_written("a part-file", "more.json.gz.filepart"),
+    _beside_being_written("one of rsync's", ".more.json.gz.x7Kq2A"),
+    _beside_being_written("_temporary", "_temporary/0/more.json", "_temporary"),
+    Case(
+        "beside a link",
+        lambda day: (day.folder / "more.json").symlink_to("nowhere"),
+        WITHHELD,
+        "files_are_readable",
+        "more.json is a link that leads nowhere",
+        ("the file is a link",),
     ),
     Case(
-        "twice as text",
-        lambda day: [day.write(day.lines[:1], name) for name in ("a.json", "b.json")],
-        ROWS + 2,
-        "files_differ",
-        "b.json holds the same as",
+        "beside a folder named as a file",
+        lambda day: day.write(day.lines, "more.json/part-0.json"),
+        WITHHELD,
+        "files_are_readable",
+        "more.json is a folder, and named as a file",
+        ("the file is a folder",),
+    ),
+    Case("beside a marker", lambda day: day.put("_EMPTY", b""), ROWS, "files_are_known", "_EMPTY"),
+    _twice("as gzip", lambda day: day.write(day.lines, "copy.json.gz")),
+    _twice("unpacked", lambda day: day.write(day.lines, "copy.json")),
+    _twice("in members", lambda day: _split_members(day, "copy.json.gz")),
+    _twice("packed otherwise", _pack_otherwise),
+    _twice(
+        "as text",
+        lambda day: [day.file.unlink(), *(day.write(day.lines, f"{n}.json") for n in "ab")],
+        "b.json",
     ),
     Case(
         "alike but for a letter",
@@ -285,6 +362,25 @@ SHRINKING = [
 
 UNREADABLE = [
     Case("broken off", _shorten, WITHHELD, "files_are_readable", "", ("can't be read",)),
+    Case(
+        "garbage behind",
+        lambda day: day.put_raw(FILE, day.file.read_bytes() + b"garbage"),
+        WITHHELD,
+        "files_are_readable",
+        f"{FILE} can't be read: bytes that are no gzip follow its end",
+        ("can't be read",),
+    ),
+    *(
+        Case(
+            f"{size} zeros behind",
+            lambda day, size=size: day.put_raw(FILE, day.file.read_bytes() + bytes(size)),
+            WITHHELD,
+            "files_are_readable",
+            f"{FILE} can't be read: bytes that are no gzip follow its end",
+            ("can't be read",),
+        )
+        for size in (8, 512)
+    ),
     Case("bits flipped", _flip, WITHHELD, "files_are_readable", "", ("can't be read",)),
     Case(
         "text named as gzip",
@@ -385,6 +481,10 @@ HARMLESS = [
     Case("as it was", lambda day: None, ROWS),
     Case("CRLF", lambda day: day.put(FILE, "\r\n".join(day.lines).encode()), ROWS),
     Case("members of gzip", _split_members, ROWS),
+    *(
+        Case(f"named {name!r}", lambda day, name=name: day.rename(name), ROWS)
+        for name in ("10:00 [1.json.gz", "{a*?\\b.json.gz", "\u00fc\n'%41#+&.json.gz")
+    ),
     Case("odd names", lambda day: day.rename("a [1] {b,c} + d%20.json.gz"), ROWS),
     Case(
         "cut in two",

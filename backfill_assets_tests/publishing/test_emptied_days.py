@@ -1,13 +1,16 @@
-"""Days whose files were taken back and the folder left, against days that never had any."""
+"""Days whose files were taken back, never came, or are of a time before the first partition."""
 
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
+from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.rules.verdicts import Check, Outcome
 from backfill_assets.tables.flights import RAW_FLIGHTS
 from backfill_assets_tests.conftest import build_days
-from backfill_assets_tests.pipeline.landing_zone import FLIGHTS_A_DAY
+from backfill_assets_tests.pipeline.landing_zone import FLIGHTS_A_DAY, LANDING_LATER, LandingZone
 from backfill_assets_tests.pipeline.publishing import RAW_RECIPE, Lake
 from backfill_assets_tests.pipeline.running import RAW, Pipeline
 
@@ -58,3 +61,18 @@ def test_an_emptied_day_is_withheld_where_its_table_says_so(
     (finding,) = emptied.verdict.failed(Check.COMPLETE)
     assert (finding.rule, finding.value, finding.outcome) == ("row_count", 0, Outcome.FAILED)
     assert len(pipeline.read_rows(RAW_FLIGHTS, EMPTIED)) == FLIGHTS_A_DAY, "as it was"
+
+
+def test_a_published_day_does_not_shrink_when_the_first_day_moves_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LandingZone(tmp_path / "landing").land(["2013-01-01", "2013-01-02"])
+    first, second = build_days("2013-01-01", 2)
+    lake = Lake(spark, Warehouse(str(tmp_path / "warehouse")), str(tmp_path / "landing"))
+    before = lake.publish(RAW_RECIPE, [first, second])[1].measures
+    monkeypatch.setenv("BACKFILL_BEGIN", second.key)
+    (after,) = lake.publish(RAW_RECIPE, [second])
+    assert (after.measures.rows, after.measures.checksum) == (FLIGHTS_A_DAY, before.checksum)
+    # Where the days before never were, nothing would read their flights that land later.
+    new = replace(lake, warehouse=Warehouse(str(tmp_path / "new")))
+    assert new.publish(RAW_RECIPE, [second])[0].measures.rows == FLIGHTS_A_DAY - LANDING_LATER

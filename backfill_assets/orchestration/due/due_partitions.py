@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from backfill_assets.errors import LandingError, LandingNotFoundError
 from backfill_assets.lake.commits import Publish
+from backfill_assets.lake.landing_names import BEING_WRITTEN
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.watermarks import Watermark
@@ -261,7 +262,9 @@ def _compare_landing(
         for fault in listing.faults:
             raise LandingError(f"{fault.name} {fault.fault}")
     due: dict[str, DuePartition] = {}
-    for key in keys:
+    # What is being written is waited for: what becomes of it is another change.
+    writing = {one.partition.key for one in listing.faults if one.fault == BEING_WRITTEN}
+    for key in (key for key in keys if key not in writing):
         publish, fingerprint = publishes.get(key), files[key].fingerprint if key in files else ""
         if publish is None:
             if key <= newest and _is_ahead(key, watermark):

@@ -1,0 +1,42 @@
+"""What landed of times that have no partitions, as `BACKFILL_END` is before them."""
+
+import datetime as dt
+from collections.abc import Mapping
+
+from backfill_assets.errors import LandingError
+from backfill_assets.lake.json_landing import JsonFolders
+from backfill_assets.orchestration.instance.ranges import shorten
+from backfill_assets.publishing.recipes import Recipe
+from backfill_assets.tables.landings import JsonLanding
+
+_LISTED = 7
+
+
+def describe_landed_beyond(
+    recipes: Mapping[str, Recipe], landing_root: str, end: dt.date | None
+) -> list[str]:
+    """Describes what landed and no run will ever read, a line a table.
+
+    Args:
+        recipes: of the tables, by key.
+        landing_root: root of the landing zone.
+        end: the day after the last partitions; None if they go on with the days.
+    """
+    lines: list[str] = []
+    for key, recipe in recipes.items():
+        if end is None or not isinstance(recipe.landing, JsonLanding):
+            continue
+        landing, grain = recipe.landing, recipe.table.grain
+        folders = JsonFolders(landing_root, landing.dataset, grain, landing.empty_marker)
+        try:
+            beyond = folders.list_landed_from(end)
+        except LandingError as error:
+            lines.append(f"{key}: {error}")
+            continue
+        if beyond:
+            lines.append(
+                f"{key}: landed, but beyond BACKFILL_END {end}: "
+                f"{', '.join(shorten(beyond, _LISTED))}: set BACKFILL_END to a later day to take "
+                "this in"
+            )
+    return lines
