@@ -1,7 +1,7 @@
 """Declared types are meant: what JSON's own reader says of a value is what becomes of it.
 
-An oracle in Python judges values that hypothesis builds, of each type, strict and lenient. Each is
-landed in two ways, so that it is read the fast way and the careful one.
+An oracle in Python judges values that hypothesis builds, as each type. Each lands in three ways, so
+that it is read the fast way, the careful one, and with blanks where most feeds have none.
 """
 
 import datetime as dt
@@ -123,20 +123,18 @@ def values() -> list[str]:
     drawn: list[str] = []
 
     @seed(7)
-    @settings(max_examples=600, database=None, phases=[Phase.generate])
+    @settings(max_examples=250, database=None, phases=[Phase.generate])
     @given(st.one_of(DIGITS, STRINGS, NESTED))
     def draw(text: str) -> None:
         drawn.append(text)
 
     draw()
-    return [*WORDS, *dict.fromkeys(text for text in drawn if "\n" not in text)]
+    return list(dict.fromkeys(text for text in (*WORDS, *drawn) if "\n" not in text))
 
 
-def read_landed(
-    spark: SparkSession, values: list[str], *, lenient: bool = False
-) -> Iterator[tuple[str, str, set[Any]]]:
+def read_landed(spark: SparkSession, values: list[str]) -> Iterator[tuple[str, str, set[Any]]]:
     """Type, value, and what was made of it, each way, as text."""
-    fields = [Column(f"f{at}", type_, "Any", lenient=lenient) for at, type_ in enumerate(TYPES)]
+    fields = [Column(f"f{at}", type_, "Any") for at, type_ in enumerate(TYPES)]
     ways = ("{{{}}}", '{{"other":"\\\\",{}}}', '{{ {}\t, "f99" : 1}}')
     lines = [
         (way.format(f'"f{at}":{value}'), at, value)
@@ -146,15 +144,12 @@ def read_landed(
     ]
     frame = spark.createDataFrame(lines, "value STRING, at INT, landed STRING").repartition(2)
     parsed = parse_json_lines(frame, fields)
-    shown = [
-        F.when(
-            F.lit(field.type).startswith("TIMESTAMP"),
-            F.date_format(field.name, "yyyy-MM-dd HH:mm:ss.SSSSSS")
-            if field.type.startswith("TIMESTAMP")
-            else F.lit(""),
-        ).otherwise(F.col(field.name).cast("string"))
+    shown = (
+        F.date_format(field.name, "yyyy-MM-dd HH:mm:ss.SSSSSS")
+        if field.type.startswith("TIMESTAMP")
+        else F.col(field.name).cast("string")
         for field in fields
-    ]
+    )
     rows = parsed.select("at", "landed", REJECT_REASON, F.get(F.array(*shown), F.col("at")))
     found: dict[tuple[int, str], set[Any]] = {}
     for at, landed, reason, value in rows.collect():
