@@ -81,7 +81,7 @@ def is_wrong(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) -> 
             wrong = F.exists(elements, lambda one: is_wrong(one, of_element, lenient=lenient))
             return text.isNotNull() & (elements.isNull() | wrong)
         case "STRUCT":
-            fields, names = _fields(text, type_), F.json_object_keys(text)
+            fields, names = _fields(text, type_), F.json_object_keys(_nested(text))
             unknown = F.size(F.array_except(names, F.array(*map(F.lit, type_.names)))) > 0
             parts = zip(type_.names, type_.parts, strict=True)
             wrong = reduce(
@@ -143,8 +143,9 @@ def _cast_decimal(number: SparkColumn, type_: ColumnType) -> SparkColumn:
     # A cast would round.
     scale = type_.digits[1]
     is_plain = number.rlike(rf"^[+-]?[0-9]*(\.[0-9]{{0,{scale}}}0*)?$")
+    is_zero = number.rlike(r"^[+-]?[0.]+[eE]")
     is_exact = number.rlike(_SHORT_EXPONENT) & (_count_decimals(number) <= scale)
-    return F.when(is_plain | is_exact, number.try_cast(str(type_)))
+    return F.when(is_plain | is_zero | is_exact, number.try_cast(str(type_)))
 
 
 def _count_decimals(number: SparkColumn) -> SparkColumn:
@@ -157,16 +158,22 @@ def _count_decimals(number: SparkColumn) -> SparkColumn:
 
 
 def _elements(text: SparkColumn) -> SparkColumn:
-    return F.when(text.rlike(r"^\s*\[(?s:.*)\]\s*$"), F.from_json(text, "array<string>"))
+    nested = _nested(text)
+    return F.when(F.startswith(nested, F.lit("[")), F.from_json(nested, "array<string>"))
 
 
 def _fields(text: SparkColumn, type_: ColumnType) -> SparkColumn:
-    ddl = ", ".join(f"`{name}`: string" for name in type_.names)
-    return F.when(F.json_object_keys(text).isNotNull(), F.from_json(text, f"struct<{ddl}>"))
+    ddl, nested = ", ".join(f"`{name}`: string" for name in type_.names), _nested(text)
+    return F.when(F.json_object_keys(nested).isNotNull(), F.from_json(nested, f"struct<{ddl}>"))
 
 
 def _texts(text: SparkColumn) -> SparkColumn:
-    return F.from_json(text, "map<string, string>")
+    return F.from_json(_nested(text), "map<string, string>")
+
+
+def _nested(text: SparkColumn) -> SparkColumn:
+    """Builds the JSON of what wasn't a string; a string may hold some, too."""
+    return F.when(~is_string(text), text)
 
 
 def _keys(text: SparkColumn, type_: ColumnType) -> SparkColumn:
@@ -181,7 +188,7 @@ def _build_key(key: SparkColumn, type_: ColumnType) -> SparkColumn:
 
 
 def _has_wrong_keys(text: SparkColumn, type_: ColumnType) -> SparkColumn:
-    names, keys = F.json_object_keys(text), _keys(text, type_)
+    names, keys = F.json_object_keys(_nested(text)), _keys(text, type_)
     wrong = _repeats(names) | F.exists(keys, lambda one: one.isNull()) | _repeats(keys)
     return names.isNull() | wrong
 

@@ -167,7 +167,7 @@ def test_no_column_is_added_before_its_rows_are_published(lake: Lake) -> None:
             raise RuntimeError("no frame")
         return recipe.compute(window)
 
-    land(lake, 0, {"id": 1, "seat": "A"})
+    land(lake, 0, {"id": 1, "seat": "A", "weight": 3})
     with pytest.raises(RuntimeError):
         lake.publish(replace(recipe, compute=fail), DAYS[:1], run_id="failing")
     declared = build_recipe(declare(Column("weight", "INT", "Weight"), names=()))

@@ -66,6 +66,8 @@ def judge(text: str, type_: str) -> Any:
         return str(exact.quantize(Decimal("0.01")) or Decimal("0.00")) if fits else REJECTED
     if not isinstance(value, str) or isinstance(value, Number):
         return REJECTED
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        return REJECTED
     return value if type_ == "STRING" else judge_time(value, type_)
 
 
@@ -164,8 +166,6 @@ def test_a_value_of_another_type_is_rejected_and_no_other(
     wrong = []
     for type_, text, made in read_landed(spark, values):
         expected = judge(text, type_)
-        if re.search(r"\\ud", text) and '"\\ud83d' not in text and "\\\\ud" not in text:
-            expected = REJECTED
         if type_ == "DOUBLE" and REJECTED not in (expected, *made) and None not in made:
             made, expected = {float(one) for one in made}, float(expected)
         if made != {expected}:
