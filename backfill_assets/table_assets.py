@@ -6,6 +6,7 @@ declare, and `asset_definitions` makes Dagster's assets of it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from dagster import IdentityPartitionMapping, PartitionMapping
 
@@ -16,6 +17,7 @@ from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.orchestration.due.readiness import Required
 from backfill_assets.publishing.recipes import Compute, CountSource
 from backfill_assets.publishing.serving import count_served, read_served
+from backfill_assets.tables.audit_columns import LANDED_FILE
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import JsonLanding, Landing, ParquetLanding
 
@@ -145,6 +147,7 @@ def _check_landing(table: Table, landing: Landing | None) -> None:
             f"{table.key}: Parquet lands by an integer key, and the table is partitioned by "
             f"{table.grain}: give it a JsonLanding, or buckets as its grain"
         )
+    _check_landed_names(table, landing)
     for flow in table.once:
         if not isinstance(landing, JsonLanding):
             raise DeclarationError(
@@ -152,6 +155,20 @@ def _check_landing(table: Table, landing: Landing | None) -> None:
                 "a history: declare the flow with that one"
             )
         flow.check_fields(table.key, landing.fields)
+
+
+def _check_landed_names(table: Table, landing: Landing | None) -> None:
+    """Refuses fields that what lands has a column for, beside the record."""
+    if landing is None:
+        return
+    taken = {name.lower() for name in (LANDED_FILE, table.partition_by, table.folder_column)}
+    fields = [landing.fields] if isinstance(landing, JsonLanding) else dict(landing.fields).values()
+    for field in chain.from_iterable(fields):
+        if field.name.lower() in taken:
+            raise DeclarationError(
+                f"{table.key}: `{field.name}` is a column that tells where a record landed, and no "
+                f"field of landing `{landing.dataset}`: give the column another name"
+            )
 
 
 def _count_whole_source(inputs: Sequence[Upstream], landing: Landing | None) -> CountSource | None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from backfill_assets.tables.audit_columns import LANDED_FILE, is_reserved
 from backfill_assets.tables.declarations import Column, Table
 
 _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -12,12 +13,15 @@ _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def find_new_fields(table: Table, known: Iterable[str], seen: Iterable[str]) -> list[str]:
     """Finds fields seen in the source that the table has no column for, but could; sorted.
 
-    A name that Delta can't store, or that differs from a column's only by case, can't become one.
+    A name that Delta can't store, that differs from a column's only by case, or that the engine has
+    a column of, can't become one.
     """
-    taken = {name.lower() for name in (*table.column_names, *known)}
+    taken = {name.lower() for name in (*table.column_names, *known, LANDED_FILE)}
     new: list[str] = []
     for name in sorted(set(seen)):
-        if name.lower() not in taken and _COLUMN_NAME.fullmatch(name):
+        if name.lower() in taken or is_reserved(name):
+            continue
+        if _COLUMN_NAME.fullmatch(name):
             taken.add(name.lower())
             new.append(name)
     return new

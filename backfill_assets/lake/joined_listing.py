@@ -22,6 +22,7 @@ def list_with_history(
     partitions: Iterable[Partition],
     *,
     fields: tuple[str, ...],
+    bare: frozenset[str] = frozenset(),
 ) -> Listing:
     """Lists the files of days: each by the once-flow that fills it, or else by the feed.
 
@@ -30,6 +31,7 @@ def list_with_history(
         history: the flows, and where the feed begins.
         partitions: days.
         fields: all that a record may have.
+        bare: those of which JSON has numbers or booleans, and no strings.
 
     Raises:
         LandingNotFoundError: if the folder of a source isn't there of which days are asked for.
@@ -42,7 +44,7 @@ def list_with_history(
         by_flow.setdefault(history.find_flow(day), []).append(partition)
     feed = by_flow.pop(None, None)
     parts: list[Listing] = [
-        OnceSource(folders.root, flow, fields).list_files(days)
+        OnceSource(folders.root, flow, fields, bare).list_files(days)
         for flow, days in by_flow.items()
         if flow is not None
     ]

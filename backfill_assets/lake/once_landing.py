@@ -45,11 +45,13 @@ class OnceSource:
         root: of the landing zone.
         flow: the flow.
         fields: all that a record of the table may have; those that the flow lacks are null.
+        bare: those of which JSON has numbers or booleans, and no strings.
     """
 
     root: str
     flow: OnceFlow
     fields: tuple[str, ...]
+    bare: frozenset[str] = frozenset()
 
     @property
     def folder(self) -> str:

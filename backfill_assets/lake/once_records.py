@@ -1,5 +1,6 @@
 """Reads the records of a once-flow as the lines of JSON that its table's feed would have landed."""
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
@@ -15,9 +16,11 @@ from backfill_assets.lake.source_files import (
     escape_pattern,
     find_read_options,
 )
-from backfill_assets.tables.once_flows import Constant, DatePart, Origin
+from backfill_assets.tables.audit_columns import ENGINE_PREFIX, LANDED_FILE, LANDED_LINE
+from backfill_assets.tables.once_flows import Constant, DatePart, OnceFlow, Origin
 
-_BROKEN, _SOURCE_FILE = "_broken", "source_file"
+_BROKEN, _SOURCE_FILE = f"{ENGINE_PREFIX}broken", f"{ENGINE_PREFIX}source_file"
+_NUMBER_OR_BOOLEAN = r"^(true|false|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?)$"
 _DATES = (T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
@@ -38,7 +41,7 @@ def read_lines(spark: SparkSession, listing: OnceListing, by: str) -> DataFrame:
     """
     flow = listing.source.flow
     if not listing.files:
-        return spark.createDataFrame([], f"value string, `{by}` date, {_SOURCE_FILE} string")
+        return spark.createDataFrame([], f"value string, `{by}` date, {LANDED_FILE} string")
     alike: dict[tuple[tuple[str, str], ...], list[OnceFile]] = {}
     for one in listing.files:
         # Of Parquet files Spark would take the columns of one for those of all.
@@ -67,7 +70,11 @@ def _read_alike(
     last = _look_up({listing.name_file(one.file): one.last.isoformat() for one in files})
     day = _parse_day(texts[flow.day])
     place = F.when(day.between(first, last), day).otherwise(first)
-    return rows.select(_build_line(listing, texts).alias("value"), place.alias(by), _SOURCE_FILE)
+    return rows.select(
+        _build_line(listing, texts).alias(LANDED_LINE),
+        place.alias(by),
+        F.col(_SOURCE_FILE).alias(LANDED_FILE),
+    )
 
 
 def _open(
@@ -104,9 +111,12 @@ def _parse_day(text: Column) -> Column:
 
 
 def _build_line(listing: OnceListing, texts: Mapping[str, Column]) -> Column:
-    flow = listing.source.flow
+    source, flow = listing.source, listing.source.flow
     origins = dict(flow.fields)
-    fields = [_build_field(origins.get(name), texts).alias(name) for name in listing.source.fields]
+    fields = (
+        _write_field(name, _build_field(origins.get(name), texts), is_bare=name in source.bare)
+        for name in source.fields
+    )
     parsed = {origin.column for origin in origins.values() if isinstance(origin, DatePart)}
     is_dated = reduce(
         Column.__and__,
@@ -117,9 +127,18 @@ def _build_line(listing: OnceListing, texts: Mapping[str, Column]) -> Column:
     as_it_came = F.struct(*(texts[name].alias(name) for name in flow.columns))
     return F.coalesce(
         _BROKEN,
-        F.when(is_dated, F.to_json(F.struct(*fields), with_nulls)),
+        F.when(is_dated, F.concat(F.lit("{"), F.concat_ws(",", *fields), F.lit("}"))),
         F.to_json(as_it_came, with_nulls),
     )
+
+
+def _write_field(name: str, text: Column, *, is_bare: bool) -> Column:
+    """Writes a field as JSON has it: what can be a number or a boolean, and is to be, as that."""
+    in_array = F.to_json(F.array(text))
+    written = F.substring(in_array, F.lit(2), F.length(in_array) - 2)
+    if is_bare:
+        written = F.when(text.rlike(_NUMBER_OR_BOOLEAN), text).otherwise(written)
+    return F.concat(F.lit(f"{json.dumps(name)}:"), written)
 
 
 def _build_field(origin: Origin | None, texts: Mapping[str, Column]) -> Column:

@@ -18,9 +18,10 @@ from backfill_assets.lake.source_files import (
     escape_pattern,
     find_read_options,
 )
+from backfill_assets.tables.audit_columns import ENGINE_PREFIX, LANDED_FILE
 from backfill_assets.tables.declarations import Table, build_ddl
 
-_SOURCE_FILE, _NUMBER, _KEY = "source_file", "_number", "_key"
+_NUMBER, _KEY = f"{ENGINE_PREFIX}number", f"{ENGINE_PREFIX}key"
 
 
 def read_records(
@@ -49,22 +50,22 @@ def read_records(
     key, fields = dict(listing.folders.keys)[name], listing.folders.find_fields(name)
     if not files and fields:
         columns = f"{build_ddl(fields, constraints=False)}, `{by}` {types[by]}"
-        return spark.createDataFrame([], f"{columns}, {_SOURCE_FILE} string")
+        return spark.createDataFrame([], f"{columns}, {LANDED_FILE} string")
     # Where no file holds a key of the partitions, any file still tells the columns.
     rows = _open(spark, listing, name, files or of_kind[:1])
     wanted = build_predicate(key, (partition.slice for partition in partitions))
     homes = _find_homes(listing, files, partitions)
     if homes:
-        is_homeless = F.col(key).isNull() & F.col(_SOURCE_FILE).isin(list(homes))
+        is_homeless = F.col(key).isNull() & F.col(LANDED_FILE).isin(list(homes))
         rows = rows.where(f"({wanted}) OR `{key}` IS NULL").where(F.expr(wanted) | is_homeless)
     else:
         rows = rows.where(wanted)
     step = F.lit(listing.folders.grain.step)
     bucket = F.coalesce(F.col(key) - F.pmod(F.col(key), step), _look_up(homes))
     return rows.select(
-        *(column for column in rows.columns if column != _SOURCE_FILE),
+        *(column for column in rows.columns if column != LANDED_FILE),
         bucket.cast(types[by]).alias(by),
-        _SOURCE_FILE,
+        LANDED_FILE,
     )
 
 
@@ -105,11 +106,11 @@ def _count_keys(
         of_kind = [landed for landed in files if landed.name == name]
         if of_kind:
             rows = _open(spark, listing, name, of_kind)
-            kinds.append(rows.select(_SOURCE_FILE, F.col(key).cast("bigint").alias(_KEY)))
+            kinds.append(rows.select(LANDED_FILE, F.col(key).cast("bigint").alias(_KEY)))
     if kinds:
         keys = reduce(DataFrame.unionByName, kinds).where(f"{_KEY} IS NOT NULL")
         number = build_number(listing.folders.grain, _KEY).alias(_NUMBER)
-        for row in keys.groupBy(_SOURCE_FILE, number).count().collect():
+        for row in keys.groupBy(LANDED_FILE, number).count().collect():
             found[row[0]][row[1]] = row[2]
     return found
 
@@ -123,7 +124,13 @@ def _open(
         # Of the footer of one file Spark would make the columns of all.
         reader = reader.schema(build_ddl(fields, constraints=False))
     uris = (escape_pattern(landed.file.uri) for landed in files)
-    return reader.parquet(*uris).withColumn(_SOURCE_FILE, build_source_file(listing.dataset, 1))
+    rows = reader.parquet(*uris)
+    if LANDED_FILE in map(str.lower, rows.columns):
+        raise LandingError(
+            f"{listing.dataset}/{name} has a column `{LANDED_FILE}`, which says where a record "
+            "landed: declare the landing's fields without it; nothing was written"
+        )
+    return rows.withColumn(LANDED_FILE, build_source_file(listing.dataset, 1))
 
 
 def _find_homes(
@@ -146,4 +153,4 @@ def _look_up(homes: dict[str, int]) -> Column:
     if not homes:
         return F.lit(None).cast("bigint")
     names = F.create_map(*(F.lit(part) for home in homes.items() for part in home))
-    return names[F.col(_SOURCE_FILE)].cast("bigint")
+    return names[F.col(LANDED_FILE)].cast("bigint")

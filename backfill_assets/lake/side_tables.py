@@ -1,9 +1,27 @@
 """What is kept beside the layers for inspection: withheld partitions, and rejected records."""
 
+from collections.abc import Sequence
+
+from backfill_assets.tables.audit_columns import REJECT_COLUMNS
 from backfill_assets.tables.declarations import Column, Table, required
 
-WITHHELD_ON, REJECTED_ON = "withheld_on", "rejected_on"
+WITHHELD_ON, REJECTED_ON = "withheld_on", REJECT_COLUMNS[0]
 """DATE columns: the UTC day of the run."""
+
+
+_WITHHELD_COLUMNS = (WITHHELD_ON, "run_id", "partition_key", "reason")
+
+
+def name_withheld(names: Sequence[str]) -> dict[str, str]:
+    """Names columns of a table as its withheld rows have them: `row_` before a name of ours."""
+    taken = {name.lower() for name in (*_WITHHELD_COLUMNS, *names)}
+    found = {name: name for name in names}
+    for name in names:
+        if name.lower() in _WITHHELD_COLUMNS:
+            while found[name].lower() in taken:
+                found[name] = f"row_{found[name]}"
+            taken.add(found[name].lower())
+    return found
 
 
 def build_withheld_table(table: Table) -> Table:
@@ -11,6 +29,7 @@ def build_withheld_table(table: Table) -> Table:
 
     It holds rows of partitions that failed their audit, by day of the run.
     """
+    names = name_withheld(table.column_names)
     return Table(
         layer="withheld",
         name=f"{table.layer}_{table.name}",
@@ -20,7 +39,7 @@ def build_withheld_table(table: Table) -> Table:
             required("run_id", "STRING", "That run"),
             required("partition_key", "STRING", "The partition"),
             required("reason", "STRING", "Failed checks with measured values and bounds"),
-            *(Column(column.name, column.type, column.comment) for column in table.columns),
+            *(Column(names[one.name], one.type, one.comment) for one in table.columns),
         ),
     )
 

@@ -1,9 +1,10 @@
 """Whether a table on disk is as it is declared, as its Delta log says; before any work."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backfill_assets.errors import TableError
+from backfill_assets.lake.evolution import extend_table
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.table_properties import GRAIN_PROPERTY
 from backfill_assets.tables.column_types import ColumnType, parse_type
@@ -96,10 +97,16 @@ def check_grain(log: TableLog) -> None:
         )
 
 
-def find_missing_columns(log: TableLog) -> tuple[Column, ...]:
-    """Finds the declared columns that the table on disk lacks; none if there is no table."""
+def find_missing_columns(log: TableLog, extra_fields: Sequence[str] = ()) -> tuple[Column, ...]:
+    """Finds the columns that the table on disk lacks; none if there is no table.
+
+    Args:
+        log: of the table.
+        extra_fields: fields that it is to have beyond its declaration.
+    """
     stored = _read_fields(log)
-    return tuple(column for column in log.table.columns if stored and column.name not in stored)
+    columns = extend_table(log.table, extra_fields).columns
+    return tuple(column for column in columns if stored and column.name not in stored)
 
 
 _START_ANEW = (

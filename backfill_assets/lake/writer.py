@@ -196,6 +196,8 @@ def add_columns(spark: SparkSession, log: TableLog, columns: Sequence[Column]) -
 
     Those that another run has added meanwhile are left as they are.
     """
+    if not columns:
+        return
     with hold_lock(log.warehouse, log.table.key) as lock:
         for attempt in retry_conflicts(lock):
             with attempt:

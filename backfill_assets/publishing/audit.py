@@ -1,6 +1,6 @@
 """Computes the partitions of a window once, measures them in one pass, and judges each."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -8,12 +8,11 @@ from pyspark.sql import DataFrame
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import Publish
-from backfill_assets.lake.evolution import build_field_columns, find_new_fields
+from backfill_assets.lake.evolution import find_new_fields
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.landing import FileFault
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
-from backfill_assets.lake.writer import add_columns, create_table
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.choosing import find_write_mode
@@ -62,6 +61,17 @@ class Audit:
             is_whole=self.is_whole and len(left) == len(self.window.partitions),
         )
 
+    def find_fields(self, keys: Collection[str], *, stored: Collection[str]) -> tuple[str, ...]:
+        """Finds which extra fields the rows of partitions have in the table.
+
+        Args:
+            keys: of the partitions.
+            stored: those that the table has already.
+        """
+        seen = (self.measures[key].fields_seen or () for key in keys)
+        known = set(stored).union(*seen)
+        return tuple(name for name in self.window.extra_fields if name in known)
+
     @property
     def rows(self) -> DataFrame:
         """The rows to publish: neither rejected nor left out. Of the frame, so maybe more."""
@@ -80,7 +90,8 @@ def audit_window(
 ) -> Iterator[Audit]:
     """Audits a window; the frame stays persisted for as long as the context is open.
 
-    New fields of the source become columns of the table here, before anything is published.
+    New fields of the source are columns of the frame; of the table they become columns where rows
+    that have them are published.
 
     Args:
         recipe: how the table is made.
@@ -88,7 +99,7 @@ def audit_window(
         run: says how what is computed gets together with what is published.
         published: the last publish of each partition, by key: what the window's are compared with.
         provisional: by key, what of a partition's input is not there yet, or not final.
-        adds_fields: whether the table may get columns; where nothing is published it may not.
+        adds_fields: whether the frame gets them; where nothing is published nobody needs them.
     """
     broken_files = tuple(window.listing.faults) if window.listing else ()
     window = _leave_out(window, broken_files)
@@ -117,8 +128,6 @@ def audit_window(
         )
         new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
         if new_fields and adds_fields:
-            create_table(window.spark, window.target)
-            add_columns(window.spark, window.target, build_field_columns(new_fields))
             window = replace(window, extra_fields=(*window.extra_fields, *new_fields))
             frame.unpersist()
             frame = _persist(recipe, window, run.options)

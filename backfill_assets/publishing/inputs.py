@@ -16,6 +16,7 @@ from backfill_assets.lake.table_log import TableLog
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.results import PartitionResult, withhold
 from backfill_assets.rules.finding_names import FindingName
+from backfill_assets.tables.column_types import BARE
 from backfill_assets.tables.landings import JsonLanding, ParquetLanding
 
 _CURE = "run the changed partitions again, or accept them with a reason (`backfill-assets accept`)"
@@ -134,12 +135,13 @@ def list_landing(
     """
     grain = recipe.table.grain
     match recipe.landing:
-        case JsonLanding(dataset=dataset, empty_marker=marker):
+        case JsonLanding(dataset=dataset, fields=fields, empty_marker=marker):
             folders = JsonFolders(landing_root, dataset, grain, marker)
             if recipe.history is None:
                 return folders.list_files(partitions)
+            bare = frozenset(field.name for field in fields if field.type in BARE)
             return list_with_history(
-                folders, recipe.history, partitions, fields=recipe.source_fields
+                folders, recipe.history, partitions, fields=recipe.source_fields, bare=bare
             )
         case ParquetLanding(dataset=dataset, keys=keys, space_setting=setting, fields=fields):
             buckets = require_buckets(grain, recipe.table.key)

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_assets.errors import TableError
 from backfill_assets.lake.begun_ahead import create_table_ahead, read_log_ahead
+from backfill_assets.lake.evolution import extend_table
 from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.slices import Partition
@@ -110,8 +111,6 @@ class Publisher:
             create_table_ahead(self.spark, current)
         else:
             check_grain(current)
-            if missing := find_missing_columns(current):
-                add_columns(self.spark, current, missing)
         results: dict[str, PartitionResult] = {}
         pending = tuple(partitions)
         changed: set[str] = set()
@@ -378,12 +377,13 @@ class Publisher:
             ),
             **describe_audits(good),
         )
-        transaction = None
+        newest, transaction = pinned.target.reread(), None
         if batches:
-            published = pinned.target.reread().publishes
-            transaction = build_transaction(self.recipe.table, batches, published)
+            transaction = build_transaction(self.recipe.table, batches, newest.publishes)
+        fields = audit.find_fields(keys, stored=newest.extra_fields)
+        add_columns(self.spark, newest, find_missing_columns(newest, fields))
         return overwrite_partitions(
-            rows.select(*audit.window.stored_table.column_names),
+            rows.select(*extend_table(self.recipe.table, fields).column_names),
             pinned.target,
             partitions,
             record,

@@ -20,14 +20,21 @@ from backfill_assets.lake.side_tables import (
     WITHHELD_ON,
     build_quarantine_table,
     build_withheld_table,
+    name_withheld,
 )
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.writer import create_table
 from backfill_assets.publishing.results import PartitionResult, describe_failures
 from backfill_assets.publishing.runs import Run
-from backfill_assets.tables.audit_columns import AUDIT_COLUMNS, REJECT_REASON, REJECTED_LINE
+from backfill_assets.tables.audit_columns import (
+    AUDIT_COLUMNS,
+    ENGINE_PREFIX,
+    LANDED_FILE,
+    REJECT_REASON,
+    REJECTED_LINE,
+)
 
-_NUMBER = "_partition_number"
+_NUMBER, _FAULT = f"{ENGINE_PREFIX}number", f"{ENGINE_PREFIX}fault"
 
 
 def keep_withheld_rows(
@@ -71,6 +78,7 @@ def keep_withheld_rows(
         rows.where(build_table_predicate(window.table, (partition.slice for partition in withheld)))
         .drop(*AUDIT_COLUMNS)
         .withColumn(_NUMBER, build_number(grain, window.table.partition_by))
+        .withColumnsRenamed(name_withheld(rows.columns))
         .join(F.broadcast(reasons), _NUMBER, "inner")
         .drop(_NUMBER)
         .withColumns({WITHHELD_ON: F.lit(today), "run_id": F.lit(run.run_id)}),
@@ -107,13 +115,13 @@ def keep_rejected_records(
     partition_by = window.table.partition_by
     unreadable = window.spark.createDataFrame(
         [(broken.partition.slice.start, broken.name, broken.fault) for broken in broken_files],
-        f"`{partition_by}` {_type_of_partition(window)}, source_file string, fault string",
+        f"`{partition_by}` {_type_of_partition(window)}, {LANDED_FILE} string, {_FAULT} string",
     ).select(
         partition_by,
         F.lit(today).alias(REJECTED_ON),
         F.lit(run.run_id).alias("run_id"),
-        "source_file",
-        F.concat(F.lit("the file "), "fault").alias("reason"),
+        LANDED_FILE,
+        F.concat(F.lit("the file "), _FAULT).alias("reason"),
         F.lit(None).cast("string").alias("line"),
     )
     records = unreadable
@@ -122,7 +130,7 @@ def keep_rejected_records(
             partition_by,
             F.lit(today).alias(REJECTED_ON),
             F.lit(run.run_id).alias("run_id"),
-            "source_file",
+            LANDED_FILE if LANDED_FILE in frame.columns else F.lit("").alias(LANDED_FILE),
             F.col(REJECT_REASON).alias("reason"),
             F.col(REJECTED_LINE).alias("line"),
         )

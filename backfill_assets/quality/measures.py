@@ -15,6 +15,7 @@ from backfill_assets.rules.rule import RowConditions
 from backfill_assets.tables.audit_columns import (
     BEFORE_FIRST_PARTITION,
     DUPLICATES,
+    ENGINE_PREFIX,
     FIELD_SEPARATOR,
     FIELDS_SEEN,
     FILTERED_OUT,
@@ -23,8 +24,8 @@ from backfill_assets.tables.audit_columns import (
 )
 from backfill_assets.tables.declarations import Table
 
-_NUMBER = "_partition_number"
-_OTHERS = "_records_with_other_fields"
+_NUMBER, _ROWS = f"{ENGINE_PREFIX}number", f"{ENGINE_PREFIX}rows"
+_OTHERS = f"{ENGINE_PREFIX}records_with_other_fields"
 _COUNTS = {
     "rejects": (REJECT_REASON, f"count({REJECT_REASON})"),
     "rejects_before_first": (
@@ -141,8 +142,8 @@ def _count_key_duplicates(frame: DataFrame, table: Table) -> dict[int, int]:
         return {}
     # By folder, too, as the rows of each are together already: so Spark doesn't move them again.
     key = (table.folder_column, _NUMBER, F.xxhash64(*table.natural_key))
-    repeated = keep_rows(frame).groupBy(*key).count()
-    counted = repeated.where("count > 1").groupBy(_NUMBER).agg(F.sum(F.col("count") - 1))
+    repeated = keep_rows(frame).groupBy(*key).agg(F.count("*").alias(_ROWS)).where(f"{_ROWS} > 1")
+    counted = repeated.groupBy(_NUMBER).agg(F.sum(F.col(_ROWS) - 1))
     return {row[0]: row[1] for row in counted.collect()}
 
 

@@ -10,7 +10,10 @@ from backfill_assets.lake.placement import build_number
 from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.table_log import TableLog
+from backfill_assets.tables.audit_columns import ENGINE_PREFIX
 from backfill_assets.tables.declarations import Table
+
+_NUMBER = f"{ENGINE_PREFIX}number"
 
 _DECIMALS = 6
 """To which checksums tell fractions apart (see `contents.checksums`)."""
@@ -43,10 +46,10 @@ def count_changed_values(
         for side, name in zip(sides, ("old", "new"), strict=True)
     )
     counts = (F.count_if(~_equals(table, name)).alias(f"_{at}") for at, name in enumerate(others))
-    rows = old.join(new, ["_number", *keys]).groupBy("_number").agg(*counts).collect()
+    rows = old.join(new, [_NUMBER, *keys]).groupBy(_NUMBER).agg(*counts).collect()
     by_number = {table.grain.find_number(one.slice.start): one.key for one in partitions}
     found = {
-        by_number[row["_number"]]: {
+        by_number[row[_NUMBER]]: {
             name: row[f"_{at}"] for at, name in enumerate(others) if row[f"_{at}"]
         }
         for row in rows
@@ -55,7 +58,7 @@ def count_changed_values(
 
 
 def _number(rows: DataFrame, table: Table, keys: Sequence[str], others: Sequence[str]) -> DataFrame:
-    number = build_number(table.grain, table.partition_by).alias("_number")
+    number = build_number(table.grain, table.partition_by).alias(_NUMBER)
     return rows.select(number, *keys, *others)
 
 

@@ -1,4 +1,8 @@
-"""Columns that a transform may add for the audit; they are measured and never stored."""
+"""Columns that are the engine's own: no column of a table, and no landed field, has their names.
+
+A transform may add audit columns; they are measured and never stored. All else that the engine puts
+beside a table's columns has a name that begins with `ENGINE_PREFIX`.
+"""
 
 REJECT_REASON = "_reject_reason"
 """STRING: why a source record can't become a row; null for a good one."""
@@ -26,3 +30,17 @@ FILTERED_OUT = "_filtered_out"
 
 AUDIT_COLUMNS = (REJECT_REASON, REJECTED_LINE, FIELDS_SEEN, DUPLICATES, KEPT, FILTERED_OUT)
 """All of them."""
+
+ENGINE_PREFIX = "_backfill_"
+"""How the names of the engine's other columns begin; in small letters, as Spark takes either."""
+
+LANDED_LINE, LANDED_FILE = "value", "source_file"
+"""STRING columns of landed lines, beside the partition that they landed in: the line, its file."""
+
+REJECT_COLUMNS = ("rejected_on", "run_id", LANDED_FILE, "reason", "line")
+"""Columns of rejected records, beside the partition that they are of."""
+
+
+def is_reserved(name: str) -> bool:
+    """Tells whether a name is one of the engine's, in upper or lower case."""
+    return name.lower() in AUDIT_COLUMNS or name.lower().startswith(ENGINE_PREFIX)

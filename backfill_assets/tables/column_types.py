@@ -17,6 +17,9 @@ TYPES = (
 )
 """All that a column may have."""
 
+BARE = frozenset({"BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"})
+"""What JSON writes without quotation marks. A DECIMAL keeps all of its digits only as a string."""
+
 _OTHER_NAMES = {
     "BYTE": "TINYINT",
     "SHORT": "SMALLINT",

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from backfill_assets.errors import DeclarationError
-from backfill_assets.tables.audit_columns import AUDIT_COLUMNS
+from backfill_assets.tables.audit_columns import ENGINE_PREFIX, is_reserved
 from backfill_assets.tables.column_types import ColumnType, parse_type
 
 # What Delta can't store in a name, and what would part one in Spark's eyes.
@@ -19,12 +19,18 @@ class Column:
 
     The type is kept as `ColumnType` spells it. One that there isn't stays as it was written: who
     holds the column refuses it, and can say of which table it is.
+
+    A value of another JSON type than the declared one makes a landed record a reject. Of a
+    `lenient` field a value is converted where nothing is lost: the text of a number, of a boolean
+    and of a day (as its midnight), 5.0 as the integer 5, and whatever lands in a STRING as its JSON
+    text.
     """
 
     name: str
     type: str
     comment: str
     nullable: bool = True
+    lenient: bool = False
 
     def __post_init__(self) -> None:
         with suppress(ValueError):
@@ -36,9 +42,9 @@ class Column:
         return parse_type(self.type)
 
 
-def required(name: str, type: str, comment: str) -> Column:
+def required(name: str, type: str, comment: str, *, lenient: bool = False) -> Column:
     """Declares a column that is never null."""
-    return Column(name, type, comment, nullable=False)
+    return Column(name, type, comment, nullable=False, lenient=lenient)
 
 
 def check_columns(owner: str, columns: Sequence[Column]) -> None:
@@ -51,15 +57,16 @@ def check_columns(owner: str, columns: Sequence[Column]) -> None:
     Raises:
         DeclarationError: if a name can't be one or is there twice, or a type is none.
     """
-    taken = {name.lower() for name in AUDIT_COLUMNS}
+    taken: set[str] = set()
     for column in columns:
         if not column.name or _NO_NAME.search(column.name):
             raise DeclarationError(
                 f"{owner}: a column can't be called `{column.name}`: write letters, digits and _"
             )
-        if column.name in AUDIT_COLUMNS:
+        if is_reserved(column.name):
             raise DeclarationError(
                 f"{owner}: the audit has a column `{column.name}` of its own: give it another name"
+                f" (one that doesn't begin with {ENGINE_PREFIX})"
             )
         if column.name.lower() in taken:
             raise DeclarationError(

@@ -14,6 +14,7 @@ from backfill_assets.rules.required_columns import RequiredColumns
 from backfill_assets.rules.rule import Rule
 from backfill_assets.rules.shrink import Shrink
 from backfill_assets.rules.unique_keys import UniqueKeys
+from backfill_assets.tables.audit_columns import LANDED_LINE, REJECT_COLUMNS
 from backfill_assets.tables.column_types import NESTED, TYPES
 from backfill_assets.tables.columns import Column as Column
 from backfill_assets.tables.columns import build_ddl as build_ddl
@@ -147,6 +148,12 @@ class Table:
                 "such as DAYS or Buckets(step=…, space=…)"
             )
         self._check_required(self.partition_by, self.folder_column)
+        for name in (self.partition_by, self.folder_column):
+            if self.layer in LAYERS and name.lower() in (LANDED_LINE, *REJECT_COLUMNS):
+                raise DeclarationError(
+                    f"{self.key}: what lands and what is rejected has a column `{name}` of its own "
+                    "beside the partition: partition by a column of another name"
+                )
         types = {column.name: column.type for column in self.columns}
         if types[self.partition_by] not in self.grain.column_types:
             raise DeclarationError(

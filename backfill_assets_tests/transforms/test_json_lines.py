@@ -114,7 +114,7 @@ def test_unusable_field_is_named(spark: SparkSession, line: str, reason: str) ->
 
 
 def test_numbers_are_what_json_takes_for_numbers(spark: SparkSession) -> None:
-    texts = {"-1": -1.0, "0.25": 0.25, "1e3": 1000.0, "-2.5E-1": -0.25, '"7"': 7.0}
+    texts = {"-1": -1.0, "0.25": 0.25, "1e3": 1000.0, "-2.5E-1": -0.25, "-0.0": 0.0, "7": 7.0}
     lines = [f'{{"id": 1, "name": "x", "degrees": {text}}}' for text in texts]
     rows = parse_lines(spark, *lines)
     assert [(row["degrees"], row[REJECT_REASON]) for row in rows] == [

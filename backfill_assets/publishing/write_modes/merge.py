@@ -11,10 +11,10 @@ from backfill_assets.lake.placement import build_number
 from backfill_assets.publishing.write_modes.mode import WriteMode, read_published
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.quality.measures import is_row
-from backfill_assets.tables.audit_columns import KEPT
+from backfill_assets.tables.audit_columns import ENGINE_PREFIX, KEPT
 from backfill_assets.tables.declarations import Table
 
-_NUMBER, _REPLACED = "_partition_number", "_replaced"
+_NUMBER, _REPLACED = f"{ENGINE_PREFIX}number", f"{ENGINE_PREFIX}replaced"
 
 
 class Merge(WriteMode):
