@@ -67,6 +67,7 @@ class Checker:
         present: what the tables held when they were last looked at, or left by a disturbance.
         published: partitions that got new trusted contents since the last `begin`.
         disturbed: partitions that somebody else changed since they were last published.
+        protected: partitions that no run may publish now.
     """
 
     days: Sequence[str]
@@ -74,6 +75,7 @@ class Checker:
     present: Tables = field(default_factory=dict)
     published: set[Partition] = field(default_factory=set)
     disturbed: set[Partition] = field(default_factory=set)
+    protected: set[Partition] = field(default_factory=set)
 
     def begin(self) -> None:
         """Begins a step: what was published before is no news."""
@@ -87,19 +89,20 @@ class Checker:
         self.present = dict(tables)
 
     def find_torn(
-        self, tables: Tables, landings: Iterable[Mapping[str, Landed]], *, may_publish: bool = True
+        self, tables: Tables, landings: Iterable[Mapping[str, Landed]]
     ) -> list[Violation]:
         """Checks that each partition is whole: as before, or as follows from a landed state.
 
         Args:
             tables: what they hold now.
             landings: the landed states that a run could read since the last observation.
-            may_publish: False if nothing ran meanwhile.
         """
-        accepted = self._advance(tables, landings) if may_publish else {}
+        accepted = self._advance(tables, landings)
         violations: list[Violation] = []
         for partition in self._partitions():
             found, before = tables.get(partition, NOTHING), self.present.get(partition, NOTHING)
+            if partition in self.protected and found != before:
+                violations.append(Violation("published though protected", partition, ""))
             if partition in accepted:
                 if found != before:
                     self.published.add(partition)
@@ -135,7 +138,8 @@ class Checker:
         return [
             Violation("falsely green", partition, "it does not hold what follows from its input")
             for partition in filter(view.is_green, self._partitions())
-            if tables.get(partition, NOTHING) != expected.get(partition)
+            if partition not in self.protected  # what is called stale of those isn't to be run
+            and tables.get(partition, NOTHING) != expected.get(partition)
         ]
 
     def find_inexact(

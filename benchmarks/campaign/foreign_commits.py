@@ -134,38 +134,33 @@ def _change_rows(rows: pa.Table) -> pa.Table:
     """Adds one to a column of numbers, as an analyst's UPDATE may."""
     name = "flights_7d" if "flights_7d" in rows.column_names else "distance"
     at = rows.column_names.index(name)
-    changed = pa.array(
-        [(value or 0) + 1 for value in rows[name].to_pylist()], rows.schema.field(at).type
-    )
+    of_type = rows.schema.field(at).type
+    changed = pa.array([value + 1 for value in rows[name].to_pylist()], of_type)
     return rows.set_column(at, rows.schema.field(at), changed)
+
+
+def _rewrite(
+    operation: str,
+    change: Callable[[pa.Table], pa.Table] = lambda rows: rows,
+    *,
+    keeps: bool = False,
+    changes_data: bool = True,
+    with_stats: bool = True,
+) -> "Disturbance":
+    """Makes what writes a file with a day's rows, changed, in place of those that it has."""
+
+    def disturb_day(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
+        of_day = folder.select_day(files, day)
+        added = folder.write_file(day, change(folder.read_rows(of_day)), with_stats=with_stats)
+        added["add"]["dataChange"] = changes_data
+        removed = [] if keeps else _remove(of_day, changes_data=changes_data)
+        folder.commit(operation, [*removed, added])
+
+    return disturb_day
 
 
 def _delete(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
     folder.commit("DELETE", _remove(folder.select_day(files, day)))
-
-
-def _update(
-    folder: DeltaFolder, files: dict[str, Action], day: str, *, with_stats: bool = True
-) -> None:
-    of_day = folder.select_day(files, day)
-    added = folder.write_file(day, _change_rows(folder.read_rows(of_day)), with_stats=with_stats)
-    folder.commit("UPDATE", [*_remove(of_day), added])
-
-
-def _update_without_statistics(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
-    _update(folder, files, day, with_stats=False)
-
-
-def _halve(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
-    of_day = folder.select_day(files, day)
-    rows = folder.read_rows(of_day)
-    added = folder.write_file(day, rows.slice(0, rows.num_rows // 2))
-    folder.commit("WRITE", [*_remove(of_day), added])
-
-
-def _append(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
-    rows = folder.read_rows(folder.select_day(files, day))
-    folder.commit("WRITE", [folder.write_file(day, rows)])
 
 
 def _restore(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
@@ -181,20 +176,9 @@ def _restore(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
     folder.commit("RESTORE", [*_remove(gone), *back])
 
 
-def _optimize(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
-    of_day = folder.select_day(files, day)
-    added = folder.write_file(day, folder.read_rows(of_day))
-    added["add"]["dataChange"] = False
-    folder.commit("OPTIMIZE", [*_remove(of_day, changes_data=False), added])
-
-
 def _vacuum(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
     folder.commit("VACUUM START", [])
     folder.commit("VACUUM END", [])
-
-
-def _remove_table(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
-    shutil.rmtree(folder.path)
 
 
 def _replace_table(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
@@ -218,25 +202,23 @@ def _lose_newest_commit(folder: DeltaFolder, files: dict[str, Action], day: str)
         path.unlink()
 
 
-def _lose_log(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
-    shutil.rmtree(folder.log)
+Disturbance: TypeAlias = Callable[[DeltaFolder, dict[str, Action], str], object]
+"""Takes the table, the files of its newest version, and a day that has rows."""
 
-
-KINDS: dict[str, Callable[[DeltaFolder, dict[str, Action], str], None]] = {
+KINDS: dict[str, Disturbance] = {
     "DELETE": _delete,
-    "UPDATE": _update,
-    "UPDATE without statistics": _update_without_statistics,
-    "overwrite by half a day": _halve,
-    "append": _append,
+    "UPDATE": _rewrite("UPDATE", _change_rows),
+    "UPDATE without statistics": _rewrite("UPDATE", _change_rows, with_stats=False),
+    "overwrite by half a day": _rewrite("WRITE", lambda rows: rows.slice(0, rows.num_rows // 2)),
+    "append": _rewrite("WRITE", keeps=True),
+    "OPTIMIZE": _rewrite("OPTIMIZE", changes_data=False),
     "RESTORE": _restore,
-    "OPTIMIZE": _optimize,
     "VACUUM": _vacuum,
-    "table removed": _remove_table,
-    "table replaced": _replace_table,
+    "table removed": lambda folder, files, day: shutil.rmtree(folder.path),
+    "log lost": lambda folder, files, day: shutil.rmtree(folder.log),
     "newest commit lost": _lose_newest_commit,
-    "log lost": _lose_log,
+    "table replaced": _replace_table,
 }
-"""An older copy of the table is put in its place by whoever has one."""
 
 WHILE_A_RUN_WRITES = ("DELETE", "UPDATE", "append", "RESTORE", "OPTIMIZE")
 

@@ -61,6 +61,10 @@ class LandingZone:
         """The file of a day, by its revision."""
         return gzip.compress(self.write(day).encode(), mtime=0)
 
+    def pack(self, day: str, lines: str) -> None:
+        """Replaces a day's file."""
+        self.path(day).write_bytes(gzip.compress(lines.encode(), mtime=0))
+
     def write(self, day: str) -> str:
         """The lines of a day: its flights, one of them twice, and late ones of the day before."""
         date, revision = dt.date.fromisoformat(day), self.revisions.setdefault(day, 0)
@@ -79,25 +83,17 @@ def _build_flight(day: dt.date, number: int, revision: int) -> dict[str, Any]:
     cancelled = number == 0
     delay = number % 40 - 4 + revision % 5
     return {
-        "year": day.year,
-        "month": day.month,
-        "day": day.day,
+        **{"year": day.year, "month": day.month, "day": day.day},
         "dep_time": None if cancelled else _write_time(60 * hour + minute + delay),
         "sched_dep_time": 100 * hour + minute,
         "dep_delay": None if cancelled else delay,
         "arr_time": None if cancelled else _write_time(12 * 60 + delay - 2),
         "sched_arr_time": 1200,
         "arr_delay": None if cancelled else delay - 2,
-        "carrier": _CARRIERS[number % 4],
-        "flight": 100 + number,
-        "tailnum": f"N{revision:05}",
-        "origin": _ORIGINS[number % 3],
-        "dest": "ORD",
+        **{"carrier": _CARRIERS[number % 4], "flight": 100 + number, "tailnum": f"N{revision:05}"},
+        **{"origin": _ORIGINS[number % 3], "dest": "ORD", "distance": distance},
         "air_time": None if cancelled else 20 + distance // 8,
-        "distance": distance,
-        "hour": hour,
-        "minute": minute,
-        "time_hour": f"{day}T{hour + 2:02}:00:00Z",
+        **{"hour": hour, "minute": minute, "time_hour": f"{day}T{hour + 2:02}:00:00Z"},
     }
 
 
@@ -106,63 +102,17 @@ def _write_time(minutes: int) -> int:
     return 100 * (minutes // 60) + minutes % 60
 
 
-def _cut_gzip(zone: LandingZone, day: str) -> None:
-    zone.path(day).write_bytes(zone.compress(day)[:-200])
+def _hide(zone: LandingZone, day: str, name: str) -> None:
+    """Moves a day's file to where a copying tool has its own, as one that died leaves it."""
+    place = zone.folder(day) / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    zone.path(day).rename(place)
 
 
-def _empty_gzip(zone: LandingZone, day: str) -> None:
-    zone.path(day).write_bytes(b"")
-
-
-def _pad_gzip(zone: LandingZone, day: str) -> None:
-    zone.path(day).write_bytes(zone.compress(day) + b"\1" * 64)
-
-
-def _break_lines(zone: LandingZone, day: str) -> None:
-    lines = zone.write(day).replace('"carrier": "AA"', '"carrier": ').encode()
-    zone.path(day).write_bytes(gzip.compress(lines, mtime=0))
-
-
-def _break_off_a_line(zone: LandingZone, day: str) -> None:
-    zone.path(day).write_bytes(gzip.compress(zone.write(day)[:-50].encode(), mtime=0))
-
-
-def _leave_a_part_file(zone: LandingZone, day: str) -> None:
-    zone.path(day).rename(zone.folder(day) / ".flights.json.gz.Xq3f")
-
-
-def _leave_a_temporary_folder(zone: LandingZone, day: str) -> None:
-    (zone.folder(day) / "_temporary" / "0").mkdir(parents=True)
-    zone.path(day).rename(zone.folder(day) / "_temporary" / "0" / "flights.json.gz")
-
-
-def _add_a_part_file(zone: LandingZone, day: str) -> None:
-    (zone.folder(day) / ".more.json.gz.Xq3f").write_bytes(zone.compress(day)[:100])
-
-
-def _leave_a_dangling_link(zone: LandingZone, day: str) -> None:
-    zone.path(day).unlink()
-    zone.path(day).symlink_to("/nowhere/flights.json.gz")
-
-
-def _add_a_dangling_link(zone: LandingZone, day: str) -> None:
-    (zone.folder(day) / "more.json.gz").symlink_to("/nowhere/more.json.gz")
-
-
-def _repeat_under_another_name(zone: LandingZone, day: str) -> None:
-    (zone.folder(day) / "again.json.gz").write_bytes(zone.path(day).read_bytes())
-
-
-def _repeat_unpacked(zone: LandingZone, day: str) -> None:
-    (zone.folder(day) / "flights.json").write_text(zone.write(day))
-
-
-def _remove_folder(zone: LandingZone, day: str) -> None:
-    shutil.rmtree(zone.folder(day))
-
-
-def _empty_folder(zone: LandingZone, day: str) -> None:
-    zone.path(day).unlink()
+def _cut_in_two(zone: LandingZone, day: str) -> None:
+    lines = zone.write(day).splitlines(keepends=True)
+    (zone.folder(day) / "flights-1.json").write_text("".join(lines[:9]))
+    zone.pack(day, "".join(lines[9:]))
 
 
 def _mark_as_empty(zone: LandingZone, day: str) -> None:
@@ -170,36 +120,35 @@ def _mark_as_empty(zone: LandingZone, day: str) -> None:
     (zone.folder(day) / EMPTY_MARKER).touch()
 
 
-def _cut_in_two(zone: LandingZone, day: str) -> None:
-    """Lands the same lines in two files, as a source does that cuts them otherwise today."""
-    lines = zone.write(day).splitlines(keepends=True)
-    (zone.folder(day) / "flights-1.json").write_text("".join(lines[:9]))
-    zone.path(day).write_bytes(gzip.compress("".join(lines[9:]).encode(), mtime=0))
+def _link(zone: LandingZone, day: str, name: str) -> None:
+    (zone.folder(day) / name).unlink(missing_ok=True)
+    (zone.folder(day) / name).symlink_to("/nowhere/flights.json.gz")
 
 
-def _do_nothing(zone: LandingZone, day: str) -> None:
-    """The day is revised, and good."""
+def _add(zone: LandingZone, day: str, name: str, content: bytes) -> None:
+    (zone.folder(day) / name).write_bytes(content)
 
 
-FAULTS: dict[str, Callable[[LandingZone, str], None]] = {
-    "revised": _do_nothing,
-    "gzip cut": _cut_gzip,
-    "gzip of 0 bytes": _empty_gzip,
-    "gzip padded": _pad_gzip,
-    "JSON broken": _break_lines,
-    "last line broken off": _break_off_a_line,
-    "only a hidden part-file": _leave_a_part_file,
-    "only _temporary/": _leave_a_temporary_folder,
-    "hidden part-file beside": _add_a_part_file,
-    "only a dangling link": _leave_a_dangling_link,
-    "dangling link beside": _add_a_dangling_link,
-    "same file twice": _repeat_under_another_name,
-    "same unpacked": _repeat_unpacked,
-    "folder removed": _remove_folder,
-    "folder emptied": _empty_folder,
+FAULTS: dict[str, Callable[[LandingZone, str], object]] = {
+    "revised": lambda zone, day: None,
+    "gzip cut": lambda zone, day: zone.path(day).write_bytes(zone.compress(day)[:-200]),
+    "gzip of 0 bytes": lambda zone, day: zone.path(day).write_bytes(b""),
+    "gzip padded": lambda zone, day: zone.path(day).write_bytes(zone.compress(day) + b"\1" * 64),
+    "JSON broken": lambda zone, day: zone.pack(day, zone.write(day).replace('"AA"', "")),
+    "last line broken off": lambda zone, day: zone.pack(day, zone.write(day)[:-50]),
+    "only a hidden part-file": lambda zone, day: _hide(zone, day, ".flights.json.gz.Xq3f"),
+    "only _temporary/": lambda zone, day: _hide(zone, day, "_temporary/0/flights.json.gz"),
+    "hidden part-file beside": lambda zone, day: _add(zone, day, ".more.json.gz.Xq3f", b"{"),
+    "only a dangling link": lambda zone, day: _link(zone, day, "flights.json.gz"),
+    "dangling link beside": lambda zone, day: _link(zone, day, "more.json.gz"),
+    "same file twice": lambda zone, day: _add(zone, day, "again.json.gz", zone.compress(day)),
+    "same unpacked": lambda zone, day: _add(zone, day, "flights.json", zone.write(day).encode()),
+    "folder removed": lambda zone, day: shutil.rmtree(zone.folder(day)),
+    "folder emptied": lambda zone, day: zone.path(day).unlink(),
     "marked as empty": _mark_as_empty,
     "cut in two files": _cut_in_two,
 }
+"""What may become of a landing day; some of it by right."""
 
 
 def spoil(zone: LandingZone, moments: random.Random, days: list[str]) -> tuple[str, str]:

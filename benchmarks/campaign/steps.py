@@ -37,6 +37,7 @@ class Pipeline:
         checker: follows its tables.
         say: writes a line of the campaign's log.
         typical_seconds: that a run took which nothing interrupted.
+        kept: copies of its folder, each made when something did not hold.
     """
 
     project: Project
@@ -44,13 +45,17 @@ class Pipeline:
     checker: Checker
     say: Callable[[str], None]
     typical_seconds: float = _TYPICAL_SECONDS
+    kept: list[Path] = field(default_factory=list)
 
     def prepare(self) -> list[Violation]:
-        """Lands all days and publishes them undisturbed."""
+        """Lands all days and publishes them undisturbed; the watermarks go along."""
         for day in DAYS:
             self.zone.land(day)
         step = Step(self, random.Random(0))
-        step.run_once_more("the first run")
+        command = self.project.materialize_command(
+            *TABLES, partitions=f"{DAYS[0]}...{DAYS[-1]}", config={"save_watermark": True}
+        )
+        step.run_once_more("the first run", command)
         return step.violations
 
 
@@ -66,6 +71,7 @@ class Step:
         outcome: what the disturbed run came to.
         mends: what a person does before the run that is to be exact.
         landings: landed states that the run of now could read.
+        is_exact: whether all was right in the end.
     """
 
     pipeline: Pipeline
@@ -75,6 +81,7 @@ class Step:
     outcome: str = ""
     mends: list[Callable[[], None]] = field(default_factory=list)
     landings: list[Mapping[str, Landed]] = field(default_factory=list)
+    is_exact: bool = False
 
     @property
     def counts(self) -> Counter[tuple[str, str]]:
@@ -95,8 +102,7 @@ class Step:
         self._observe()
         self._expect_no_trace(ask(self.project, "recover"))
         self._look(has_run=is_calm and is_whole, with_dagster=True)
-        if not self.violations:
-            self.run_once_more("one more run")
+        self.run_once_more("one more run")
 
     def say(self, text: str) -> None:
         """Writes a line of the log."""
@@ -107,13 +113,14 @@ class Step:
         """The pipeline's."""
         return self.pipeline.project
 
-    def run_once_more(self, what: str) -> None:
+    def run_once_more(self, what: str, command: list[str] | None = None) -> None:
         """Mends what is to be mended, runs all, and checks that all is exact then."""
-        for mend in self.mends:
+        for mend in reversed(self.mends):
             mend()
+        self.pipeline.checker.protected.clear()
         self.pipeline.zone.mend()
         self.landings = [read_landing(self.pipeline.zone.root, DAYS)]
-        finished = run(self.project, self._command("run", DAYS))
+        finished = run(self.project, command or self._command("run", DAYS))
         if finished.code != 0:
             last = (finished.output.strip().splitlines() or ["not a word"])[-1]
             self._add(Violation("one more run fails", None, f"exit {finished.code}: {last}"))
@@ -125,8 +132,10 @@ class Step:
         self._expect_no_trace(*answers)
         view = add_dagster(view, self.project, DAYS)
         tables = read_tables(self.project.warehouse)
-        self._add(*self.pipeline.checker.find_inexact(tables, self.landings[-1], view))
-        self.say(f"{what}: {'exact' if not self.violations else 'NOT EXACT'}")
+        inexact = self.pipeline.checker.find_inexact(tables, self.landings[-1], view)
+        self._add(*inexact)
+        self.is_exact = finished.code == 0 and not inexact
+        self.say(f"{what}: {'exact' if self.is_exact else 'NOT EXACT'}")
 
     def _run_disturbed(self) -> tuple[bool, FinishedRun, bool]:
         """Runs, with what happens meanwhile; tells whether nothing did, and all days were run."""
@@ -164,7 +173,9 @@ class Step:
 
     def _disturb(self, *, foreign: list[str], meanwhile: str = "") -> None:
         """Does one thing that nobody should, or that the source may."""
-        kinds = ["landing"] * 3 + ["commit"] * 3 + ([] if meanwhile else ["side"] * 2 + ["dagster"])
+        kinds = ["landing"] * 3 + ["commit"] * 3
+        if not meanwhile:
+            kinds += ["side", "side", "dagster", "protect"]
         match self.moments.choice(kinds):
             case "landing":
                 kind, day = spoil(self.pipeline.zone, self.moments, DAYS)
@@ -173,6 +184,8 @@ class Step:
                 self._commit([*foreign, *([] if meanwhile else [_OLDER_COPY])], meanwhile)
             case "side":
                 self._damage_side_file()
+            case "protect":
+                self._protect()
             case _:
                 self._lose_dagster()
 
@@ -193,13 +206,24 @@ class Step:
             self.pipeline.checker.disturb(read_tables(warehouse))
             self._note(f"commit: {kind}{meanwhile}", f"{table} {day}")
 
-    def _damage_side_file(self) -> None:
-        kind = self.moments.choice(list(side_files.SIDE_FILES))
+    def _damage_side_file(self, kind: str = "") -> None:
+        kind = kind or self.moments.choice(list(side_files.SIDE_FILES))
         damaged = side_files.damage(self.project, kind, self.moments)
         if damaged is not None:
             how, path, content = damaged
             self.mends.append(lambda: side_files.mend(kind, path, content))
             self._note(f"side file: {kind} {how}", path.name)
+
+    def _protect(self) -> None:
+        """Protects a partition until the run that is to be exact; the table may be damaged then."""
+        table, day = self.moments.choice(TABLES), self.moments.choice(DAYS)
+        named = [table, "--from", day, "--to", day, "--reason", "campaign"]
+        self._expect_no_trace(ask(self.project, "protect", *named))
+        self.mends.append(lambda: self._expect_no_trace(ask(self.project, "unprotect", *named)))
+        self.pipeline.checker.protected.add((table, day))
+        self._note("protect", f"{table} {day}")
+        if self.moments.random() < 0.5:
+            self._damage_side_file("protections")
 
     def _lose_dagster(self) -> None:
         if self.moments.random() < 0.5 and side_files.lose_dagster_index(self.project):
@@ -246,6 +270,10 @@ class Step:
         self.say(f"{kind} {where}".rstrip())
 
     def _add(self, *violations: Violation) -> None:
+        if violations and not self.violations:  # as it is now, to be looked at
+            kept = self.project.root.parent / f"{self.project.root.name}-{len(self.pipeline.kept)}"
+            shutil.copytree(self.project.root, kept, symlinks=True)
+            self.pipeline.kept.append(kept)
         self.violations.extend(violations)
         for violation in violations:
             self.say(f"VIOLATION {violation}")
