@@ -1,6 +1,7 @@
 """The campaign's checker catches each of many writers that are broken, and passes right ones."""
 
 import datetime as dt
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from benchmarks.campaign import foreign_commits
 from benchmarks.campaign.checker import FAILED, IN_PROGRESS, MATERIALIZED, Checker, View
 from benchmarks.campaign.landing_faults import FAULTS, LandingZone
 from benchmarks.campaign.model import (
@@ -208,6 +210,22 @@ def test_what_somebody_else_changed_may_stay_but_not_green(tmp_path: Path) -> No
     assert [found.partition for found in seen] == [(STAGING, REVISED)]
     told = View(green, to_run=frozenset({(STAGING, REVISED)}))
     assert not checker.find_falsely_green(tables, landing, told, has_run=True)
+
+
+@pytest.mark.parametrize("kind", foreign_commits.KINDS)
+def test_a_foreign_commit_changes_rows_or_takes_the_table_away(tmp_path: Path, kind: str) -> None:
+    zone, checker = LandingZone(tmp_path / "landing"), Checker(DAYS)
+    tables = publish_first(zone, checker, tmp_path)
+    write_tables(tmp_path, tables)  # a second version
+    folder = foreign_commits.open_folder(tmp_path, STAGING)
+    day = foreign_commits.disturb(folder, kind, random.Random(0), DAYS)
+    changed = {one for one, rows in tables.items() if read_tables(tmp_path).get(one) != rows}
+    if kind in ("table removed", "log lost"):
+        assert changed == {(STAGING, one) for one in DAYS}
+    elif kind in ("OPTIMIZE", "VACUUM", "RESTORE", "newest commit lost"):
+        assert not changed  # both versions hold the same
+    else:
+        assert changed == {(STAGING, day)}
 
 
 def judge(

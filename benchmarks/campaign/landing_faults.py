@@ -152,13 +152,19 @@ FAULTS: dict[str, Callable[[LandingZone, str], object]] = {
 
 
 def spoil(zone: LandingZone, moments: random.Random, days: list[str]) -> tuple[str, str]:
-    """Does one of them to a day, which may be revised by it; returns its kind and the day."""
+    """Does one of them to a day, which may be revised by it; returns its kind and the day.
+
+    The folder is made elsewhere and put in its place, so that a run sees no state between.
+    """
     kind, day = moments.choice(list(FAULTS)), moments.choice(days)
     if kind == "revised" or moments.random() < 0.5:
-        zone.revise(day)
-    else:
-        zone.land(day)
-    FAULTS[kind](zone, day)
+        zone.revisions[day] += 1
+    draft = LandingZone(zone.root.with_name("draft"), zone.revisions)
+    draft.land(day)
+    FAULTS[kind](draft, day)
+    shutil.rmtree(zone.folder(day), ignore_errors=True)
+    if draft.folder(day).is_dir():
+        draft.folder(day).rename(zone.folder(day))
     if kind != "revised":
         zone.spoiled.add(day)
     return kind, day

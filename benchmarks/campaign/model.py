@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError
 
 RAW, STAGING, FEATURES = "raw/flights", "staging/flights", "features/carrier_delays"
 TABLES = (RAW, STAGING, FEATURES)
@@ -212,13 +213,13 @@ _COMPUTED: Mapping[str, tuple[str, Callable[[Sequence[Row]], list[Row]]]] = {
 
 
 def read_tables(warehouse: Path) -> dict[Partition, Contents]:
-    """Reads all tables by delta-rs; a table that isn't there, or has no log, has no rows."""
+    """Reads all tables by delta-rs; one that isn't there, or can't be read, has no rows."""
     tables: dict[Partition, Contents] = {}
     for table in TABLES:
         by_day: dict[str, list[Row]] = defaultdict(list)
         try:
             rows = DeltaTable(warehouse / table).to_pyarrow_table().to_pylist()
-        except TableNotFoundError:
+        except (DeltaError, OSError, pa.ArrowException):
             continue
         for row in rows:
             by_day[str(row[PARTITION_COLUMNS[table]])].append(row)
