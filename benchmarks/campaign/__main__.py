@@ -17,7 +17,8 @@ from pathlib import Path
 from backfill_assets_tests.commands import PROJECT
 from backfill_assets_tests.postgres import Postgres, serve_postgres
 from benchmarks.campaign.checker import Violation
-from benchmarks.campaign.steps import Pipeline, Step, open_pipeline
+from benchmarks.campaign.disturbances import Pipeline, open_pipeline
+from benchmarks.campaign.steps import Step, prepare
 
 
 @dataclass
@@ -49,7 +50,7 @@ class Campaign:
         while time.monotonic() < deadline:
             if pipeline is None:
                 pipeline = self._open()
-                self._record(pipeline, ["the first run"], pipeline.prepare())
+                self._record(pipeline, ["the first run"], prepare(pipeline))
             step = Step(pipeline, random.Random(f"{self.seed}/{self.number}"))
             step.take()
             self.steps += 1

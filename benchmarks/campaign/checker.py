@@ -142,6 +142,14 @@ class Checker:
             and tables.get(partition, NOTHING) != expected.get(partition)
         ]
 
+    def find_spoiled(self, tables: Tables) -> list[Partition]:
+        """Finds what somebody else has changed, and no run has published since."""
+        return [
+            one
+            for one in self._partitions()
+            if one in self.disturbed and tables.get(one, NOTHING) != self.trusted.get(one, NOTHING)
+        ]
+
     def find_inexact(
         self, tables: Tables, landing: Mapping[str, Landed], view: View
     ) -> list[Violation]:

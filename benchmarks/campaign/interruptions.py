@@ -37,17 +37,18 @@ class Interruption:
         return f"{self.signal.name} to {self.victims}"
 
 
+_SIGNALS = (
+    *((signal.SIGKILL, victims) for victims in ("shell", "run", "java", "tree", "tree")),
+    *((signal.SIGTERM, victims) for victims in ("shell", "run", "java", "tree")),
+    *((signal.SIGSTOP, victims) for victims in ("run", "java", "tree")),
+    (signal.SIGINT, "shell"),
+)
+
+
 def draw_interruption(moments: random.Random) -> Interruption:
     """Draws one at random."""
-    kill, term, stop = signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP
-    choices = [
-        *((kill, victims) for victims in ("shell", "run", "java", "tree", "tree")),
-        *((term, victims) for victims in ("shell", "run", "java", "tree")),
-        *((stop, victims) for victims in ("run", "java", "tree")),
-        (signal.SIGINT, "shell"),
-    ]
-    sent, victims = moments.choice(choices)
-    return Interruption(victims, sent, moments.uniform(2, 12) if sent == stop else 0.0)
+    sent, victims = moments.choice(_SIGNALS)
+    return Interruption(victims, sent, moments.uniform(2, 12) if sent == signal.SIGSTOP else 0.0)
 
 
 @dataclass

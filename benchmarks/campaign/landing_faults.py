@@ -139,6 +139,8 @@ FAULTS: dict[str, Callable[[LandingZone, str], object]] = {
     "only a hidden part-file": lambda zone, day: _hide(zone, day, ".flights.json.gz.Xq3f"),
     "only _temporary/": lambda zone, day: _hide(zone, day, "_temporary/0/flights.json.gz"),
     "hidden part-file beside": lambda zone, day: _add(zone, day, ".more.json.gz.Xq3f", b"{"),
+    "stale .crc beside": lambda zone, day: _add(zone, day, ".flights.json.gz.crc", b"crc\0old!"),
+    "odd name": lambda zone, day: zone.path(day).rename(zone.folder(day) / "fl:1[2].json.gz"),
     "only a dangling link": lambda zone, day: _link(zone, day, "flights.json.gz"),
     "dangling link beside": lambda zone, day: _link(zone, day, "more.json.gz"),
     "same file twice": lambda zone, day: _add(zone, day, "again.json.gz", zone.compress(day)),

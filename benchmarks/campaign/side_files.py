@@ -1,5 +1,6 @@
 """Damage to what lies beside the tables: index, certificates, protections, Dagster's own files."""
 
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -11,42 +12,29 @@ from backfill_assets_tests.commands import Project
 from benchmarks.campaign.model import TABLES
 
 
-def _cut_at_a_line_end(path: Path, moments: random.Random) -> None:
-    lines = path.read_bytes().splitlines(keepends=True)
-    kept = lines[: moments.randrange(len(lines))] if lines else []
-    path.write_bytes(b"".join(kept).rstrip(b"\n"))
-
-
-def _cut_in_a_line(path: Path, moments: random.Random) -> None:
-    content = path.read_bytes()
-    path.write_bytes(content[: moments.randrange(len(content) or 1)])
-
-
-def _empty(path: Path, moments: random.Random) -> None:
-    path.write_bytes(b"")
-
-
-def _remove(path: Path, moments: random.Random) -> None:
-    path.unlink()
-
-
 def _replace_by_a_folder(path: Path, moments: random.Random) -> None:
     path.unlink()
     path.mkdir()
 
 
+def _cut_at_a_line_end(path: Path, moments: random.Random) -> None:
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join(lines[: moments.randrange(len(lines))]))
+
+
 def _change_a_byte(path: Path, moments: random.Random) -> None:
-    content = bytearray(path.read_bytes())
-    if content:
-        content[moments.randrange(len(content))] ^= 1
+    content = bytearray(path.read_bytes() or b"0")
+    content[moments.randrange(len(content))] ^= 1
     path.write_bytes(content)
 
 
-DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
+DAMAGES: dict[str, Callable[[Path, random.Random], object]] = {
     "cut at a line's end": _cut_at_a_line_end,
-    "cut in mid-line": _cut_in_a_line,
-    "emptied": _empty,
-    "removed": _remove,
+    "cut in mid-line": lambda path, moments: os.truncate(
+        path, moments.randrange(path.stat().st_size or 1)
+    ),
+    "emptied": lambda path, moments: os.truncate(path, 0),
+    "removed": lambda path, moments: path.unlink(),
     "replaced by a folder": _replace_by_a_folder,
     "a byte changed": _change_a_byte,
 }
