@@ -52,7 +52,7 @@ class Step(Disturbances):
     def take(self) -> None:
         """Takes the step."""
         self.pipeline.checker.begin()
-        for _ in range(self.moments.choice((0, 1, 1, 2))):
+        for _ in range(self.moments.choice((0, 1, 1, 2, 2, 3))):
             self.disturb(foreign=list(foreign_commits.KINDS))
         if self.actions and self.moments.random() < 0.5:
             self._look(has_run=False)
