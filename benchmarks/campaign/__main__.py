@@ -32,7 +32,7 @@ class Campaign:
         number: of the step that is taken now.
         steps: how many were taken.
         counts: actions by kind and by what the run came to that they disturbed.
-        violations: each with its step and the folder that is kept.
+        violations: of each step that has some, with the folder that is kept.
     """
 
     seed: int
@@ -86,9 +86,10 @@ class Campaign:
     def _record(
         self, pipeline: Pipeline, actions: Sequence[str], violations: Sequence[Violation]
     ) -> None:
-        for violation in violations:
-            found = {"step": self.number, "violation": str(violation), "actions": list(actions)}
-            self.violations.append({**found, "folder": str(pipeline.kept[-1])})
+        if violations:
+            found = {"step": self.number, "actions": list(actions)}
+            seen = {"seen": list(map(str, violations)), "folder": str(pipeline.kept[-1])}
+            self.violations.append({**found, **seen})
 
     def _say(self, text: str) -> None:
         print(f"{time.strftime('%H:%M:%S')} step {self.number}: {text}", flush=True)
@@ -120,7 +121,7 @@ def main() -> None:
     options.report.write_text(report + "\n")
     print(f"{report}\nwritten to {options.report}")
     if campaign.violations:
-        sys.exit(f"error: {len(campaign.violations)} violations; what they left is in {root}")
+        sys.exit(f"error: {len(campaign.violations)} steps did not hold; what they left: {root}")
     shutil.rmtree(root)
 
 
