@@ -116,10 +116,12 @@ def main() -> None:
     root = Path(tempfile.mkdtemp(prefix="campaign-"))
     with _serve(options.store) as server:
         campaign = Campaign(options.seed, root, server)
-        campaign.run(minutes=options.minutes, first=options.first_step)
-    report = json.dumps(campaign.describe(), indent=1)
-    options.report.write_text(report + "\n")
-    print(f"{report}\nwritten to {options.report}")
+        try:
+            campaign.run(minutes=options.minutes, first=options.first_step)
+        finally:
+            report = json.dumps(campaign.describe(), indent=1)
+            options.report.write_text(report + "\n")
+            print(f"{report}\nwritten to {options.report}")
     if campaign.violations:
         sys.exit(f"error: {len(campaign.violations)} steps did not hold; what they left: {root}")
     shutil.rmtree(root)

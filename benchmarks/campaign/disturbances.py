@@ -110,7 +110,10 @@ class Disturbances:
         """Protects a partition until the run that is to be exact; the table may be damaged then."""
         table, day = self.moments.choice(TABLES), self.moments.choice(DAYS)
         named = [table, "--from", day, "--to", day, "--reason", "campaign"]
-        self.expect_no_trace(ask(self.project, "protect", *named))
+        answer = ask(self.project, "protect", *named)
+        self.expect_no_trace(answer)
+        if answer.code != 0:  # refused, as what is damaged can't take it
+            return
         self.mends.append(lambda: self.expect_no_trace(ask(self.project, "unprotect", *named)))
         self.pipeline.checker.protected.add((table, day))
         self.note("protect", f"{table} {day}")

@@ -105,8 +105,10 @@ class Step(Disturbances):
         before = len(self.actions)
         finished = run(self.project, command, events)
         self._expect_no_orphans(finished)
-        self.expect_no_trace(Answer(" ".join(command[:3]), 0, "", finished.output))
-        return finished, days == DAYS and len(self.actions) == before
+        is_calm = len(self.actions) == before
+        if is_calm and "run" in command:  # Dagster's own command prints the traces of steps
+            self.expect_no_trace(Answer("backfill-assets run", 0, "", finished.output))
+        return finished, is_calm and days == DAYS
 
     def _command(self, how: str, days: list[str]) -> list[str]:
         if how == "materialize":
