@@ -4,7 +4,7 @@ BIN := .venv/bin
 MATERIALIZE := $(BIN)/dagster asset materialize -m backfill_assets.definitions
 export DAGSTER_HOME ?= $(CURDIR)
 
-.PHONY: backfill cluster test drill drills check check-code check-units check-spark lock
+.PHONY: backfill cluster test drill drills campaign check check-code check-units check-spark lock
 
 backfill: check-spark
 	$(BIN)/backfill-assets sample flights
@@ -29,6 +29,12 @@ drills: check-spark
 SEED ?= 0
 drill: check-spark
 	$(BIN)/python -m benchmarks.drill --seed $(SEED) --report drill.md
+
+# Random faults over a small pipeline, for so many minutes, checked against a model of its own; see docs/operating.md.
+MINUTES ?= 60
+STORE ?= sqlite
+campaign: check-spark
+	$(BIN)/python -m benchmarks.campaign --minutes $(MINUTES) --seed $(SEED) --store $(STORE) --report campaign.json
 
 # The loop while working: lint, contracts, types, and beside them the tests without Spark.
 check: .venv/installed

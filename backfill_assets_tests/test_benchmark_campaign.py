@@ -1,0 +1,281 @@
+"""The campaign's checker catches each of many writers that are broken, and passes right ones."""
+
+import datetime as dt
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from benchmarks.campaign import foreign_commits
+from benchmarks.campaign.checker import FAILED, IN_PROGRESS, MATERIALIZED, Checker, View
+from benchmarks.campaign.landing_faults import FAULTS, LandingZone
+from benchmarks.campaign.model import (
+    FEATURES,
+    NOTHING,
+    PARTITION_COLUMNS,
+    RAW,
+    STAGING,
+    TABLES,
+    Contents,
+    Partition,
+    compute_tables,
+    freeze,
+    read_landing,
+    read_tables,
+    thaw,
+)
+
+DAYS = [f"2013-01-{day:02}" for day in range(1, 5)]
+REVISED = DAYS[1]
+"""The day that lands anew between two runs."""
+
+
+@dataclass
+class Publication:
+    """What a writer leaves, and says.
+
+    Attributes:
+        before: what the tables held.
+        tables: what they hold after it.
+        statuses: what the project, and Dagster, say then.
+        dagster: what Dagster alone says.
+    """
+
+    before: Mapping[Partition, Contents]
+    tables: dict[Partition, Contents]
+    statuses: dict[Partition, str]
+    dagster: dict[Partition, str]
+
+    def change_rows(
+        self, table: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+    ) -> None:
+        """Changes the rows of the revised day."""
+        self.tables[table, REVISED] = freeze(change(thaw(self.tables[table, REVISED])))
+
+
+def drop_a_day(run: Publication) -> None:
+    run.tables[STAGING, REVISED] = NOTHING
+
+
+def lose_a_neighbour(run: Publication) -> None:
+    run.tables[RAW, DAYS[2]] = NOTHING
+
+
+def double_a_day(run: Publication) -> None:
+    run.change_rows(RAW, lambda rows: rows * 2)
+
+
+def write_half_a_day(run: Publication) -> None:
+    run.change_rows(STAGING, lambda rows: sorted(rows, key=str)[: len(rows) // 2])
+
+
+def keep_a_stale_day(run: Publication) -> None:
+    run.tables[RAW, REVISED] = run.before[RAW, REVISED]
+
+
+def keep_stale_features(run: Publication) -> None:
+    run.tables |= {one: rows for one, rows in run.before.items() if one[0] == FEATURES}
+
+
+def mix_two_landed_states(run: Publication) -> None:
+    old = sorted(thaw(run.before[RAW, REVISED]), key=str)
+    run.change_rows(RAW, lambda rows: sorted(rows, key=str)[:10] + old[10:])
+
+
+def write_into_another_partition(run: Publication) -> None:
+    landed = {"landing_date": dt.date.fromisoformat(REVISED)}
+    run.tables[RAW, REVISED] = freeze({**row, **landed} for row in thaw(run.tables[RAW, DAYS[2]]))
+
+
+def drop_a_columns_values(run: Publication) -> None:
+    run.change_rows(STAGING, lambda rows: [{**row, "tailnum": None} for row in rows])
+
+
+def let_the_earlier_record_win(run: Publication) -> None:
+    old = {row["flight"]: row for row in thaw(run.before[STAGING, REVISED])}
+    run.change_rows(STAGING, lambda rows: [old[row["flight"]] for row in rows[:3]] + rows[3:])
+
+
+def keep_duplicates(run: Publication) -> None:
+    run.change_rows(STAGING, lambda rows: [*rows, {**rows[0], "tailnum": "N9"}])
+
+
+def round_a_mean(run: Publication) -> None:
+    run.change_rows(
+        FEATURES,
+        lambda rows: [
+            {**row, "mean_dep_delay_7d": round(row["mean_dep_delay_7d"])} for row in rows
+        ],
+    )
+
+
+def report_green_without_writing(run: Publication) -> None:
+    run.tables |= run.before
+
+
+def report_failed_though_published(run: Publication) -> None:
+    run.statuses[RAW, REVISED] = run.dagster[RAW, REVISED] = FAILED
+
+
+def tell_dagster_otherwise(run: Publication) -> None:
+    run.dagster[STAGING, DAYS[3]] = FAILED
+
+
+def stay_at_work(run: Publication) -> None:
+    run.statuses[FEATURES, REVISED] = run.dagster[FEATURES, REVISED] = IN_PROGRESS
+
+
+def write_right(run: Publication) -> None:
+    """Nothing is wrong with it."""
+
+
+def publish_nothing(run: Publication) -> None:
+    run.tables[RAW, REVISED] = NOTHING
+
+
+def publish_all_the_same(run: Publication) -> None:
+    run.change_rows(RAW, lambda rows: rows[:-1])
+
+
+def withhold(run: Publication) -> None:
+    run.tables |= run.before
+    for one in run.tables:
+        if one[1] >= REVISED:
+            run.statuses[one] = run.dagster[one] = FAILED
+
+
+BROKEN: list[tuple[Callable[[Publication], None], str, str]] = [
+    (drop_a_day, "revised", "not whole"),
+    (lose_a_neighbour, "revised", "not whole"),
+    (double_a_day, "revised", "not whole"),
+    (write_half_a_day, "revised", "not whole"),
+    (keep_a_stale_day, "revised", "falsely green"),
+    (keep_stale_features, "revised", "falsely green"),
+    (mix_two_landed_states, "revised", "not whole"),
+    (write_into_another_partition, "revised", "not whole"),
+    (drop_a_columns_values, "revised", "not whole"),
+    (let_the_earlier_record_win, "revised", "not whole"),
+    (keep_duplicates, "revised", "not whole"),
+    (round_a_mean, "revised", "not whole"),
+    (report_green_without_writing, "revised", "falsely green"),
+    (report_failed_though_published, "revised", "failed though published"),
+    (tell_dagster_otherwise, "revised", "Dagster disagrees"),
+    (stay_at_work, "revised", "nothing is at work"),
+    (publish_nothing, "folder removed", "not whole"),
+    (publish_nothing, "only a hidden part-file", "not whole"),
+    (publish_all_the_same, "last line broken off", "not whole"),
+    (report_green_without_writing, "gzip cut", "falsely green"),
+    (report_green_without_writing, "same file twice", "falsely green"),
+]
+
+
+@pytest.mark.parametrize(("writer", "landed", "rule"), BROKEN)
+def test_a_broken_writer_is_caught(
+    tmp_path: Path, writer: Callable[[Publication], None], landed: str, rule: str
+) -> None:
+    assert rule in judge(tmp_path, writer, landed)
+
+
+@pytest.mark.parametrize(
+    ("writer", "landed"),
+    [
+        (write_right, "revised"),
+        (write_right, "marked as empty"),
+        (write_right, "cut in two files"),
+        (withhold, "JSON broken"),
+        (withhold, "dangling link beside"),
+        (withhold, "folder removed"),
+    ],
+)
+def test_a_right_writer_passes_whatever_the_order_of_its_rows(
+    tmp_path: Path, writer: Callable[[Publication], None], landed: str
+) -> None:
+    assert judge(tmp_path / "ordered", writer, landed) == set()
+    assert judge(tmp_path / "reversed", writer, landed, in_order=False) == set()
+
+
+def test_what_somebody_else_changed_may_stay_but_not_green(tmp_path: Path) -> None:
+    zone, checker = LandingZone(tmp_path / "landing"), Checker(DAYS)
+    tables = publish_first(zone, checker, tmp_path)
+    tables[STAGING, REVISED] = NOTHING
+    checker.disturb(tables)
+    landing, green = read_landing(zone.root, DAYS), dict.fromkeys(tables, MATERIALIZED)
+    assert not checker.find_torn(tables, [landing])
+    seen = checker.find_falsely_green(tables, landing, View(green), has_run=True)
+    assert [found.partition for found in seen] == [(STAGING, REVISED)]
+    told = View(green, to_run=frozenset({(STAGING, REVISED)}))
+    assert not checker.find_falsely_green(tables, landing, told, has_run=True)
+
+
+@pytest.mark.parametrize("kind", foreign_commits.KINDS)
+def test_a_foreign_commit_changes_rows_or_takes_the_table_away(tmp_path: Path, kind: str) -> None:
+    zone, checker = LandingZone(tmp_path / "landing"), Checker(DAYS)
+    tables = publish_first(zone, checker, tmp_path)
+    write_tables(tmp_path, tables)  # a second version
+    folder = foreign_commits.open_folder(tmp_path, STAGING)
+    day = foreign_commits.disturb(folder, kind, random.Random(0), DAYS)
+    changed = {one for one, rows in tables.items() if read_tables(tmp_path).get(one) != rows}
+    if kind in ("table removed", "log lost"):
+        assert changed == {(STAGING, one) for one in DAYS}
+    elif kind in ("OPTIMIZE", "VACUUM", "RESTORE", "newest commit lost"):
+        assert not changed  # both versions hold the same
+    else:
+        assert changed == {(STAGING, day)}
+
+
+def judge(
+    root: Path, writer: Callable[[Publication], None], landed: str, *, in_order: bool = True
+) -> set[str]:
+    """Publishes two landed states, the second by the writer; returns the rules that it breaks."""
+    zone, checker = LandingZone(root / "landing"), Checker(DAYS)
+    before = publish_first(zone, checker, root)
+    zone.revise(REVISED)
+    FAULTS[landed](zone, REVISED)
+    landing = read_landing(zone.root, DAYS)
+    green = dict.fromkeys(before, MATERIALIZED)
+    run = Publication(before, compute_tables(landing), dict(green), dict(green))
+    writer(run)
+    write_tables(root, run.tables, in_order=in_order)
+    tables = read_tables(root)
+    view = View(run.statuses, frozenset(), run.dagster)
+    checker.begin()
+    seen = [
+        *checker.find_torn(tables, [landing]),
+        *checker.find_falsely_green(tables, landing, view, has_run=True),
+        *checker.find_disagreements(view),
+    ]
+    if writer is write_right:
+        seen += checker.find_inexact(tables, landing, view)
+    return {violation.rule for violation in seen}
+
+
+def publish_first(zone: LandingZone, checker: Checker, root: Path) -> dict[Partition, Contents]:
+    """Lands all days, and publishes them right."""
+    for day in DAYS:
+        zone.land(day)
+    landing = read_landing(zone.root, DAYS)
+    write_tables(root, compute_tables(landing))
+    tables = read_tables(root)
+    assert not checker.find_torn(tables, [landing])
+    return tables
+
+
+def write_tables(
+    root: Path, tables: Mapping[Partition, Contents], *, in_order: bool = True
+) -> None:
+    """Writes all tables anew by delta-rs, in one order of the rows or in another."""
+    for table in TABLES:
+        rows = [row for day in DAYS for row in thaw(tables[table, day])]
+        rows = sorted(rows, key=str, reverse=not in_order)
+        write_deltalake(
+            root / table,
+            pa.Table.from_pylist(rows),
+            mode="overwrite",
+            schema_mode="overwrite",
+            partition_by=[PARTITION_COLUMNS[table]],
+        )
