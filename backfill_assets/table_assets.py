@@ -4,8 +4,10 @@ Nothing is built here and no environment is read: `pipelines` finds what the mod
 declare, and `asset_definitions` makes Dagster's assets of it.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dagster import IdentityPartitionMapping, PartitionMapping
 
@@ -55,6 +57,7 @@ class TableAsset:
         inputs: the tables that it reads.
         landing: what it reads of the landing zone.
         count_source: records of the layer above that each partition must account for.
+        files: what else decides the rows, such as SQL that `compute` reads.
     """
 
     table: Table
@@ -62,6 +65,7 @@ class TableAsset:
     inputs: tuple[Upstream, ...]
     landing: Landing | None
     count_source: CountSource | None
+    files: tuple[Path, ...] = ()
 
 
 def table_asset(
@@ -70,6 +74,7 @@ def table_asset(
     inputs: Sequence[Upstream] = (),
     landing: Landing | None = None,
     count_source: CountSource | None = None,
+    files: Sequence[Path | str] = (),
 ) -> Callable[[Compute], TableAsset]:
     """Decorates a function that computes partitions of `table` from a window of pinned inputs.
 
@@ -79,6 +84,8 @@ def table_asset(
         landing: what the function reads of the landing zone.
         count_source: records of the layer above that each partition must account for; left out, of
             what landed all, and of a single input those of the same partition.
+        files: that the function reads besides, such as SQL, so that their contents are part of the
+            code version; relative ones are beside the module of the function.
 
     Raises:
         DeclarationError: if the table couldn't be computed from these.
@@ -89,7 +96,9 @@ def table_asset(
         _check_guards(table, upstream, landing)
     _check_landing(table, landing)
     count = count_source or _count_whole_source(inputs, landing)
-    return lambda compute: TableAsset(table, compute, tuple(inputs), landing, count)
+    return lambda compute: TableAsset(
+        table, compute, tuple(inputs), landing, count, _find_files(table, compute, files)
+    )
 
 
 def serve_versions(table: Table) -> TableAsset:
@@ -152,6 +161,22 @@ def _check_landing(table: Table, landing: Landing | None) -> None:
                 "a history: declare the flow with that one"
             )
         flow.check_fields(table.key, landing.fields)
+
+
+def _find_files(table: Table, compute: Compute, files: Sequence[Path | str]) -> tuple[Path, ...]:
+    if isinstance(files, str):
+        raise DeclarationError(f'{table.key}: `files` is a tuple of paths: write ("{files}",)')
+    if not files:
+        return ()
+    folder = Path(sys.modules[compute.__module__].__file__ or "").parent
+    found = tuple(folder / file for file in files)
+    for file in found:
+        if not file.is_file():
+            raise DeclarationError(
+                f"{table.key}: its `files` name {file}, which is no file: write its path from "
+                f"{folder} on, or take it out"
+            )
+    return found
 
 
 def _count_whole_source(inputs: Sequence[Upstream], landing: Landing | None) -> CountSource | None:

@@ -45,7 +45,7 @@ class CommitRecord:
         asset_key: `layer/name`.
         partition_start: first partition key published.
         partition_end: last partition key published.
-        code_version: hash of the transform's source, the table declaration and the lock.
+        code_version: hash of all that decides the rows: `publishing.code_versions`.
         input_versions: Delta version per input table; for the landing zone, a fingerprint of the
             files.
         write_mode: how the rows came about, the name of a module of `publishing.write_modes`.
