@@ -174,8 +174,9 @@ class ReachedCode:
     def _cut_root(self, text: str) -> str:
         return text.replace(self._root, "") if self._root else text
 
-    def _find_kind(self, module: str | None) -> Kind:
-        origin = find_origin(module or "")
+    def _find_kind(self, module: object) -> Kind:
+        # Some classes of Python's own have a descriptor there.
+        origin = find_origin(module if isinstance(module, str) else "builtins")
         self.libraries.add(origin.library)
         return origin.kind
 
