@@ -200,7 +200,8 @@ def test_the_last_line_says_how_much_was_left_as_up_to_date(
     def execute(home: Home, run_id: str) -> None:
         key = RAW if run_id == "run-1" else STAGING
         home.publish(run_id, key, *DAYS)
-        home.certify(run_id, key, dict(zip(DAYS, ["already published"] * 3 + ["published"])))
+        left = dict.fromkeys(DAYS[:3], "already published")
+        home.certify(run_id, key, {**left, DAYS[3]: "published"})
         home.succeed(run_id)
 
     _, found = carry_out(home, execute)
