@@ -7,9 +7,10 @@ layout and the place of the file are no part of it, and each supported Python ma
 import ast
 import linecache
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 Name = tuple[str, ...]
@@ -77,6 +78,15 @@ def list_names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from list_names(constant)
+
+
+def read_cells(function: FunctionType) -> dict[str, Any]:
+    """Reads a function's closure, by name; without what isn't set yet."""
+    found: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
 
 
 class _Source:

@@ -12,7 +12,6 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import suppress
 from enum import Enum
 from functools import cached_property
 from importlib.util import resolve_name
@@ -28,11 +27,12 @@ from backfill_assets.publishing.code_texts import (
     find_function_text,
     find_module_text,
     list_names,
+    read_cells,
 )
 from backfill_assets.tables.columns import Column
 from backfill_assets.tables.declarations import Table
 
-_SCALARS = (type(None), bool, float, complex, bytes, bytearray, type(...), type(NotImplemented))
+_PLAIN = {type(None), bool, int, float, complex, str, bytes, bytearray, type(...)}
 _ORDERED = (list, tuple)
 _MAPPINGS = (dict, MappingProxyType)
 _UNORDERED = (set, frozenset)
@@ -105,64 +105,75 @@ class ReachedCode:
         return whole.hexdigest()
 
     def _put(self, *texts: str) -> None:
-        for text in texts:
-            self._digest.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
+        text = "".join(f"{len(text)}:{text}" for text in texts)
+        self._digest.update(text.encode("utf-8", "surrogatepass"))
 
     def _write(self, value: Any) -> None:
         kind = type(value)
-        if kind in _SCALARS:
-            self._put(kind.__name__, repr(value))
-        elif kind is int:
-            self._put("int", hex(value))  # A long one has no decimal text.
-        elif kind is str:
-            self._put("str", self._cut_root(value))
+        if kind in _PLAIN:
+            self._put(self._describe(value))
         elif kind in _ORDERED or kind in _MAPPINGS or kind in _UNORDERED:
-            self._write_container(value)
+            self._put(kind.__name__, str(len(value)))
+            self._write_inside(value, self._write_parts)
         elif kind in _HOLDERS:
             self._put(kind.__name__)
             for name in _HOLDERS[kind]:
                 self._write(getattr(value, name))
+        elif isinstance(value, ModuleType):
+            self._write_module(value)
+        elif isinstance(value, type | FunctionType):
+            if self._number(value):
+                (self._write_class if isinstance(value, type) else self._write_function)(value)
         else:
             self._write_object(value)
 
-    def _write_container(self, values: Any) -> None:
-        self._put(type(values).__name__, str(len(values)))
-        if id(values) in self._open:
-            return
-        self._open.add(id(values))
+    def _describe(self, value: Any) -> str:
+        # A long number has no decimal text.
+        text = hex(value) if type(value) is int else repr(value)
+        return f"{type(value).__name__} {self._cut_root(text)}"
+
+    def _write_inside(self, value: Any, write: Callable[[Any], None]) -> None:
+        """Writes what a value holds, once where the value is inside of itself."""
+        if id(value) not in self._open:
+            self._open.add(id(value))
+            write(value)
+            self._open.remove(id(value))
+
+    def _write_parts(self, values: Any) -> None:
         if isinstance(values, _UNORDERED):
             self._write_unordered(values)
+        elif isinstance(values, _MAPPINGS):
+            for key, value in values.items():
+                self._write(key)
+                self._write(value)
         else:
-            pairs = isinstance(values, _MAPPINGS)
-            for value in values.items() if pairs else values:
-                for part in value if pairs else (value,):
-                    self._write(part)
-        self._open.remove(id(values))
+            for value in values:
+                self._write(value)
 
     def _write_unordered(self, values: Iterable[object]) -> None:
-        digests: list[str] = []
+        texts: list[str] = []
         for value in values:
-            apart = ReachedCode(within=self)
-            apart.add(value)
-            digests.append(apart.finish())
-        self._put(*sorted(digests))
+            if type(value) in _PLAIN:
+                texts.append(self._describe(value))
+            else:
+                apart = ReachedCode(within=self)
+                apart.add(value)
+                texts.append(apart._digest.hexdigest())
+        self._put(*sorted(texts))
 
     def _write_object(self, value: Any) -> None:
+        kind = type(value)
         if isinstance(value, Enum):
             self._put(str(value.name))
             self._write(value.value)
-            self._write(type(value))
+            self._write(kind)
         elif isinstance(value, PurePath):
             self._put("path", self._cut_root(str(value)))
-        elif isinstance(value, ModuleType):
-            self._write_module(value)
+        # Equal objects of Python's own, such as patterns, may be one or several: they are values.
+        elif self._find_kind(kind.__module__) in (Kind.PYTHON, Kind.ENGINE):
+            self._write_inside(value, self._write_instance)
         elif self._number(value):
-            if isinstance(value, type):
-                self._write_class(value)
-            elif isinstance(value, FunctionType):
-                self._write_function(value)
-            else:
-                self._write_instance(value)
+            self._write_instance(value)
 
     def _number(self, value: object) -> bool:
         """Numbers an object, so that it is known when it comes again; tells whether it is new."""
@@ -227,14 +238,14 @@ class ReachedCode:
             return
         self._put(f"{_find_module(function)}.{function.__code__.co_qualname}")
         # A decorator of a library has what it decorates in its closure, or says what that is.
-        for value in (vars(function).get("__wrapped__"), *_read_cells(function).values()):
+        for value in (vars(function).get("__wrapped__"), *read_cells(function).values()):
             inner = value.values() if isinstance(value, dict) else (value,)
             self._write_unordered([one for one in inner if _is_code(one)])
 
     def _read_function(self, function: FunctionType) -> None:
         code, namespace = function.__code__, function.__globals__
         self._root = find_root(namespace)
-        cells, looked_up = _read_cells(function), set(list_names(code))
+        cells, looked_up = read_cells(function), set(list_names(code))
         text = find_function_text(code, namespace)
         if text:
             self._read_text(text, namespace, cells, looked_up)
@@ -358,15 +369,6 @@ class ReachedCode:
 def _find_module(function: FunctionType) -> str:
     # Not its `__module__`, which decorators take over from what they decorate.
     return function.__globals__.get("__name__") or ""
-
-
-def _read_cells(function: FunctionType) -> dict[str, Any]:
-    """Reads a function's closure, by name; without what isn't set yet."""
-    found: dict[str, Any] = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):
-            found[name] = cell.cell_contents
-    return found
 
 
 def _is_code(value: object) -> bool:
