@@ -134,6 +134,12 @@ def _build_recipe(asset: TableAsset) -> Recipe:
         landing=asset.landing,
         history=list_histories().get(table.key),
         count_source=asset.count_source,
-        code_version=compute_code_version(asset.compute, table, asset.landing),
+        code_version=compute_code_version(
+            asset.compute,
+            table,
+            asset.landing,
+            count_source=asset.count_source,
+            files=asset.files,
+        ),
         guards=frozenset(upstream.table.key for upstream in asset.inputs if upstream.guards),
     )

@@ -4,9 +4,11 @@ Nothing is built here and no environment is read: `pipelines` finds what the mod
 declare, and `asset_definitions` makes Dagster's assets of it.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
 from dagster import IdentityPartitionMapping, PartitionMapping
 
@@ -57,6 +59,7 @@ class TableAsset:
         inputs: the tables that it reads.
         landing: what it reads of the landing zone.
         count_source: records of the layer above that each partition must account for.
+        files: what else decides the rows, such as SQL that `compute` reads.
     """
 
     table: Table
@@ -64,6 +67,7 @@ class TableAsset:
     inputs: tuple[Upstream, ...]
     landing: Landing | None
     count_source: CountSource | None
+    files: tuple[Path, ...] = ()
 
 
 def table_asset(
@@ -72,6 +76,7 @@ def table_asset(
     inputs: Sequence[Upstream] = (),
     landing: Landing | None = None,
     count_source: CountSource | None = None,
+    files: Sequence[Path | str] = (),
 ) -> Callable[[Compute], TableAsset]:
     """Decorates a function that computes partitions of `table` from a window of pinned inputs.
 
@@ -81,6 +86,8 @@ def table_asset(
         landing: what the function reads of the landing zone.
         count_source: records of the layer above that each partition must account for; left out, of
             what landed all, and of a single input those of the same partition.
+        files: that the function reads besides, such as SQL, so that their contents are part of the
+            code version; relative ones are beside the module of the function.
 
     Raises:
         DeclarationError: if the table couldn't be computed from these.
@@ -91,7 +98,9 @@ def table_asset(
         _check_guards(table, upstream, landing)
     _check_landing(table, landing)
     count = count_source or _count_whole_source(inputs, landing)
-    return lambda compute: TableAsset(table, compute, tuple(inputs), landing, count)
+    return lambda compute: TableAsset(
+        table, compute, tuple(inputs), landing, count, _find_files(table, compute, files)
+    )
 
 
 def serve_versions(table: Table) -> TableAsset:
@@ -169,6 +178,22 @@ def _check_landed_names(table: Table, landing: Landing | None) -> None:
                 f"{table.key}: `{field.name}` is a column that tells where a record landed, and no "
                 f"field of landing `{landing.dataset}`: give the column another name"
             )
+
+
+def _find_files(table: Table, compute: Compute, files: Sequence[Path | str]) -> tuple[Path, ...]:
+    if isinstance(files, str):
+        raise DeclarationError(f'{table.key}: `files` is a tuple of paths: write ("{files}",)')
+    if not files:
+        return ()
+    folder = Path(sys.modules[compute.__module__].__file__ or "").parent
+    found = tuple(folder / file for file in files)
+    for file in found:
+        if not file.is_file():
+            raise DeclarationError(
+                f"{table.key}: its `files` name {file}, which is no file: write its path from "
+                f"{folder} on, or take it out"
+            )
+    return found
 
 
 def _count_whole_source(inputs: Sequence[Upstream], landing: Landing | None) -> CountSource | None:

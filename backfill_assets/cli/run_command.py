@@ -53,7 +53,8 @@ def run(
     what never came, or it was paused; 130: cancelled.
     """
     from backfill_assets.cli.plan_grid import print_plan
-    from backfill_assets.orchestration.backfills.verdicts import Verdicts
+    from backfill_assets.cli.verdict_grid import print_idle
+    from backfill_assets.orchestration.backfills.verdicts import build_idle_verdicts
     from backfill_assets.orchestration.planning.launching import check_launch
 
     how = how.fill_in(asked.template)
@@ -65,9 +66,9 @@ def run(
         told = check_launch(plan, how.build_launch())
         if not any(table.partitions for table in plan.tables):
             if as_json:
-                print_json(Verdicts(run_id="", state="published", only_waits=False))
+                print_json(build_idle_verdicts(plan))
             else:
-                typer.echo("nothing is to be run")
+                print_idle(build_idle_verdicts(plan))
             return
         if not yes:
             confirm("run it?", is_aside=as_json)
@@ -125,7 +126,9 @@ def _carry_out(
                 raise
             error = str(problem)
             foreground.cancel()
-    found = find_verdicts(instance, warehouse, foreground, is_cancelled=cancelled, error=error)
+    found = find_verdicts(
+        instance, warehouse, foreground, plan, is_cancelled=cancelled, error=error
+    )
     return found, bool(error)
 
 

@@ -16,7 +16,10 @@ _COLOURS = {"withheld": "red", "failed": "red"}
 
 
 def print_verdicts(found: "Verdicts") -> None:
-    """Prints a row for what was published of each table, and one for each reason it was not."""
+    """Prints a row for what was published of each table, and one for each reason it was not.
+
+    The last line says how much was published, and how much was left as up to date.
+    """
     if found.tables:
         print_grid(build_grid(found), width=140)
     for error in found.errors:
@@ -24,14 +27,6 @@ def print_verdicts(found: "Verdicts") -> None:
     if not found.run_id:
         typer.echo("cancelled before a run was made; nothing was published")
         return
-    counts = ", ".join(
-        f"{one.published:,} of {one.partitions:,} of {one.table}" for one in found.tables
-    )
-    typer.echo(
-        f"{found.state}: {counts}"
-        if found.state == "published"
-        else f"{found.state}: published {counts}"
-    )
     typer.echo(f"`backfill-assets certificate {found.run_id[:8]}` has what was done")
     if found.state == "paused":
         typer.echo("to go on:")
@@ -42,6 +37,20 @@ def print_verdicts(found: "Verdicts") -> None:
         typer.echo("next, once the cause is mended:")
         for command in found.commands:
             typer.echo(f"  {command}")
+    counts = ", ".join(
+        f"{one.published:,} of {one.partitions:,} of {one.table}" for one in found.tables
+    )
+    said = "published:" if found.state == "published" else f"{found.state}: published"
+    typer.echo(f"{said} {counts}{_describe_left(found)}")
+
+
+def print_idle(found: "Verdicts") -> None:
+    """Prints that nothing is to be run, and how much is up to date, where somebody looked."""
+    typer.echo(f"nothing is to be run{_describe_left(found)}")
+
+
+def _describe_left(found: "Verdicts") -> str:
+    return f"; {found.up_to_date:,} left as up to date" if found.up_to_date else ""
 
 
 def build_grid(found: "Verdicts") -> Grid:
@@ -59,6 +68,10 @@ def build_grid(found: "Verdicts") -> Grid:
             ranges = ", ".join(shorten(table.published_ranges, _LISTED))
             verdict = Text("published", style="green")
             grid.add_row(name, verdict, f"{table.published:,}", ranges)
+            name = ""
+        if table.up_to_date:
+            why = "published before from the same inputs by the same code, left as they are"
+            grid.add_row(name, "up to date", f"{table.up_to_date:,}", why)
             name = ""
         for one in table.held_back:
             verdict = Text(one["status"], style=_COLOURS.get(one["status"], "yellow"))

@@ -17,7 +17,7 @@ from backfill_assets.lake.source_files import (
     find_read_options,
 )
 from backfill_assets.tables.audit_columns import ENGINE_PREFIX, LANDED_FILE, LANDED_LINE
-from backfill_assets.tables.once_flows import Constant, DatePart, OnceFlow, Origin
+from backfill_assets.tables.once_flows import Constant, DatePart, Origin
 
 _BROKEN, _SOURCE_FILE = f"{ENGINE_PREFIX}broken", f"{ENGINE_PREFIX}source_file"
 _NUMBER_OR_BOOLEAN = r"^(true|false|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?)$"

@@ -69,6 +69,11 @@ class CertifiedPartition:
         """Whether the run was to publish it and did not."""
         return self.status in ("withheld", NOT_DUE, "failed")
 
+    @property
+    def is_left(self) -> bool:
+        """Whether the run found it published as it was to be, and wrote nothing."""
+        return self.status in ("already published", "already appended")
+
 
 @dataclass(frozen=True)
 class CertifiedCommit:

@@ -1,81 +1,52 @@
-"""Code versions: what a partition was computed by, as a hash."""
+"""Code versions: what a partition was computed by, as a hash.
+
+A version covers what a computation can reach in code that is no installed library: functions,
+classes, constants by value, closures, default arguments, modules that a function imports; and the
+files that it declares. See `reached_code` for how this is followed. It differs neither between two
+checkouts or processes nor by comments, docstrings and layout.
+
+- An installed library counts by its version, if the computation reaches it. Spark always counts.
+- The engine, which plans, reads, writes and audits, counts for no table: `code_origins` has its
+  rooms. What is declared of the table itself counts, with its rules, but no column's comment.
+- A module that a function imports is read as text, and counts as a whole with all that it imports:
+  it needn't be loaded, and is not loaded for this.
+- A value counts as it is when the version is computed, before any run. One that can't be pickled,
+  such as a lock, counts by its type.
+- Code whose source isn't at hand counts as it was compiled, which each Python does otherwise.
+- What a name in a text decides can't be followed (`getattr(module, name)`): then all of the module
+  counts. Methods of what a function is given are the engine's or Spark's.
+"""
 
 import hashlib
-import importlib.metadata
-import inspect
-import sys
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
 
-import backfill_assets
+from backfill_assets.publishing.reached_code import ReachedCode
 from backfill_assets.tables.declarations import Table
 from backfill_assets.tables.landings import Landing
 
-_PACKAGE = "backfill_assets"
-
 
 def compute_code_version(
-    compute: Callable[..., object], table: Table, landing: Landing | None = None
+    compute: Callable[..., object],
+    table: Table,
+    landing: Landing | None = None,
+    *,
+    count_source: Callable[..., object] | None = None,
+    files: Sequence[Path] = (),
 ) -> str:
     """Computes a code version: 16 hexadecimal digits of SHA-256.
 
-    It covers `compute` and the functions of its own module that it uses, directly or not, every
-    transform module that these use, the declarations of the table and of what lands, and the locked
-    dependencies.
+    Args:
+        compute: of the rows.
+        table: as declared.
+        landing: what is read of the landing zone, as declared.
+        count_source: of the records that each partition must account for.
+        files: that `compute` reads, by their contents.
     """
-    functions, modules = _find_used(compute)
-    digest = hashlib.sha256()
-    for used in (*functions, *modules):
-        digest.update(inspect.getsource(used).encode())
-    digest.update(repr((table, landing)).encode())
-    digest.update(_read_lock())
-    return digest.hexdigest()[:16]
-
-
-def _find_used(compute: Callable[..., object]) -> tuple[list[FunctionType], list[ModuleType]]:
-    """Finds the functions that `compute` uses of its module, and transform modules.
-
-    The functions begin with `compute` itself; the modules are sorted by name.
-    """
-    own = sys.modules[compute.__module__]
-    functions: list[FunctionType] = []
-    modules: dict[str, ModuleType] = {}
-    pending: list[object] = [inspect.unwrap(compute)]
-    while pending:
-        used = pending.pop()
-        name = getattr(used, "__module__", None) or ""
-        if name.startswith(f"{_PACKAGE}.transforms.") and name not in modules:
-            modules[name] = sys.modules[name]
-            pending.extend(vars(modules[name]).values())
-        elif isinstance(used, FunctionType) and name == own.__name__ and used not in functions:
-            functions.append(used)
-            pending.extend(
-                getattr(own, used_name, None) for used_name in _list_names(used.__code__)
-            )
-    return functions, [modules[name] for name in sorted(modules)]
-
-
-def _list_names(code: CodeType) -> Iterator[str]:
-    """Yields the names that code uses, also those of the lambdas and comprehensions inside."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _list_names(constant)
-
-
-@cache
-def _read_lock() -> bytes:
-    """Reads the lock file of the clone.
-
-    Where the package is installed without one, lists what is installed.
-    """
-    lock = Path(backfill_assets.__file__).parents[1] / "requirements.lock"
-    if lock.exists():
-        return lock.read_bytes()
-    installed = {
-        f"{distribution.name}=={distribution.version}"
-        for distribution in importlib.metadata.distributions()
-    }
-    return "\n".join(sorted(installed)).encode()
+    reached = ReachedCode()
+    reached.add_library("pyspark")
+    reached.add_declaration(table)
+    reached.add_function(compute)
+    reached.add(landing, count_source)
+    reached.add(*(hashlib.sha256(file.read_bytes()).hexdigest() for file in files))
+    return reached.finish()[:16]

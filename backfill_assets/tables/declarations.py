@@ -83,7 +83,7 @@ class Table:
     max_new_fields: int = 50
     write_mode: str = "overwrite"
     row_filter: str = ""
-    # No part of the code version, which is made of this text: it changes no row.
+    # No part of the code version, which is made of what prints: it changes no row.
     protected: tuple[Protected, ...] = field(default=(), repr=False)
     versions: tuple["Table", ...] = field(default=(), repr=False)
     # Nor is this: it changes no row of the feed, and history that has landed isn't read again.

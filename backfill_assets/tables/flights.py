@@ -252,7 +252,6 @@ CARRIER_DELAYS_V2 = Table(
     layer="features",
     name="carrier_delays_v2",
     partition_by="flight_date",
-    # What decides the figures is part of the comments, and so of the code version.
     columns=(
         *_COUNTED,
         Column(

@@ -35,7 +35,7 @@ def test_a_rule_is_a_value_that_belongs_to_a_check():
 
 
 def test_code_versions_see_a_rule_with_all_of_its_bounds():
-    """They hash the declaration of the table, as it prints."""
+    """They hash what prints of a table's declaration."""
     assert repr(Nulls("a", 0.5)) == "Nulls(column='a', at_most=0.5, spike=None, blocking=True)"
     bounds = "at_least=2, at_most=None, ratio=None, ratio_blocks=True, withhold_below=None"
     assert repr(RowCount(at_least=2)) == f"RowCount({bounds})"

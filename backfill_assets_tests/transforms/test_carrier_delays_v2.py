@@ -35,7 +35,7 @@ def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     assert build_carrier_delays_v2(build_flights(spark, Flight())).dtypes == declared
 
 
-def test_what_decides_the_figures_is_declared_so_that_the_code_version_has_it() -> None:
+def test_comments_of_the_columns_name_what_decides_the_figures() -> None:
     comments = " ".join(column.comment for column in CARRIER_DELAYS_V2.columns)
     for constant in (LEAST_DELAY, MOST_DELAY, LATE_MINUTES, *DAY_WEIGHTS):
         assert re.search(rf"(?<![\d-]){constant}(?!\d)", comments)

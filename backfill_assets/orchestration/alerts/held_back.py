@@ -83,7 +83,7 @@ def find_chain_result(instance: DagsterInstance, warehouse: Warehouse, chain: Ch
     Which partitions are held back Dagster says: those that a run of the chain was the last to plan,
     and that nobody has published since. Why, the certificates of the runs say, as far as they got.
     """
-    certificates = _read_certificates(warehouse, chain)
+    certificates = read_certificates(warehouse, chain)
     rows: dict[tuple[str, str], CertifiedPartition] = {
         (certificate.asset_key, row.partition): row
         for certificate in certificates
@@ -129,7 +129,7 @@ def is_left_by_pause(run: DagsterRun, table: Table, row: CertifiedPartition) -> 
     return ended and row.status == FAILED and table.key in run.tags[PAUSED_AT_TAG].split(",")
 
 
-def _read_certificates(warehouse: Warehouse, chain: Chain) -> list[Certificate]:
+def read_certificates(warehouse: Warehouse, chain: Chain) -> list[Certificate]:
     """Reads what the runs left, oldest first; nothing, where the warehouse can't be read."""
     owners = dict.fromkeys(
         run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG) or run.run_id for run in chain.runs

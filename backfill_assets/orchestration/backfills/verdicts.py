@@ -1,6 +1,6 @@
 """What became of a plan that was carried out, by table: published, or not and why, as ranges."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -10,14 +10,16 @@ from dagster import DagsterInstance, DagsterRun
 from backfill_assets.catalog import find_table
 from backfill_assets.grains.grain import Grain
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.orchestration.alerts.held_back import FAILED, PAUSED
-from backfill_assets.orchestration.backfills.backfill_outcomes import find_outcome
+from backfill_assets.orchestration.alerts.held_back import FAILED, PAUSED, read_certificates
+from backfill_assets.orchestration.backfills.backfill_outcomes import BackfillOutcome, find_outcome
 from backfill_assets.orchestration.backfills.foreground import Foreground
 from backfill_assets.orchestration.backfills.progress import State
 from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
 from backfill_assets.orchestration.instance.dagster_internals import find_run_assets
 from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.instance.ranges import format_ranges
+from backfill_assets.orchestration.planning.plans import Plan
+from backfill_assets.orchestration.runs.chains import Chain
 from backfill_assets.orchestration.runs.pausing import find_pause
 from backfill_assets.orchestration.runs.run_tags import find_run_range
 
@@ -28,10 +30,12 @@ class TableVerdict:
 
     Attributes:
         table: `layer/name`.
-        partitions: how many were to be published.
-        published: how many were.
+        partitions: how many were to be published, or were up to date.
+        published: how many were published.
         published_ranges: which.
-        held_back: the others by status: how many, their ranges, and the reasons.
+        held_back: those that weren't, by status: how many, their ranges, and the reasons.
+        up_to_date: how many were left as they are, as they had been published from the same inputs
+            by the same code, or had the same batch appended.
     """
 
     table: str
@@ -39,6 +43,7 @@ class TableVerdict:
     published: int
     published_ranges: Sequence[str]
     held_back: Sequence[Mapping[str, Any]]
+    up_to_date: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Verdicts:
         runs: what was executed, in order: id, tables, ends of the range, status.
         errors: what runs failed with where no partition says so.
         commands: what to do next; nothing for what only waits until its window opens.
+        up_to_date: how many partitions were left as they are, of all tables.
     """
 
     run_id: str
@@ -62,12 +68,22 @@ class Verdicts:
     runs: Sequence[Mapping[str, Any]] = ()
     errors: Sequence[str] = ()
     commands: Sequence[str] = ()
+    up_to_date: int = 0
+
+
+def build_idle_verdicts(plan: Plan) -> Verdicts:
+    """Builds the verdicts of a plan by which nothing is to be run."""
+    left = ((table.table, table.up_to_date) for table in plan.tables)
+    tables = [TableVerdict(key, count, 0, [], [], count) for key, count in left if count]
+    count = sum(table.up_to_date for table in tables)
+    return Verdicts("", "published", only_waits=False, tables=tables, up_to_date=count)
 
 
 def find_verdicts(
     instance: DagsterInstance,
     warehouse: Warehouse,
     foreground: Foreground,
+    plan: Plan,
     *,
     is_cancelled: bool,
     error: str = "",
@@ -78,6 +94,7 @@ def find_verdicts(
         instance: the Dagster instance.
         warehouse: has the certificates.
         foreground: the runs.
+        plan: what they carried out.
         is_cancelled: whether somebody cancelled them at the shell.
         error: why no more runs were made; empty if nothing went wrong.
     """
@@ -93,21 +110,14 @@ def find_verdicts(
         unmade = (PAUSED, "paused before a run of it was made")
     found = replace(progress, at_work="")
     outcome = find_outcome(instance, warehouse, found, unmade=unmade)
+    left = _find_left(warehouse, backfill.chain)
+    idle = {table.table: table for table in build_idle_verdicts(plan).tables}
     tables = [
-        TableVerdict(
-            key,
-            len(states),
-            outcome.published[key],
-            format_ranges(
-                find_partitions_def(find_table(key)),
-                (one for one, state in states.items() if state is State.PUBLISHED),
-            ),
-            [one for one in outcome.held_back if one["table"] == key],
-        )
+        _judge_table(key, states, left.get(key, frozenset()), outcome, idle.pop(key, None))
         for key, states in progress.states.items()
     ]
-    everything = all(one.published == one.partitions for one in tables)
-    state = "cancelled" if is_cancelled and not everything else outcome.state
+    tables += idle.values()
+    state = "cancelled" if is_cancelled and outcome.state != "published" else outcome.state
     if state == "paused":
         # To resume is refused meanwhile, and the rest of the plan only the same command knows.
         is_noted = find_pause(instance, backfill.id) is not None
@@ -122,7 +132,40 @@ def find_verdicts(
         runs=[_describe_run(instance, run) for run in backfill.chain.runs],
         errors=[error, *outcome.errors] if error else outcome.errors,
         commands=commands,
+        up_to_date=sum(table.up_to_date for table in tables),
     )
+
+
+def _judge_table(
+    key: str,
+    states: Mapping[str, State],
+    left: Collection[str],
+    outcome: BackfillOutcome,
+    idle: TableVerdict | None,
+) -> TableVerdict:
+    """Judges a table by what became of its partitions; those that were not to be run are idle."""
+    good = [one for one, state in states.items() if state is State.PUBLISHED]
+    published = [one for one in good if one not in left]
+    beside = idle.up_to_date if idle else 0
+    return TableVerdict(
+        key,
+        len(states) + beside,
+        len(published),
+        format_ranges(find_partitions_def(find_table(key)), published),
+        [one for one in outcome.held_back if one["table"] == key],
+        len(good) - len(published) + beside,
+    )
+
+
+def _find_left(warehouse: Warehouse, chain: Chain) -> dict[str, frozenset[str]]:
+    """Finds what runs of a chain left as it was, and none of them published, by table key."""
+    left: dict[str, set[str]] = {}
+    published: dict[str, set[str]] = {}
+    for certificate in read_certificates(warehouse, chain):
+        keys = {row.partition for row in certificate.partitions if row.is_left}
+        left.setdefault(certificate.asset_key, set()).update(keys)
+        published.setdefault(certificate.asset_key, set()).update(certificate.published)
+    return {key: frozenset(keys - published[key]) for key, keys in left.items()}
 
 
 def _build_run_commands(states: Mapping[str, Mapping[str, State]]) -> Iterator[str]:

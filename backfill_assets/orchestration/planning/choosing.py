@@ -17,6 +17,7 @@ from backfill_assets.orchestration.instance.ranges import format_ranges, shorten
 from backfill_assets.orchestration.instance.told_statuses import ToldStatuses
 from backfill_assets.orchestration.planning.plans import Only, choose_partitions
 from backfill_assets.orchestration.status.partition_statuses import (
+    MATERIALIZED,
     WITHHELD,
     read_table_statuses,
 )
@@ -49,6 +50,13 @@ class Choice:
     pinned: PinnedInputs
     doubtful: Collection[str] = ()
     is_judged: bool = True
+
+    def count_up_to_date(self) -> int:
+        """Counts what is published and neither stale nor chosen; 0 where `stale` isn't known."""
+        if not self.is_judged:
+            return 0
+        left = self.states.keys() - self.stale.keys() - {*self.keys}
+        return sum(self.states[key] == MATERIALIZED for key in left)
 
 
 @dataclass(frozen=True)

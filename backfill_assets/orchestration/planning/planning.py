@@ -241,6 +241,7 @@ class Planner:
             protected=describe_protected(table, self.protections.find(table, keys)),
             stands=len(standing),
             rows_read=count_rows_to_read(choice.pinned, computed, coming),
+            up_to_date=choice.count_up_to_date(),
         )
 
     def _split(

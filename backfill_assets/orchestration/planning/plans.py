@@ -65,6 +65,8 @@ class TablePlan:
             the same code, of which runs in chunks compute nothing, and reading none that this plan
             computes; as far as is known before it runs.
         rows_read: of the input of the others; None if nobody knows without reading it.
+        up_to_date: partitions of the range that weren't chosen, as they are published from the same
+            inputs by the same code; 0 where nobody looked.
     """
 
     table: str
@@ -84,6 +86,7 @@ class TablePlan:
     protected: Sequence[str] = ()
     stands: int = 0
     rows_read: int | None = None
+    up_to_date: int = 0
 
 
 @dataclass(frozen=True)

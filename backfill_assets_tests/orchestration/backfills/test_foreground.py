@@ -4,7 +4,7 @@ import datetime as dt
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from dagster import DagsterInstance
 
 from backfill_assets.cli import run_command, worker_process
+from backfill_assets.cli.verdict_grid import print_idle, print_verdicts
 from backfill_assets.cli.worker_process import open_worker
 from backfill_assets.definitions import defs
 from backfill_assets.errors import BackfillError
@@ -23,7 +24,11 @@ from backfill_assets.orchestration.backfills.foreground import (
     build_range_runs,
 )
 from backfill_assets.orchestration.backfills.progress_reader import ProgressReader
-from backfill_assets.orchestration.backfills.verdicts import Verdicts, find_verdicts
+from backfill_assets.orchestration.backfills.verdicts import (
+    Verdicts,
+    build_idle_verdicts,
+    find_verdicts,
+)
 from backfill_assets.orchestration.planning.launching import Launch, describe_planned
 from backfill_assets.orchestration.planning.plans import Plan, TablePlan
 from backfill_assets.orchestration.runs.pausing import pause
@@ -175,7 +180,9 @@ def carry_out(home: Home, execute: Callable[[Home, str], None]) -> tuple[list[st
     foreground = Foreground(home.instance, GRAPH, home.warehouse, worker, "once", targets)
     tags = {FOREGROUND_TAG: "once"}
     list(foreground.carry_out(RangeRun((key,), DAYS[0], DAYS[-1], tags) for key in (RAW, STAGING)))
-    found = find_verdicts(home.instance, home.warehouse, foreground, is_cancelled=False)
+    # Two days of staging weren't chosen, as they are up to date.
+    plan = Plan([plan_table(RAW, JANUARY), replace(plan_table(STAGING, JANUARY), up_to_date=2)], {})
+    found = find_verdicts(home.instance, home.warehouse, foreground, plan, is_cancelled=False)
     return worker.runs, found
 
 
@@ -185,6 +192,33 @@ def list_held_back(found: Verdicts) -> list[tuple[str, str, int, str]]:
         for table in found.tables
         for one in table.held_back
     ]
+
+
+def test_the_last_line_says_how_much_was_left_as_up_to_date(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        key = RAW if run_id == "run-1" else STAGING
+        home.publish(run_id, key, *DAYS)
+        left = dict.fromkeys(DAYS[:3], "already published")
+        home.certify(run_id, key, {**left, DAYS[3]: "published"})
+        home.succeed(run_id)
+
+    _, found = carry_out(home, execute)
+    assert [(one.partitions, one.published, one.up_to_date) for one in found.tables] == [
+        (4, 1, 3),
+        (6, 1, 5),
+    ]
+    assert found.tables[0].published_ranges == [DAYS[-1]]
+    assert (found.state, found.up_to_date) == ("published", 8)
+    print_verdicts(found)
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"published: 1 of 4 of {RAW}, 1 of 6 of {STAGING}; 8 left as up to date"
+    )
+    idle = build_idle_verdicts(Plan([replace(plan_table(RAW), up_to_date=5)], {}))
+    assert [(one.table, one.partitions, one.up_to_date) for one in idle.tables] == [(RAW, 5, 5)]
+    print_idle(idle)
+    assert capsys.readouterr().out == "nothing is to be run; 5 left as up to date\n"
 
 
 @pytest.mark.parametrize("is_noted", [True, False])

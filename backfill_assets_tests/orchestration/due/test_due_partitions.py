@@ -200,6 +200,7 @@ def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     assert (raw.ranges, raw.commits) == ([("2013-01-10", "2013-01-10")], 1)
     assert raw.bytes_read == settled.pipeline.zone.path("2013-01-10").stat().st_size
     (mended,) = plan(settled, RAW, only=Only.STALE, new_code=RAW).tables
+    assert (raw.up_to_date, mended.up_to_date) == (13, 0)
     assert mended.code_version == "mended"
     assert mended.stale == [
         "2013-01-01...2013-01-09, 2013-01-11...2013-01-14: the code changed",
