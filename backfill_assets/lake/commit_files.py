@@ -29,6 +29,31 @@ def read_actions(uri: str, version: int) -> list[dict[str, Any]]:
     return _read_file(filesystem, uri, _locate(base, version))
 
 
+def read_touched_folders(uri: str, version: int, column: str) -> set[str] | None:
+    """Reads of which folders a commit added or removed data.
+
+    Args:
+        uri: of the table.
+        version: the commit.
+        column: whose value names a folder.
+
+    Returns:
+        The values as text; None if the log no longer has the commit.
+
+    Raises:
+        TableError: if its file can't be read.
+    """
+    try:
+        actions = read_actions(uri, version)
+    except FileNotFoundError:
+        return None
+    files = (action.get("add") or action.get("remove") for action in actions)
+    changed = [file for file in files if file and file.get("dataChange", True)]
+    if not all(file.get("partitionValues") for file in changed):
+        return None  # Delta need not say of which folder a removed file is.
+    return {str(file["partitionValues"][column]) for file in changed}
+
+
 def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, dict[str, Any]]]:
     """Reads version and `commitInfo` of the commits that the log still has, newest first.
 

@@ -68,9 +68,13 @@ class CommitReader:
 
 
 def _build_commit(version: int, info: Mapping[str, Any]) -> Commit:
+    restores = str(info.get("operationParameters", {}).get("version"))
     return Commit(
         version=version,
         committed_at=dt.datetime.fromtimestamp(info.get("timestamp", 0) / 1000, tz=dt.UTC),
         operation=info.get("operation", ""),
         record=CommitRecord.from_json(info.get("userMetadata")),
+        restores=int(restores)
+        if info.get("operation") == "RESTORE" and restores.isdigit()
+        else None,
     )

@@ -55,6 +55,7 @@ class CommitRecord:
         profiles: per partition key, what later partitions are compared with.
         accepted: failed checks that a person let pass: check, partition and reason of each.
         row_filter: the run's filter of what was computed; empty if none.
+        delete_missing: of a merge, whether rows that were not computed went.
         batches: of an append, the batch by partition key.
         backfill_id: the backfill that the run is part of or continues; empty if none.
         based_on: the table's version when the inputs were pinned; None of commits from before 0.2.
@@ -91,6 +92,7 @@ class CommitRecord:
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accepted: tuple[Mapping[str, str], ...] = ()
     row_filter: str = ""
+    delete_missing: bool = False
     batches: Mapping[str, str] = field(default_factory=dict)
     backfill_id: str = ""
     based_on: int | None = None
@@ -156,19 +158,28 @@ _BY_PARTITION = (
     "remarks",
     "overrides",
 )
-_RARE = ("overrides", "new_code", "rehearsal", "serves", "switch", "retired")
+_RARE = ("delete_missing", "overrides", "new_code", "rehearsal", "serves", "switch", "retired")
 
 _RECORDS = TypeAdapter(CommitRecord)
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One version of a table; `record` is None where the commit isn't a publish of this project."""
+    """One version of a table.
+
+    Attributes:
+        version: its number.
+        committed_at: when, UTC.
+        operation: what Delta calls it.
+        record: what it carries; None where it isn't a publish of this project.
+        restores: of a RESTORE by hand, the version that it put back.
+    """
 
     version: int
     committed_at: dt.datetime
     operation: str
     record: CommitRecord | None
+    restores: int | None = None
 
     @property
     def changes_data(self) -> bool:
@@ -243,7 +254,8 @@ def keep_publishes(commits: Iterable[Commit]) -> tuple[Commit, ...]:
 
     Of each partition these are the publishes of the run that published it last, and the last one of
     the run before, to which an undo goes back. Of one that was ever appended to they are all, as
-    which batches it holds follows from all of them.
+    which batches it holds follows from all of them; so do all commits by which other writers
+    changed the table.
 
     Args:
         commits: newest first.
@@ -251,11 +263,15 @@ def keep_publishes(commits: Iterable[Commit]) -> tuple[Commit, ...]:
     Returns:
         Those of which anything is kept, newest first.
     """
-    publishing = [(commit, commit.record) for commit in commits if commit.record]
-    appended = {key for _, record in publishing for key in record.batches}
+    commits = list(commits)
+    appended = {key for commit in commits if commit.record for key in commit.record.batches}
     runs: dict[str, set[str]] = defaultdict(set)
     kept: list[Commit] = []
-    for commit, record in publishing:
+    for commit in commits:
+        record = commit.record
+        if record is None:
+            kept += [commit] if commit.changes_data else []
+            continue
         keys = {key for key in record.rows if key in appended or len(runs[key]) < RUNS_KEPT}
         for key in keys:
             runs[key].add(record.run_id)

@@ -40,7 +40,7 @@ from backfill_assets.publishing.serving import refuse_switched
 from backfill_assets.publishing.statements import build_statement
 from backfill_assets.publishing.verifying import verify_publish
 from backfill_assets.publishing.withholding import keep_rejected_records, keep_withheld_rows
-from backfill_assets.publishing.write_modes.append_once import build_transaction
+from backfill_assets.publishing.write_modes.append_once import build_transaction, find_held
 from backfill_assets.publishing.write_modes.choosing import find_write_mode
 from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.verdicts import Verdict
@@ -359,6 +359,7 @@ class Publisher:
             checksums={result.key: result.measures.checksum for result in good},
             profiles={result.key: result.measures.profile().to_json() for result in good},
             row_filter=options.row_filter,
+            delete_missing=options.delete_missing,
             batches=batches,
             backfill_id=self.run.backfill_id or "",
             based_on=pinned.target.version,
@@ -378,8 +379,9 @@ class Publisher:
         )
         transaction = None
         if batches:
-            published = pinned.target.reread().publishes
-            transaction = build_transaction(self.recipe.table, batches, published)
+            held = find_held(pinned.target.reread(), batches)
+            changed_in = {key: one.changed_in for key, one in held.items()}
+            transaction = build_transaction(self.recipe.table, batches, changed_in)
         return overwrite_partitions(
             rows.select(*audit.window.stored_table.column_names),
             pinned.target,
