@@ -1,6 +1,5 @@
 """What goes on by itself where the daemon runs."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 

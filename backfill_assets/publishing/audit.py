@@ -91,6 +91,10 @@ def audit_window(
         provisional: by key, what of a partition's input is not there yet, or not final.
         adds_fields: whether the table may get columns; where nothing is published it may not.
     """
+    table = find_write_mode(run.options).add_rules(
+        recipe.table, is_landed=window.listing is not None
+    )
+    recipe = replace(recipe, table=table)
     broken_files = tuple(window.listing.faults) if window.listing else ()
     window = _leave_out(window, broken_files)
     frame = _persist(recipe, window, run.options)

@@ -1,6 +1,7 @@
 """Overwrite, merge, append once: what is there afterwards, and that a repeat changes nothing."""
 
 import datetime as dt
+import gzip
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -360,6 +361,17 @@ def test_a_run_is_refused_before_its_first_asset_if_a_later_one_cannot_honour_it
     )
     after = [read_log(pipeline.warehouse, one).version for one in (RAW_FLIGHTS, STAGING_FLIGHTS)]
     assert after == before
+
+
+def test_files_of_which_rows_are_there_are_not_appended_with_others(pipeline: Pipeline) -> None:
+    (day,) = list_days(5, 5)
+    before = pipeline.read_rows(RAW_FLIGHTS, day)
+    landed = pipeline.zone.path(day)
+    lines = gzip.decompress(landed.read_bytes()).splitlines(keepends=True)
+    (landed.parent / "late.json").write_bytes(lines[0].replace(b"UA", b"DL"))
+    run = pipeline.run(RAW, first=day, last=day, ops={RAW: {"write_mode": AppendOnce.name}})
+    assert "files_come_once = 1 (0 files of which rows are there already)" in run.message
+    assert pipeline.read_rows(RAW_FLIGHTS, day) == before
 
 
 def test_a_run_told_by_tags_merges_the_rows_of_one_airport(pipeline: Pipeline) -> None:

@@ -9,11 +9,11 @@ from dagster import DagsterInstance
 from backfill_assets.errors import CertificateError
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.instance.dagster_internals import AssetPartitionStatus
+from backfill_assets.orchestration.instance.materializations import find_plans
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
-from backfill_assets.orchestration.instance.materializations import find_plans
 from backfill_assets.proof.certificates import (
     NOT_DUE,
     Certificate,

@@ -131,7 +131,5 @@ def _recover_upstream(
         found
         for table in list_tables()
         if table.key in keys
-        for found in recover_table(
-            instance, read_log(log.warehouse, table), now=now, reader=reader
-        )
+        for found in recover_table(instance, read_log(log.warehouse, table), now=now, reader=reader)
     ]

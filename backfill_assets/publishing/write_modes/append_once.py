@@ -20,6 +20,7 @@ from backfill_assets.publishing.write_modes.merge import Merge
 from backfill_assets.publishing.write_modes.mode import WriteMode, read_published
 from backfill_assets.publishing.write_modes.options import APPEND_ONCE, WriteOptions
 from backfill_assets.publishing.write_modes.restore import RESTORING
+from backfill_assets.rules.files_once import SOURCE_FILE, FilesOnce
 from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.measured import PartitionMeasures
 from backfill_assets.rules.verdicts import Check, Finding, Outcome, Verdict
@@ -31,6 +32,15 @@ class AppendOnce(WriteMode):
 
     name = APPEND_ONCE
     takes = {"batch": "a batch is for write_mode append_once, not {mode}"}  # noqa: RUF012
+
+    def add_rules(self, table: Table, *, is_landed: bool) -> Table:
+        """Of a table that keeps the landed file of a row: that none is appended twice.
+
+        That the inputs are others says only that not all of them are in the partition.
+        """
+        if not is_landed or SOURCE_FILE not in table.column_names:
+            return table
+        return replace(table, rules=(*table.rules, FilesOnce()))
 
     def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
         """Adds the published rows to the computed ones."""
