@@ -380,8 +380,7 @@ class Publisher:
         transaction = None
         if batches:
             held = find_held(pinned.target.reread(), batches)
-            changed_in = {key: one.changed_in for key, one in held.items()}
-            transaction = build_transaction(self.recipe.table, batches, changed_in)
+            transaction = build_transaction(self.recipe.table, batches, held)
         return overwrite_partitions(
             rows.select(*audit.window.stored_table.column_names),
             pinned.target,

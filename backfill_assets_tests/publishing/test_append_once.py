@@ -259,26 +259,26 @@ def test_batches_are_those_of_a_history_that_forgets_nothing(commits: list[Commi
 
 
 BATCHES = {FIRST: "a", SECOND: "a"}
-CHANGED_IN = {FIRST: 1, SECOND: -1, THIRD: 2}
+HELD = {FIRST: Held(changed_in=1), SECOND: Held(), THIRD: Held(changed_in=2)}
 
 
 def test_same_attempt_has_the_same_transaction() -> None:
     again = dict(reversed(BATCHES.items()))
-    assert build_transaction(READINGS, BATCHES, CHANGED_IN) == build_transaction(
-        READINGS, again, {**CHANGED_IN, THIRD: 3}
+    assert build_transaction(READINGS, BATCHES, HELD) == build_transaction(
+        READINGS, again, {**HELD, THIRD: Held(changed_in=3)}
     )
 
 
 def test_other_attempts_have_other_transactions() -> None:
-    attempts: list[tuple[dict[str, str], dict[str, int]]] = [
-        (BATCHES, CHANGED_IN),
-        ({FIRST: "b", SECOND: "a"}, CHANGED_IN),
-        ({FIRST: "a", SECOND: "b"}, CHANGED_IN),
-        ({FIRST: "a"}, CHANGED_IN),
-        ({FIRST: "a", THIRD: "a"}, CHANGED_IN),
-        ({SECOND: "a"}, CHANGED_IN),
-        (BATCHES, {**CHANGED_IN, FIRST: 3}),
-        (BATCHES, {**CHANGED_IN, SECOND: 0}),
+    attempts: list[tuple[dict[str, str], dict[str, Held]]] = [
+        (BATCHES, HELD),
+        ({FIRST: "b", SECOND: "a"}, HELD),
+        ({FIRST: "a", SECOND: "b"}, HELD),
+        ({FIRST: "a"}, HELD),
+        ({FIRST: "a", THIRD: "a"}, HELD),
+        ({SECOND: "a"}, HELD),
+        (BATCHES, {**HELD, FIRST: Held(changed_in=3)}),
+        (BATCHES, {**HELD, SECOND: Held(changed_in=0)}),
     ]
     ids = [build_transaction(READINGS, batches, changed_in) for batches, changed_in in attempts]
     assert all(left != right for left, right in itertools.combinations(ids, 2))
@@ -286,6 +286,4 @@ def test_other_attempts_have_other_transactions() -> None:
 
 def test_tables_have_transactions_of_their_own() -> None:
     other = dataclasses.replace(READINGS, name="others")
-    assert build_transaction(other, BATCHES, CHANGED_IN) != build_transaction(
-        READINGS, BATCHES, CHANGED_IN
-    )
+    assert build_transaction(other, BATCHES, HELD) != build_transaction(READINGS, BATCHES, HELD)

@@ -208,9 +208,7 @@ def _find_restored(table: Table, commit: Commit) -> int | None:
     return version if isinstance(version, int) else None
 
 
-def build_transaction(
-    table: Table, batches: Mapping[str, str], changed_in: Mapping[str, int]
-) -> str:
+def build_transaction(table: Table, batches: Mapping[str, str], held: Mapping[str, Held]) -> str:
     """Builds the application id of Delta's transaction identifier for an append.
 
     The same attempt has the same id: Delta itself then writes it once at most, also where two
@@ -221,11 +219,11 @@ def build_transaction(
     Args:
         table: the table.
         batches: what is appended, by partition key.
-        changed_in: the version that changed each of the partitions last, by key.
+        held: what each of the partitions holds, by key.
     """
     digest = hashlib.sha256(table.key.encode())
     for key, batch in sorted(batches.items()):
-        digest.update(repr((key, batch, changed_in[key])).encode())
+        digest.update(repr((key, batch, held[key].changed_in)).encode())
     return f"backfill_assets/{digest.hexdigest()[:32]}"
 
 
