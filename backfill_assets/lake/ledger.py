@@ -56,13 +56,13 @@ def open_entered(warehouse: Warehouse, name: str) -> DeltaTable | None:
     """
     uri, place = join_uri(warehouse.root, name), _locate(warehouse, name)
     warehouse.check_root()
+    table = open_log(uri) if has_log(uri) else None
     try:
         entry = _ENTRIES.validate_json(b"".join(read_whole_file(place)))
     except FileNotFoundError:
         entry = None
-    except ValueError:
+    except (OSError, ValueError):
         entry = _Entry()
-    table = open_log(uri) if has_log(uri) else None
     if table is not None and (entry is None or not entry.table_id):
         with suppress(OSError):  # of a warehouse that is read only
             enter_table(warehouse, name)
