@@ -10,6 +10,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from backfill_assets.errors import TableError
+from backfill_assets.lake.commit_files import read_touched_folders
 from backfill_assets.lake.commits import Commit, CommitRecord, find_changed_partitions, find_commit
 from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
@@ -69,6 +70,24 @@ def test_rows_are_counted_per_partition_over_all_files(warehouse: Warehouse) -> 
     assert log.count_rows() == {"2013-01-01": 5, "2013-01-02": 1}
     assert log.as_of(0).count_rows() == {"2013-01-01": 3}
     assert log.require().version == 2
+
+
+def test_what_another_writer_restored_or_touched_is_read_from_its_commit(
+    warehouse: Warehouse,
+) -> None:
+    for day in (1, 2):
+        append(warehouse, dt.date(2013, 1, day), 2, None)
+    uri = warehouse.uri(READINGS)
+    DeltaTable(uri).delete("day = '2013-01-02'")
+    DeltaTable(uri).restore(1)
+    DeltaTable(uri).optimize.compact()
+    append(warehouse, dt.date(2013, 1, 1), 2, None)
+    DeltaTable(uri).optimize.compact()
+    log = read_log(warehouse, READINGS)
+    assert [commit.restores for commit in log.commits[::-1]] == [None, None, None, 1, None, None]
+    touched = [read_touched_folders(uri, version, "day") for version in range(2, log.version + 1)]
+    assert touched == [{"2013-01-02"}, {"2013-01-02"}, {"2013-01-01"}, set()]
+    assert read_touched_folders(uri, 7, "day") is None
 
 
 def test_bytes_are_summed_per_partition(warehouse: Warehouse) -> None:
