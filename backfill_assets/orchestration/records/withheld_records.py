@@ -1,6 +1,6 @@
 """What certificates say was withheld, of which a Dagster instance knows nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -57,10 +57,17 @@ class WithheldRecords:
     unreadable: tuple[str, ...] = ()
 
 
-def find_withheld_records(instance: DagsterInstance, log: TableLog) -> WithheldRecords:
+def find_withheld_records(
+    instance: DagsterInstance, log: TableLog, *, entered: Collection[str] = ()
+) -> WithheldRecords:
     """Finds what was withheld since it was published last, and of which the instance has no trace.
 
     A trace is the plan of that run, or of another one that is at work or failed.
+
+    Args:
+        instance: the Dagster instance.
+        log: of the table.
+        entered: partitions whose publish is to be entered, which then hides any earlier trace.
     """
     certificates, unreadable = _read_certificates(log)
     latest: dict[str, tuple[Certificate, CertifiedPartition]] = {}
@@ -80,7 +87,8 @@ def find_withheld_records(instance: DagsterInstance, log: TableLog) -> WithheldR
     for key, (certificate, row) in standing.items():
         # The status alone may be one that Dagster has noted down, of events that are gone.
         told = statuses.get(key) in (AssetPartitionStatus.FAILED, AssetPartitionStatus.IN_PROGRESS)
-        if (certificate.run_id, key) not in plans and not (told and key in planned):
+        has_trace = (certificate.run_id, key) in plans or (told and key in planned)
+        if key in entered or not has_trace:
             by_run.setdefault(certificate.run_id, []).append((certificate, row))
     records = (
         WithheldRecord(found[0][0], tuple(row for _, row in found)) for found in by_run.values()

@@ -9,7 +9,6 @@ what was withheld.
 """
 
 import datetime as dt
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -63,8 +62,6 @@ class Recovery:
             run audited them, or replaced what came from newer inputs. They stay missing or failed.
         withheld: what certificates say was withheld since the partition was published last, of
             which the instance shows nothing; and which certificates can't be read.
-        attempted: by key, of `published`, the run that was to publish the partition again later: it
-            is at work, or ended without it.
         is_new: whether the instance shows nothing of the table, of which partitions are published.
     """
 
@@ -72,7 +69,6 @@ class Recovery:
     published: tuple[PartitionResult, ...] = ()
     doubtful: Mapping[str, str] = field(default_factory=dict)
     withheld: WithheldRecords = field(default_factory=WithheldRecords)
-    attempted: Mapping[str, str] = field(default_factory=dict)
     is_new: bool = False
 
     @property
@@ -121,8 +117,9 @@ def find_recovery(
         log,
         tuple(published),
         doubtful,
-        find_withheld_records(instance, log) if lost or with_certificates else WithheldRecords(),
-        _find_attempts(instance, log, [result.key for result in published]),
+        find_withheld_records(instance, log, entered=lost)
+        if lost or with_certificates
+        else WithheldRecords(),
         is_new=bool(lost) and not known and len(lost) == len(log.publishes),
     )
 
@@ -140,6 +137,7 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
     runs = {key: log.publishes[key].record.run_id for key in published}
     withholding = (withheld.certificate.run_id for withheld in recovery.withheld.runs)
     enter_runs(instance, log.warehouse, (*runs.values(), *withholding))
+    at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
     input_tags = find_input_tags(instance, recovery.published, log.table)
     before = _find_publishes_before(log, [result.key for result in recovery.published])
     with store_together(instance):
@@ -160,7 +158,7 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
             enter_materialization(instance, record.run_id, event)
     _enter_evaluations(instance, asset_key, recovery.published, runs)
     with store_together(instance):
-        for key, run_id in recovery.attempted.items():
+        for key, run_id in at_work.items():
             # What was entered is newer than its plan, and would pass for its own success.
             enter_plan(instance, run_id, asset_key, key)
         planned_by = find_planning_runs(instance, asset_key) if recovery.doubtful else {}
@@ -189,26 +187,17 @@ def _find_publishes_before(log: TableLog, keys: Collection[str]) -> dict[str, Pu
     return found
 
 
-def _find_attempts(
-    instance: DagsterInstance, log: TableLog, keys: Collection[str]
+def _find_runs_at_work(
+    instance: DagsterInstance, asset_key: AssetKey, keys: Collection[str]
 ) -> dict[str, str]:
-    """Finds the other runs that are to materialize partitions, or were later, by key."""
-    planned_by = find_planning_runs(instance, find_asset_key(log.table)) if keys else {}
+    """Finds the unfinished runs that are to materialize partitions, by key."""
+    planned_by = find_planning_runs(instance, asset_key) if keys else {}
     planned_by = {key: run_id for key, run_id in planned_by.items() if key in keys}
     if not planned_by:
         return {}
-    wanted = RunsFilter(run_ids=sorted(set(planned_by.values())))
-    ended = {
-        record.dagster_run.run_id: record.end_time or math.inf
-        for record in instance.get_run_records(wanted)
-        if record.dagster_run.is_finished
-    }
-    return {
-        key: run_id
-        for key, run_id in planned_by.items()
-        if run_id != log.publishes[key].record.run_id
-        and ended.get(run_id, math.inf) > log.publishes[key].commit.committed_at.timestamp()
-    }
+    runs = instance.get_runs(RunsFilter(run_ids=sorted(set(planned_by.values()))))
+    unfinished = {run.run_id for run in runs if not run.is_finished}
+    return {key: run_id for key, run_id in planned_by.items() if run_id in unfinished}
 
 
 def _enter_evaluations(

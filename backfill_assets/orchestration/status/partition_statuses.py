@@ -168,8 +168,7 @@ def _find_statuses(
             statuses[key] = status.value.lower()
         if statuses[key] == IN_PROGRESS and planned_by.get(key) in dead:
             statuses[key] = FAILED
-    shown = (result.key for result in recovery.published if result.key not in recovery.attempted)
-    statuses |= dict.fromkeys(shown, MATERIALIZED)
+    statuses |= {result.key: MATERIALIZED for result in recovery.published}
     statuses |= dict.fromkeys((*recovery.doubtful, *recovery.withheld_keys), FAILED)
     failed = [key for key, status in statuses.items() if status == FAILED]
     verdicts = _read_verdicts(told.instance, recovery.log, failed)

@@ -97,7 +97,8 @@ def open_home(story: Story, tmp_path: Path, home: str) -> Iterator[Pipeline]:
         if home.endswith("wiped"):
             wiped = TABLES if home == "all wiped" else [home.split()[0]]
             instance.wipe_assets([AssetKey.from_user_string(key) for key in wiped])
-        for run in instance.get_runs() if home == "runs deleted" else ():
+        runs = instance.get_runs() if home.endswith("deleted") else []
+        for run in runs if home == "runs deleted" else runs[-1:]:
             instance.delete_run(run.run_id)
         yield Pipeline(story.root, instance)
 
@@ -151,7 +152,7 @@ def recover(pipeline: Pipeline, *, dry_run: bool = False) -> RecoveryReport:
     "home",
     [
         *("empty", "week_old", "index lost", "index is older"),
-        *("all wiped", f"{RAW} wiped", "runs deleted"),
+        *("all wiped", f"{RAW} wiped", "runs deleted", "first run deleted"),
     ],
 )
 def test_another_home_shows_after_recover_what_the_real_one_shows(
