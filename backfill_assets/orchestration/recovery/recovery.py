@@ -117,7 +117,7 @@ def find_recovery(
         log,
         tuple(published),
         doubtful,
-        find_withheld_records(instance, log, entered=lost)
+        find_withheld_records(instance, log, entered=[result.key for result in published])
         if lost or with_certificates
         else WithheldRecords(),
         is_new=bool(lost) and not known and len(lost) == len(log.publishes),
