@@ -1,6 +1,5 @@
 """What goes on by itself where the daemon runs."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -23,7 +22,6 @@ from backfill_assets.orchestration.backfills.cancelling import is_cancelled
 from backfill_assets.orchestration.due.due_partitions import Memory
 from backfill_assets.orchestration.planning.work import Work, look_for_work
 from backfill_assets.orchestration.recovery.recovering import recover_table
-from backfill_assets.orchestration.recovery.recovery import is_unseen
 from backfill_assets.orchestration.recovery.recovery_messages import (
     describe_dead_runs,
     describe_recovery,
@@ -126,15 +124,9 @@ def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
     dead = fail_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
     messages = describe_dead_runs(dead)
     warehouse = Warehouse(settings.warehouse, retention_days=settings.retention_days)
-    seen: dict[str, int] = json.loads(context.cursor or "{}")
     for log in (read_log(warehouse, table) for table in list_tables()):
-        key = log.table.key
-        is_new = seen.get(key) != log.version
-        if dead or (is_new and (log.foreign_changes or is_unseen(instance, log))):
-            for recovery in recover_table(instance, log, now=now):
-                messages += describe_recovery(recovery)
-        seen[key] = log.version
-    context.update_cursor(json.dumps(seen))
+        for recovery in recover_table(instance, log, now=now):
+            messages += describe_recovery(recovery)
     for message in messages:
         context.log.warning(message)
     return SkipReason("; ".join(messages) or "no run is dead, and no table is unknown here")

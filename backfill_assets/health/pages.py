@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.whole_files import write_file
 from backfill_assets.uris import join_uri
 
 _STYLE = """
@@ -59,10 +59,7 @@ def render_page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
 def write_page(warehouse: Warehouse, name: str, page: str) -> str:
     """Writes a page to `<warehouse>/ops/<name>.html`, over the one before; returns its place."""
     place = join_uri(warehouse.root, "ops", f"{name}.html")
-    filesystem, path = open_filesystem(place)
-    filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-    with filesystem.open_output_stream(path) as out:
-        out.write(page.encode())
+    write_file(place, page.encode())
     return place
 
 

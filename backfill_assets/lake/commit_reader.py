@@ -84,9 +84,15 @@ class CommitReader:
             operation=info.get("operation", ""),
             record=record,
             foreign=() if record is not None else self._find_changed(version),
+            restores=_find_restored(info),
         )
 
     def _find_changed(self, version: int) -> tuple[str, ...] | None:
         """Finds the partitions whose data a commit changed; None if it may be any."""
         folders = read_changed_folders(self._uri, version, self._table.folder_column)
         return None if folders is None else find_keys_in_folders(self._table, folders)
+
+
+def _find_restored(info: Mapping[str, Any]) -> int | None:
+    version = str(info.get("operationParameters", {}).get("version"))
+    return int(version) if info.get("operation") == "RESTORE" and version.isdigit() else None

@@ -45,6 +45,7 @@ class CommitRecord:
         profiles: per partition key, what later partitions are compared with.
         accepted: failed checks that a person let pass: check, partition and reason of each.
         row_filter: the run's filter of what was computed; empty if none.
+        delete_missing: of a merge, whether rows that were not computed went.
         batches: of an append, the batch by partition key.
         backfill_id: the backfill that the run is part of or continues; empty if none.
         based_on: the table's version when the inputs were pinned; None of commits from before 0.2.
@@ -82,6 +83,7 @@ class CommitRecord:
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accepted: tuple[Mapping[str, str], ...] = ()
     row_filter: str = ""
+    delete_missing: bool = False
     batches: Mapping[str, str] = field(default_factory=dict)
     backfill_id: str = ""
     based_on: int | None = None
@@ -147,7 +149,7 @@ _BY_PARTITION = (
     "remarks",
     "overrides",
 )
-_RARE = ("overrides", "new_code", "rehearsal", "serves", "switch", "retired")
+_RARE = ("delete_missing", "overrides", "new_code", "rehearsal", "serves", "switch", "retired")
 
 _RECORDS = TypeAdapter(CommitRecord)
 
@@ -163,6 +165,7 @@ class Commit:
         record: None where the commit isn't a publish of this project.
         foreign: of such a commit, the keys of the partitions whose data it changed, by its file
             actions; None if it may be any.
+        restores: of a RESTORE by hand, the version that it put back.
     """
 
     version: int
@@ -170,6 +173,7 @@ class Commit:
     operation: str
     record: CommitRecord | None
     foreign: tuple[str, ...] | None = ()
+    restores: int | None = None
 
     def find_changed(self, keys: Iterable[str]) -> set[str]:
         """Finds which of `keys` it changed."""
@@ -263,8 +267,8 @@ def keep_publishes(commits: Sequence[Commit]) -> tuple[Commit, ...]:
 
     Of each partition these are the publishes of the run that published it last, and the last one of
     the run before, to which an undo goes back. Of one that was ever appended to they are all, as
-    which batches it holds follows from all of them. Of commits of other programs those are kept
-    that changed a partition last.
+    which batches it holds follows from all of them, and so are those of other programs. Of other
+    partitions those of other programs are kept that changed one last.
 
     Args:
         commits: newest first.
@@ -272,16 +276,16 @@ def keep_publishes(commits: Sequence[Commit]) -> tuple[Commit, ...]:
     Returns:
         Those of which anything is kept, newest first.
     """
-    publishing = [(commit, commit.record) for commit in commits if commit.record]
-    appended = {key for _, record in publishing for key in record.batches}
-    published = {key for _, record in publishing for key in record.rows}
+    appended = {key for commit in commits if commit.record for key in commit.record.batches}
+    published = {key for commit in commits if commit.record for key in commit.record.rows}
     foreign = {id(commit) for commit in find_foreign_changes(commits, published).values()}
     runs: dict[str, set[str]] = defaultdict(set)
     kept: list[Commit] = []
     for commit in commits:
         record = commit.record
         if record is None:
-            kept += [commit] if id(commit) in foreign else []
+            is_kept = id(commit) in foreign or bool(commit.find_changed(appended))
+            kept += [commit] if is_kept else []
             continue
         keys = {key for key in record.rows if key in appended or len(runs[key]) < RUNS_KEPT}
         for key in keys:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyarrow.compute import field
 
+from backfill_assets.lake.ledger import open_entered
 from backfill_assets.lake.side_tables import build_quarantine_table, build_withheld_table
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.warehouse import Warehouse
@@ -32,7 +33,11 @@ class KeptAside:
 def read_kept_aside(
     warehouse: Warehouse, table: Table, partitions: Sequence[Partition], *, most: int
 ) -> list[KeptAside]:
-    """Reads what is kept of partitions that follow one another, `most` rows of each kind."""
+    """Reads what is kept of partitions that follow one another, `most` rows of each kind.
+
+    Raises:
+        TableError: if a table of these can't be read or is gone.
+    """
     keys = [partition.key for partition in partitions]
     place = field(table.partition_by)
     in_slices = (place >= partitions[0].slice.start) & (place < partitions[-1].slice.end)
@@ -41,8 +46,8 @@ def read_kept_aside(
         ("withheld rows", build_withheld_table(table), field("partition_key").isin(keys)),
         ("rejected records", build_quarantine_table(table), in_slices),
     ):
-        if warehouse.exists(aside):
-            rows = warehouse.open(aside).to_pyarrow_dataset().filter(wanted)
+        if (kept := open_entered(warehouse, aside.key)) is not None:
+            rows = kept.to_pyarrow_dataset().filter(wanted)
             first = rows.head(most).to_pylist()
             found.append(KeptAside(what, warehouse.uri(aside), rows.count_rows(), first))
     return found

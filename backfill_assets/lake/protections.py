@@ -15,7 +15,8 @@ from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
 from backfill_assets.errors import TableError
-from backfill_assets.lake.delta_logs import has_log, open_log, shorten_cause
+from backfill_assets.lake.delta_logs import shorten_cause
+from backfill_assets.lake.ledger import enter_table, open_entered
 from backfill_assets.lake.locks import hold_lock
 from backfill_assets.lake.queries import query_rows
 from backfill_assets.lake.warehouse import Warehouse
@@ -128,20 +129,19 @@ def read_protections(warehouse: Warehouse) -> Protections:
 
     Raises:
         SettingsError: if nothing can ever be at the warehouse's root.
-        TableError: if it can't be read: then nobody knows what may be written.
+        TableError: if it can't be read or is gone: then nobody knows what may be written.
     """
-    uri = join_uri(warehouse.root, PROTECTIONS)
-    warehouse.check_root()
-    if not has_log(uri):
+    uri, table = join_uri(warehouse.root, PROTECTIONS), open_entered(warehouse, PROTECTIONS)
+    if table is None:
         return Protections()
-    table = open_log(uri)
     try:
         rows = query_rows(table, PROTECTIONS, f"SELECT * FROM {PROTECTIONS} ORDER BY at DESC")
         return Protections([Protection(**row) for row in rows])
     except (OSError, DeltaError, pa.ArrowException, TypeError) as error:
         raise TableError(
             f"the protections at {uri} can't be read ({shorten_cause(error)}): restore the table "
-            "from a copy, or remove its folder and protect again what must be"
+            "from a copy, or remove its folder and its entry in ledger/, and protect again what "
+            "must be"
         ) from error
 
 
@@ -174,4 +174,5 @@ def add_protection(warehouse: Warehouse, decision: Protection, *, now: dt.dateti
                 f"the protections at {uri} can't be written ({shorten_cause(error)}): make its "
                 "storage take writes, then repeat it"
             ) from error
+        enter_table(warehouse, PROTECTIONS)
     return stored

@@ -5,22 +5,20 @@ The index is what is left of them: a reading of the log up to a version, made ag
 one and the commits since. It decides nothing that the log says otherwise: one of another table, of
 a version that the log doesn't have, or of another commit of that number counts as none.
 
-At `<warehouse>/publishes/<layer>.<table>.jsonl`: a line that says of which table and version it is,
-and a line for each commit of which something is kept, newest first.
+At `<warehouse>/publishes/<layer>.<table>.jsonl`, a file of `lake.whole_files`: a line that says of
+which table and version it is, and a line for each commit of which something is kept, newest first.
 """
 
-import datetime as dt
 import hashlib
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
-from pyarrow import fs
 from pydantic import TypeAdapter
 
 from backfill_assets.lake.commit_files import read_commit_file
 from backfill_assets.lake.commits import Commit
-from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.whole_files import read_whole_file, write_whole_file
 from backfill_assets.tables.declarations import Table
 from backfill_assets.uris import join_uri
 
@@ -54,17 +52,15 @@ _COMMITS = TypeAdapter(Commit)
 
 
 def read_index(warehouse: Warehouse, table: Table, snapshot: DeltaTable) -> PublishIndex:
-    """Reads the index of a table; an empty one if there is none, or it is not of this table's log.
+    """Reads the index of a table; an empty one if there is none that is whole and of its log.
 
     Args:
         warehouse: where the table is.
         table: its declaration.
         snapshot: the newest version of the table.
     """
-    filesystem, path = open_filesystem(_locate(warehouse, table))
     try:
-        with filesystem.open_input_file(path) as file:
-            first, *lines = file.read().splitlines()
+        first, *lines = read_whole_file(_locate(warehouse, table))
         header = _HEADERS.validate_json(first)
         commits = tuple(_COMMITS.validate_json(line) for line in lines)
     except (FileNotFoundError, ValueError):  # made again by the next run
@@ -89,14 +85,7 @@ def write_index(
         return
     header = _Header(str(snapshot.metadata().id), index.version, index.since, commit_hash)
     lines = [_HEADERS.dump_json(header), *map(_COMMITS.dump_json, index.commits)]
-    filesystem, path = open_filesystem(_locate(warehouse, table))
-    filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-    whole = isinstance(filesystem, fs.LocalFileSystem)
-    place = f"{path}.{dt.datetime.now(tz=dt.UTC).timestamp()}" if whole else path
-    with filesystem.open_output_stream(place) as out:
-        out.write(b"\n".join(lines))
-    if whole:  # an object store shows nobody half an object
-        filesystem.move(place, path)
+    write_whole_file(_locate(warehouse, table), lines)
 
 
 def _locate(warehouse: Warehouse, table: Table) -> str:

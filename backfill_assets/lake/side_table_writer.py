@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets.lake.ledger import enter_table
 from backfill_assets.lake.locks import hold_lock
 from backfill_assets.lake.partitions import build_table_predicate
 from backfill_assets.lake.slices import Slice
@@ -21,6 +22,7 @@ def append_rows(frame: DataFrame, *, warehouse: Warehouse, table: Table) -> None
                 frame.write.format("delta").mode("append").option("mergeSchema", "true").save(
                     warehouse.uri(table)
                 )
+        enter_table(warehouse, table.key)
 
 
 def replace_rows(
@@ -37,6 +39,7 @@ def replace_rows(
                     .option("replaceWhere", build_table_predicate(table, slices))
                     .save(warehouse.uri(table))
                 )
+        enter_table(warehouse, table.key)
 
 
 def delete_rows_before(

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets.lake.ledger import enter_table
 from backfill_assets.lake.locks import hold_lock
 from backfill_assets.lake.slices import Partition, merge_slices
 from backfill_assets.lake.warehouse import Warehouse
@@ -75,6 +76,7 @@ def move_watermark(
         for attempt in retry_conflicts(lock):
             with attempt:
                 _merge(spark, warehouse, source)
+        enter_table(warehouse, WATERMARKS)
     after = read_watermarks(warehouse).get(table.key)
     return after if after == moved else None
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from backfill_assets.errors import TableError
-from backfill_assets.lake.delta_logs import has_log, open_log, shorten_cause
+from backfill_assets.lake.delta_logs import shorten_cause
+from backfill_assets.lake.ledger import open_entered
 from backfill_assets.lake.queries import query_rows
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.uris import join_uri
@@ -46,13 +47,11 @@ def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
 
     Raises:
         SettingsError: if nothing can ever be at the warehouse's root.
-        TableError: if they can't be read.
+        TableError: if they can't be read or are gone.
     """
-    uri = locate_watermarks(warehouse)
-    warehouse.check_root()
-    if not has_log(uri):
+    uri, table = locate_watermarks(warehouse), open_entered(warehouse, WATERMARKS)
+    if table is None:
         return {}
-    table = open_log(uri)
     try:
         rows = query_rows(table, WATERMARKS, f"SELECT * FROM {WATERMARKS}")
         marks = [
@@ -62,7 +61,8 @@ def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
     except (OSError, DeltaError, pa.ArrowException, KeyError) as error:
         raise TableError(
             f"the watermarks at {uri} can't be read ({shorten_cause(error)}): restore the table "
-            "from a copy, or remove its folder and backfill with save_watermark"
+            "from a copy, or remove its folder and its entry in ledger/, and backfill with "
+            "save_watermark"
         ) from error
     return {
         watermark.table: watermark

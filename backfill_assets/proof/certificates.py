@@ -19,6 +19,7 @@ from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.run_ids import find_id
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.whole_files import write_file
 from backfill_assets.publishing.write_modes.options import WriteOptions
 from backfill_assets.uris import join_uri
 
@@ -204,12 +205,9 @@ def locate_certificate(log: TableLog, run_id: str, backfill_id: str | None) -> s
 
 def write_certificate(place: str, certificate: Certificate, *, page: str) -> None:
     """Writes the document and its page; a second one of the same run replaces the first."""
-    filesystem, path = open_filesystem(place)
-    filesystem.create_dir(path.rpartition("/")[0], recursive=True)
     # The page first: whoever finds the document finds both.
     for suffix, text in ((".md", page), (".json", certificate.to_json() + "\n")):
-        with filesystem.open_output_stream(path + suffix) as out:
-            out.write(text.encode())
+        write_file(place + suffix, text.encode())
 
 
 @dataclass(frozen=True)

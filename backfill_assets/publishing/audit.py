@@ -13,6 +13,7 @@ from backfill_assets.lake.input_window import InputWindow
 from backfill_assets.lake.landing import FileFault
 from backfill_assets.lake.slices import Partition
 from backfill_assets.lake.spark_errors import SPARK_ERRORS
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.runs import Run
 from backfill_assets.publishing.write_modes.choosing import find_write_mode
@@ -101,6 +102,10 @@ def audit_window(
         provisional: by key, what of a partition's input is not there yet, or not final.
         adds_fields: whether the frame gets them; where nothing is published nobody needs them.
     """
+    table = find_write_mode(run.options).add_rules(
+        recipe.table, is_landed=window.listing is not None
+    )
+    recipe = replace(recipe, table=table)
     broken_files = tuple(window.listing.faults) if window.listing else ()
     window = _leave_out(window, broken_files)
     frame: DataFrame | None = None
@@ -241,22 +246,47 @@ def _judge(
 ) -> dict[str, Verdict]:
     # What a rollback is to undo is nothing to compare with.
     undone = measures if find_write_mode(run.options).restores else ()
-    profiles = {
-        key: PartitionProfile.from_json(publish.record.profiles[key])
-        for key, publish in published.items()
-        if key in publish.record.profiles and key not in undone
-    }
+    profiles, is_lost = find_profiles(window.target.reread(), published)
     return judge_partitions(
         recipe.table,
         measures,
         source_records=source_records,
-        published=profiles,
+        published={key: one for key, one in profiles.items() if key not in undone},
+        is_history_lost=is_lost,
         source_fields=recipe.source_fields,
         evolved_fields=window.extra_fields,
         landed=landed,
         provisional=provisional,
         acceptances=run.acceptances,
     )
+
+
+def find_profiles(
+    log: TableLog, published: Mapping[str, Publish]
+) -> tuple[dict[str, PartitionProfile], bool]:
+    """Finds what partitions are compared with: the profiles of what is published, by key.
+
+    Of what neither log nor index knows any more, the table itself has the rows.
+
+    Args:
+        log: of the table.
+        published: the last publish of each partition, by key.
+
+    Returns:
+        The profiles; and whether some have less than the commits had that are gone.
+    """
+    profiles = {
+        key: PartitionProfile.from_json(publish.record.profiles[key])
+        for key, publish in published.items()
+        if key in publish.record.profiles
+    }
+    if not log.known_since:
+        return profiles, False
+    counted = log.count_rows()
+    # Certificates, which have no commit's id, have rows only.
+    whole = {key for key in profiles if published[key].record.commit_id}
+    is_lost = log.table.folder_by is not None or not whole.issuperset(counted)
+    return {**{key: PartitionProfile(rows) for key, rows in counted.items()}, **profiles}, is_lost
 
 
 def _find_fields_to_add(

@@ -42,7 +42,7 @@ from backfill_assets.publishing.serving import refuse_switched
 from backfill_assets.publishing.statements import build_statement
 from backfill_assets.publishing.verifying import verify_publish
 from backfill_assets.publishing.withholding import keep_rejected_records, keep_withheld_rows
-from backfill_assets.publishing.write_modes.append_once import build_transaction
+from backfill_assets.publishing.write_modes.append_once import build_transaction, find_held
 from backfill_assets.publishing.write_modes.choosing import find_write_mode
 from backfill_assets.rules.finding_names import FindingName
 from backfill_assets.rules.verdicts import Verdict
@@ -360,6 +360,7 @@ class Publisher:
             checksums={result.key: result.measures.checksum for result in good},
             profiles={result.key: result.measures.profile().to_json() for result in good},
             row_filter=options.row_filter,
+            delete_missing=options.delete_missing,
             batches=batches,
             backfill_id=self.run.backfill_id or "",
             based_on=pinned.target.version,
@@ -379,7 +380,7 @@ class Publisher:
         )
         newest, transaction = pinned.target.reread(), None
         if batches:
-            transaction = build_transaction(self.recipe.table, batches, newest.publishes)
+            transaction = build_transaction(self.recipe.table, batches, find_held(newest, batches))
         fields = audit.find_fields(keys, stored=newest.extra_fields)
         add_columns(self.spark, newest, find_missing_columns(newest, fields))
         return overwrite_partitions(

@@ -26,6 +26,7 @@ def judge_partitions(
     landed: Mapping[str, Landed] = _NOTHING_LANDED,
     provisional: Mapping[str, str] = _NOTHING_PROVISIONAL,
     acceptances: Sequence[Acceptance] = (),
+    is_history_lost: bool = False,
 ) -> dict[str, Verdict]:
     """Judges the partitions in the order of `measures` (ascending keys), each against its baseline.
 
@@ -46,13 +47,18 @@ def judge_partitions(
         landed: what is known of the files, by key; empty for a table that reads none.
         provisional: by key, what of a partition's input is not there yet, or not final.
         acceptances: of this run.
+        is_history_lost: whether `published` lacks partitions of which nothing is known any more.
 
     Returns:
         By key, in the order of `measures`. A verdict has all checks but `READABLE`, which comes
         after the publish; a check of which no rule applied has no findings.
     """
     grain, rules = table.grain, table.all_rules
-    baseline = Baseline(published, lambda key: grain.find_peer_group(grain.find_start(key)))
+    baseline = Baseline(
+        published,
+        lambda key: grain.find_peer_group(grain.find_start(key)),
+        is_lost=is_history_lost,
+    )
     evolved = list(evolved_fields)
     verdicts: dict[str, Verdict] = {}
     for key, measured in measures.items():

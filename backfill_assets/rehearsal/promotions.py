@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.whole_files import write_whole_file
 from backfill_assets.rehearsal.gates import Gates
 from backfill_assets.rehearsal.records import (
     RehearsedTable,
+    locate_beside_rehearsal,
     read_beside_rehearsal,
-    write_beside_rehearsal,
 )
 
 _DOCUMENT = "promotion.json"
@@ -86,8 +87,9 @@ _PROMOTIONS = TypeAdapter(Promotion)
 
 def write_promotion(warehouse: Warehouse, promotion: Promotion) -> str:
     """Keeps what was found; returns where."""
-    content = _PROMOTIONS.dump_json(promotion, indent=1)
-    return write_beside_rehearsal(warehouse, promotion.promotion_id, _DOCUMENT, content)
+    place = locate_beside_rehearsal(warehouse, promotion.promotion_id, _DOCUMENT)
+    write_whole_file(place, [_PROMOTIONS.dump_json(promotion)])
+    return place
 
 
 def read_promotion(warehouse: Warehouse, promotion_id: str) -> Promotion:

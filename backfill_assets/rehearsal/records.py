@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pyarrow import fs
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from backfill_assets.errors import RehearsalError
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.run_ids import find_id
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.lake.whole_files import read_whole_file, write_whole_file
 from backfill_assets.proof.row_comparison import PartitionDiff
 from backfill_assets.rehearsal.gates import Gates
 from backfill_assets.uris import join_uri
@@ -142,20 +143,14 @@ def remove_abandoned(warehouse: Warehouse, *, before: dt.datetime) -> list[str]:
 
 def write_rehearsal(warehouse: Warehouse, rehearsal: Rehearsal) -> str:
     """Keeps what a rehearsal showed; returns where."""
-    content = _REHEARSALS.dump_json(rehearsal, indent=1)
-    return write_beside_rehearsal(warehouse, rehearsal.rehearsal_id, _DOCUMENT, content)
-
-
-def write_beside_rehearsal(
-    warehouse: Warehouse, rehearsal_id: str, name: str, content: bytes
-) -> str:
-    """Writes a document of a rehearsal; returns where."""
-    place = join_uri(warehouse.root, _FOLDER, rehearsal_id, name)
-    filesystem, path = open_filesystem(place)
-    filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-    with filesystem.open_output_stream(path) as out:
-        out.write(content)
+    place = locate_beside_rehearsal(warehouse, rehearsal.rehearsal_id, _DOCUMENT)
+    write_whole_file(place, [_REHEARSALS.dump_json(rehearsal)])
     return place
+
+
+def locate_beside_rehearsal(warehouse: Warehouse, rehearsal_id: str, name: str) -> str:
+    """Finds the place of a document of a rehearsal."""
+    return join_uri(warehouse.root, _FOLDER, rehearsal_id, name)
 
 
 def read_rehearsal(warehouse: Warehouse, wanted: str) -> Rehearsal:
@@ -188,13 +183,13 @@ def read_beside_rehearsal(
         RehearsalError: if it can't be read.
         FileNotFoundError: if it is not there.
     """
-    filesystem, path = open_filesystem(join_uri(warehouse.root, _FOLDER, rehearsal_id, name))
+    place = locate_beside_rehearsal(warehouse, rehearsal_id, name)
     try:
-        with filesystem.open_input_file(path) as document:
-            return kind.validate_json(document.read())
-    except ValidationError as error:
+        (document,) = read_whole_file(place)
+        return kind.validate_json(document)
+    except ValueError as error:
         raise RehearsalError(
-            f"{path} is cut off or was edited, and can't be read: rehearse again"
+            f"{place} is cut off or was edited, and can't be read: rehearse again"
         ) from error
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
+from backfill_assets.lake.whole_files import write_file
 from backfill_assets.publishing.as_rehearsed import Shown
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.rehearsal.column_shifts import ColumnShift, find_shifted, measure_shifts
@@ -14,7 +15,7 @@ from backfill_assets.rehearsal.records import (
     Rehearsal,
     RehearsedPartition,
     RehearsedTable,
-    write_beside_rehearsal,
+    locate_beside_rehearsal,
     write_rehearsal,
 )
 from backfill_assets.rehearsal.rehearser import Rehearser
@@ -114,7 +115,8 @@ class VersionRehearsal:
         )
         write_rehearsal(warehouse, rehearsal)
         page = self._draw().encode()
-        place = write_beside_rehearsal(warehouse, promotion.promotion_id, PAGE, page)
+        place = locate_beside_rehearsal(warehouse, promotion.promotion_id, PAGE)
+        write_file(place, page)
         self.promotion = replace(promotion, page=place)
 
     def _add(self, *, missing: Sequence[str] = (), beyond: Sequence[str] = ()) -> None:

@@ -30,13 +30,18 @@ class Baseline:
         profiles: to begin with.
         find_peer_group: takes a key; partitions for which it returns the same are peers, whose row
             counts are compared.
+        is_lost: whether there were other partitions, of which profiles are no longer known: then
+            that they are few is no reason to pass.
     """
 
     def __init__(
         self,
         profiles: Mapping[str, PartitionProfile],
         find_peer_group: Callable[[str], Hashable],
+        *,
+        is_lost: bool = False,
     ) -> None:
+        self.is_lost = is_lost
         self._find_peer_group = find_peer_group
         self._profiles: dict[str, PartitionProfile] = {}
         self._rows: list[float] = []

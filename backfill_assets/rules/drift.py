@@ -83,7 +83,9 @@ class Drift(Rule, check=Check.STABLE):
         if _count_values(reference) < MIN_VALUES:
             reference, count = subject.baseline.sum_histograms(self.histogram, self.bins)
             if count < MIN_PARTITIONS:
-                yield Finding.without_baseline(name, count)
+                yield Finding.without_baseline(
+                    name, count, is_lost=subject.baseline.is_lost, blocking=self.blocking
+                )
                 return
             whose = f"the baseline of {count}"
         psi = self.compare(histogram, reference)

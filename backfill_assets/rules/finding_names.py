@@ -115,9 +115,16 @@ class FindingName(StrEnum):
     )
     BATCH_IS_APPENDED_ONCE = (
         *("batch_is_appended_once", Check.COMPLETE),
-        "the commit that appended this batch already",
-        "always passes: nothing was written",
-        "nothing; to add other rows name another batch",
+        "the commit that brought this batch, or was computed from the same inputs, already",
+        "passes if that is known, and nothing was written; fails where nobody knows which batches "
+        "the partition holds",
+        "nothing where it passes; else overwrite the partition from all of its input",
+    )
+    FILES_COME_ONCE = (
+        *("files_come_once", Check.COMPLETE),
+        "of an append: landed files that are to be read and of which rows are there already",
+        "0",
+        "overwrite the partition: that takes all of its files, each once",
     )
     CONTENT_IS_AS_REHEARSED = (
         *("content_is_as_rehearsed", Check.COMPLETE),

@@ -45,8 +45,11 @@ class Nulls(Rule, check=Check.VALID):
         limit, bound = self.at_most, f"at most {self.at_most}"
         if self.spike is not None:
             median, partitions = subject.baseline.find_typical_null_share(self.column)
-            if partitions < MIN_PARTITIONS and limit >= 1:
-                yield Finding.without_baseline(name, partitions)
+            is_lost = subject.baseline.is_lost
+            if partitions < MIN_PARTITIONS and (limit >= 1 or is_lost):
+                yield Finding.without_baseline(
+                    name, partitions, is_lost=is_lost, blocking=self.blocking
+                )
                 return
             if partitions < MIN_PARTITIONS:
                 bound += f", no baseline ({partitions} partitions)"

@@ -44,7 +44,12 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
         everyone = subject.baseline.find_typical_rows()
         peers = subject.baseline.find_typical_rows(peers_of=subject.key)
         if everyone.partitions < MIN_PARTITIONS:
-            return Finding.without_baseline(FindingName.ROW_COUNT_RATIO, everyone.partitions)
+            return Finding.without_baseline(
+                FindingName.ROW_COUNT_RATIO,
+                everyone.partitions,
+                is_lost=subject.baseline.is_lost,
+                blocking=self.ratio_blocks or self.withhold_below is not None,
+            )
         typical, whose = peers, f"{peers.partitions} of {subject.peers}"
         if peers.partitions == 0:
             typical, whose = everyone, f"all {everyone.partitions}, as none is of {subject.peers}"

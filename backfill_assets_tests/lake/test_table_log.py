@@ -72,6 +72,23 @@ def test_rows_are_counted_per_partition_over_all_files(warehouse: Warehouse) -> 
     assert log.require().version == 2
 
 
+def test_what_another_writer_restored_or_touched_is_read_from_its_commit(
+    warehouse: Warehouse,
+) -> None:
+    for day in (1, 2):
+        append(warehouse, dt.date(2013, 1, day), 2, None)
+    uri = warehouse.uri(READINGS)
+    DeltaTable(uri).delete("day = '2013-01-02'")
+    DeltaTable(uri).restore(1)
+    DeltaTable(uri).optimize.compact()
+    append(warehouse, dt.date(2013, 1, 1), 2, None)
+    DeltaTable(uri).optimize.compact()
+    log = read_log(warehouse, READINGS)
+    assert [commit.restores for commit in log.commits[::-1]] == [None, None, None, 1, None, None]
+    touched = [commit.foreign for commit in log.commits[-3::-1]]
+    assert touched == [("2013-01-02",), ("2013-01-02",), ("2013-01-01",), ()]
+
+
 def test_bytes_are_summed_per_partition(warehouse: Warehouse) -> None:
     for day in (1, 2, 1):
         append(warehouse, dt.date(2013, 1, day), 10, None)

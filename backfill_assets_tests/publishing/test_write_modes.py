@@ -1,6 +1,7 @@
 """Overwrite, merge, append once: what is there afterwards, and that a repeat changes nothing."""
 
 import datetime as dt
+import gzip
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -237,6 +238,51 @@ def test_a_batch_that_was_rolled_back_can_be_appended_again(lake: Lake) -> None:
     assert read(lake) == read(lake, SECOND) == {0: "old", 1: "old", 2: "new"}
 
 
+def test_a_batch_that_was_restored_away_by_hand_can_be_appended_again(lake: Lake) -> None:
+    before = read_log(lake.warehouse, COPIES.table).version
+    land(lake, DAYS, {2: "new"})
+    lake.publish(COPIES, DAYS, options=APPEND)
+    uri = lake.warehouse.uri(COPIES.table)
+    lake.spark.sql(f"RESTORE delta.`{uri}` TO VERSION AS OF {before}")
+    assert read(lake) == {0: "old", 1: "old"}
+    results = lake.publish(COPIES, DAYS, options=APPEND, run_id="again")
+    assert [result.repeated_batch for result in results] == ["", ""]
+    assert read(lake) == read(lake, SECOND) == {0: "old", 1: "old", 2: "new"}
+    results = lake.publish(COPIES, DAYS, options=APPEND, run_id="third")
+    assert all(result.repeated_batch for result in results)
+    lake.spark.sql(f"RESTORE delta.`{uri}` TO VERSION AS OF {before + 1}")
+    (first, _) = lake.publish(COPIES, DAYS, options=APPEND, run_id="fourth")
+    assert (bool(first.repeated_batch), first.version) == (True, before + 1)
+
+
+def test_what_an_overwrite_was_computed_from_is_not_appended_again(lake: Lake) -> None:
+    keyless = replace(COPIES, table=replace(COPIES.table, natural_key=()))
+    lake.publish(keyless, DAYS)
+    version = read_log(lake.warehouse, COPIES.table).version
+    for options in (APPEND, replace(APPEND, batch="by another name")):
+        results = lake.publish(keyless, DAYS, options=options, run_id="again")
+        assert [result.version for result in results] == [version, version]
+        assert all(result.repeated_batch for result in results)
+    assert read(lake) == {1: "new", 2: "new"}
+    assert read_log(lake.warehouse, COPIES.table).version == version
+
+
+def test_what_another_writer_changed_is_appended_to_once_it_was_overwritten(lake: Lake) -> None:
+    land(lake, DAYS, {2: "new"})
+    lake.publish(COPIES, DAYS, options=APPEND)
+    lake.spark.sql(
+        f"DELETE FROM delta.`{lake.warehouse.uri(COPIES.table)}` WHERE day = '{FIRST}' AND id = 2"
+    )
+    first, second = lake.publish(COPIES, DAYS, options=APPEND, run_id="again")
+    assert (first.version, bool(second.repeated_batch)) == (None, True)
+    (failed,) = first.verdict.failed(Check.COMPLETE)
+    assert "another writer changed it in version" in failed.bound
+    lake.publish(COPIES, DAYS[:1], run_id="overwrite")
+    (first,) = lake.publish(COPIES, DAYS[:1], options=APPEND, run_id="once more")
+    assert first.repeated_batch
+    assert read(lake) == {2: "new"}
+
+
 def test_delta_itself_writes_a_transaction_once_and_it_is_told(lake: Lake) -> None:
     rows = build_rows(DAYS[:1], "twice")
     log = read_log(lake.warehouse, READINGS)
@@ -315,6 +361,17 @@ def test_a_run_is_refused_before_its_first_asset_if_a_later_one_cannot_honour_it
     )
     after = [read_log(pipeline.warehouse, one).version for one in (RAW_FLIGHTS, STAGING_FLIGHTS)]
     assert after == before
+
+
+def test_files_of_which_rows_are_there_are_not_appended_with_others(pipeline: Pipeline) -> None:
+    (day,) = list_days(5, 5)
+    before = pipeline.read_rows(RAW_FLIGHTS, day)
+    landed = pipeline.zone.path(day)
+    lines = gzip.decompress(landed.read_bytes()).splitlines(keepends=True)
+    (landed.parent / "late.json").write_bytes(lines[0].replace(b"UA", b"DL"))
+    run = pipeline.run(RAW, first=day, last=day, ops={RAW: {"write_mode": AppendOnce.name}})
+    assert "files_come_once = 1 (0 files of which rows are there already)" in run.message
+    assert pipeline.read_rows(RAW_FLIGHTS, day) == before
 
 
 def test_a_run_told_by_tags_merges_the_rows_of_one_airport(pipeline: Pipeline) -> None:

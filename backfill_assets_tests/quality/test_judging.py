@@ -50,6 +50,24 @@ def test_fewer_than_four_partitions_are_no_baseline(count):
             assert finding.outcome is FAILED
 
 
+def test_that_others_were_lost_is_no_reason_to_pass():
+    published = dict.fromkeys(NEIGHBOURS[:3], PROFILE)
+    warning = Nulls("v", spike=0.05, blocking=False)
+    verdict = judge(
+        build_table(*COMPARING, warning), STRANGE, published=published, is_history_lost=True
+    )
+    found = {
+        finding.rule: finding.outcome
+        for findings in verdict.findings.values()
+        for finding in findings
+        if "have lost the others" in finding.bound
+    }
+    assert found == {
+        **dict.fromkeys(("row_count_ratio", "nulls(n)", "drift(d)"), FAILED),
+        "nulls(v)": WARNED,
+    }
+
+
 def test_absolute_bounds_need_no_baseline():
     verdict = judge(build_table(Nulls("n", 0.5, spike=0.05)), STRANGE, published={})
     bound = "at most 0.5, no baseline (0 partitions)"

@@ -2,7 +2,14 @@
 
 from collections.abc import Collection
 
-from dagster import AssetKey, AssetRecordsFilter, DagsterEventType, DagsterInstance, EventLogRecord
+from dagster import (
+    AssetKey,
+    AssetRecordsFilter,
+    DagsterEventType,
+    DagsterInstance,
+    EventLogRecord,
+    EventRecordsFilter,
+)
 
 DATA_VERSION = "dagster/data_version"
 """Tag of a materialization: the checksum of the partition's contents."""
@@ -34,13 +41,14 @@ def find_latest_materializations(
 
 
 def find_data_versions(
-    instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
+    instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str] | None = None
 ) -> dict[str, str]:
-    """Finds the data version of each partition's latest materialization, by key."""
-    if not partitions:
+    """Finds the data version of the latest materialization of some partitions, or all, by key."""
+    if partitions is not None and not partitions:
         return {}
+    wanted = None if partitions is None else sorted(partitions)
     found = instance.event_log_storage.get_latest_tags_by_partition(
-        asset_key, DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION], sorted(partitions)
+        asset_key, DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION], wanted
     )
     return {key: tags[DATA_VERSION] for key, tags in found.items()}
 
@@ -71,3 +79,18 @@ def find_planning_runs(instance: DagsterInstance, asset_key: AssetKey) -> dict[s
         asset_key
     )
     return {key: run_id for key, (run_id, _) in found.items()}
+
+
+def find_plans(
+    instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
+) -> set[tuple[str, str]]:
+    """Finds by which runs some partitions were ever to be materialized: pairs of run and key."""
+    if not partitions:
+        return set()
+    wanted = EventRecordsFilter(
+        DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
+        asset_key=asset_key,
+        asset_partitions=sorted(partitions),
+    )
+    records = instance.event_log_storage.get_event_records(wanted)
+    return {(record.run_id, record.partition_key) for record in records if record.partition_key}

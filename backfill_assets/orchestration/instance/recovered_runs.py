@@ -60,12 +60,6 @@ def _enter_run(instance: DagsterInstance, run_id: str, certificates: Sequence[Ce
     )
 
 
-def is_known(instance: DagsterInstance, run_id: str) -> bool:
-    """Tells whether the instance saw the run itself."""
-    run = instance.get_run_by_id(run_id)
-    return run is not None and RECOVERED_TAG not in run.tags
-
-
 def enter_plan(instance: DagsterInstance, run_id: str, asset_key: AssetKey, partition: str) -> None:
     """Enters that the run was to materialize a partition, so that it shows as failed."""
     planned = AssetMaterializationPlannedData(asset_key, partition)

@@ -1,6 +1,6 @@
 """What certificates say was withheld, of which a Dagster instance knows nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -9,11 +9,11 @@ from dagster import DagsterInstance
 from backfill_assets.errors import CertificateError
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.instance.dagster_internals import AssetPartitionStatus
+from backfill_assets.orchestration.instance.materializations import find_plans
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
-from backfill_assets.orchestration.instance.recovered_runs import is_known
 from backfill_assets.proof.certificates import (
     NOT_DUE,
     Certificate,
@@ -57,10 +57,17 @@ class WithheldRecords:
     unreadable: tuple[str, ...] = ()
 
 
-def find_withheld_records(instance: DagsterInstance, log: TableLog) -> WithheldRecords:
-    """Finds what was withheld since it was published last, by runs that the instance doesn't know.
+def find_withheld_records(
+    instance: DagsterInstance, log: TableLog, *, entered: Collection[str] = ()
+) -> WithheldRecords:
+    """Finds what was withheld since it was published last, and of which the instance has no trace.
 
-    Those that it knows, it has told of itself.
+    A trace is the plan of that run, or of another one that is at work or failed.
+
+    Args:
+        instance: the Dagster instance.
+        log: of the table.
+        entered: partitions whose publish is to be entered, which then hides any earlier trace.
     """
     certificates, unreadable = _read_certificates(log)
     latest: dict[str, tuple[Certificate, CertifiedPartition]] = {}
@@ -74,12 +81,14 @@ def find_withheld_records(instance: DagsterInstance, log: TableLog) -> WithheldR
         and not _is_published_since(log, key, certificate)
     }
     statuses = _find_statuses(instance, log, list(standing))
-    run_ids = {certificate.run_id for certificate, _ in standing.values()}
-    known = {run_id for run_id in run_ids if is_known(instance, run_id)}
+    plans = find_plans(instance, find_asset_key(log.table), standing)
+    planned = {key for _, key in plans}
     by_run: dict[str, list[tuple[Certificate, CertifiedPartition]]] = {}
     for key, (certificate, row) in standing.items():
+        # The status alone may be one that Dagster has noted down, of events that are gone.
         told = statuses.get(key) in (AssetPartitionStatus.FAILED, AssetPartitionStatus.IN_PROGRESS)
-        if not told and certificate.run_id not in known:
+        has_trace = (certificate.run_id, key) in plans or (told and key in planned)
+        if key in entered or not has_trace:
             by_run.setdefault(certificate.run_id, []).append((certificate, row))
     records = (
         WithheldRecord(found[0][0], tuple(row for _, row in found)) for found in by_run.values()

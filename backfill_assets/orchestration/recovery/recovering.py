@@ -17,7 +17,6 @@ from backfill_assets.orchestration.recovery.recovery import (
     Recovery,
     apply_recovery,
     find_recovery,
-    is_unseen,
 )
 from backfill_assets.orchestration.recovery.recovery_messages import (
     describe_dead_runs,
@@ -64,7 +63,7 @@ def recover_table(
     `find_recovery`.
 
     Returns:
-        What was found of upstream tables that the instance has not seen, and of the table.
+        What was found of upstream tables, and of the table.
     """
     recovery = find_recovery(
         instance,
@@ -128,13 +127,12 @@ def recover_tables(
 def _recover_upstream(
     instance: DagsterInstance, recovery: Recovery, reader: PartitionReader, *, now: dt.datetime
 ) -> list[Recovery]:
-    """Recovers the upstream of what was found, where the instance has not seen it."""
+    """Recovers the upstream of what was found, where the instance lacks something of it."""
     log = recovery.log
     keys = {key for result in recovery.published for key in result.consumed.upstream}
-    logs = [read_log(log.warehouse, table) for table in list_tables() if table.key in keys]
     return [
         found
-        for upstream in logs
-        if is_unseen(instance, upstream)
-        for found in recover_table(instance, upstream, now=now, reader=reader)
+        for table in list_tables()
+        if table.key in keys
+        for found in recover_table(instance, read_log(log.warehouse, table), now=now, reader=reader)
     ]

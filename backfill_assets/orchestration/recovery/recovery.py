@@ -2,8 +2,10 @@
 
 The tables need nothing: a commit is there or isn't. But a run that was killed between a commit and
 its events leaves partitions published that Dagster takes for missing, and a new or older Dagster
-home knows nothing of what happened since. The log of a table says what is published, with all that
-the run's events said; the certificates say what was withheld.
+home knows nothing of what happened since. Nor does one whose events were wiped, deleted or lost. So
+what the tables say is compared with what the instance shows, whatever else the instance remembers.
+The log of a table says what is published, with all that the run's events said; the certificates say
+what was withheld.
 """
 
 import datetime as dt
@@ -19,6 +21,7 @@ from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.due.input_tags import find_input_tags
 from backfill_assets.orchestration.instance.batching_instance import store_together
 from backfill_assets.orchestration.instance.materializations import (
+    find_data_versions,
     find_latest_materializations,
     find_planning_runs,
 )
@@ -31,7 +34,6 @@ from backfill_assets.orchestration.instance.recovered_runs import (
     enter_materialization,
     enter_plan,
     enter_runs,
-    is_known,
 )
 from backfill_assets.orchestration.records.events import build_evaluations, build_materialization
 from backfill_assets.orchestration.records.withheld_records import (
@@ -59,10 +61,10 @@ class Recovery:
         published: partitions that a commit published and no event tells of, as audited, ascending.
         doubtful: of these, by key, those that are to be run again, and why: they are not as their
             run audited them, or replaced what came from newer inputs. They stay missing or failed.
-        withheld: what certificates of runs that the instance does not know say was withheld since
-            the partition was published last; and which certificates can't be read.
+        withheld: what certificates say was withheld since the partition was published last, of
+            which the instance shows nothing; and which certificates can't be read.
         changed: partitions that another writer has changed, by key, and how.
-        is_new: whether the instance knows nothing of the table, of which partitions are published.
+        is_new: whether the instance shows nothing of the table, of which partitions are published.
     """
 
     log: TableLog
@@ -92,16 +94,14 @@ def find_recovery(
         instance: the Dagster instance.
         log: of the table.
         dead: unfinished runs that are dead; of other unfinished ones nothing is to be recorded.
-        with_certificates: look for withheld partitions in any case, and not only if a commit is of
-            a run that the instance does not know.
+        with_certificates: look for withheld partitions in any case, and not only if the instance
+            lacks something that was published.
         reader: reads what it was not told of.
     """
     asset_key = find_asset_key(log.table)
-    runs = _find_runs(instance, log)
-    lost = [key for key, publish in log.publishes.items() if _may_be_lost(publish, runs, dead)]
+    lost = _find_unsure(instance, log, dead)
     known = find_recorded_versions(instance, asset_key, lost)
     lost = [key for key in lost if _is_lost(log.publishes[key], known.get(key))]
-    foreign = any(log.publishes[key].record.run_id not in runs for key in lost)
     published: list[PartitionResult] = []
     doubtful: dict[str, str] = {}
     partitions = build_partitions(log.table, lost)
@@ -120,19 +120,12 @@ def find_recovery(
         log,
         tuple(published),
         doubtful,
-        find_withheld_records(instance, log) if foreign or with_certificates else WithheldRecords(),
+        find_withheld_records(instance, log, entered=[result.key for result in published])
+        if lost or with_certificates
+        else WithheldRecords(),
         find_changed(instance, log),
         is_new=bool(lost) and not known and len(lost) == len(log.publishes),
     )
-
-
-def is_unseen(instance: DagsterInstance, log: TableLog) -> bool:
-    """Tells whether the newest publish is of a run that the instance never heard of."""
-    newest = max(log.publishes.values(), key=lambda publish: publish.version, default=None)
-    if newest is None or is_known(instance, newest.record.run_id):
-        return False
-    known = find_recorded_versions(instance, find_asset_key(log.table), [newest.key])
-    return _is_lost(newest, known.get(newest.key))
 
 
 def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.datetime) -> None:
@@ -172,8 +165,10 @@ def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.dat
         for key, run_id in at_work.items():
             # What was entered is newer than its plan, and would pass for its own success.
             enter_plan(instance, run_id, asset_key, key)
+        planned_by = find_planning_runs(instance, asset_key) if recovery.doubtful else {}
         for key in recovery.doubtful:
-            enter_plan(instance, runs[key], asset_key, key)
+            if planned_by.get(key) != runs[key]:
+                enter_plan(instance, runs[key], asset_key, key)
     for withheld in recovery.withheld.runs:
         run_id = withheld.certificate.run_id
         with store_together(instance):
@@ -240,15 +235,24 @@ def _find_runs(instance: DagsterInstance, log: TableLog) -> dict[str, DagsterRun
     return {run.run_id: run for run in runs if RECOVERED_TAG not in run.tags}
 
 
-def _may_be_lost(publish: Publish, runs: Mapping[str, DagsterRun], dead: Collection[str]) -> bool:
-    """Tells whether its run ended without success, or is unknown.
+def _find_unsure(instance: DagsterInstance, log: TableLog, dead: Collection[str]) -> list[str]:
+    """Finds the partitions of which the instance may lack the last publish.
 
-    A run that ended well has recorded all it published; one that still works, will.
+    Of a run that still works it will be told. Of one that ended well it shows what is there, unless
+    events were lost since; that takes one look at all partitions.
     """
-    run = runs.get(publish.record.run_id)
-    if run is None or run.run_id in dead:
-        return True
-    return run.is_finished and run.status is not DagsterRunStatus.SUCCESS
+    runs = _find_runs(instance, log)
+    shown = find_data_versions(instance, find_asset_key(log.table)) if log.publishes else {}
+    unsure: list[str] = []
+    for key, publish in log.publishes.items():
+        run = runs.get(publish.record.run_id)
+        if run is None or run.run_id in dead:
+            unsure.append(key)
+        elif run.is_finished:
+            ended_well = run.status is DagsterRunStatus.SUCCESS
+            if not ended_well or shown.get(key) != publish.checksum:
+                unsure.append(key)
+    return unsure
 
 
 def _is_lost(publish: Publish, recorded: int | None) -> bool:

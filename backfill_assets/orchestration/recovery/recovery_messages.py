@@ -25,18 +25,18 @@ def describe_recovery(recovery: Recovery, *, done: bool = True) -> list[str]:
     messages: list[str] = []
     if recovery.is_new:
         messages.append(
-            f"{key}: this Dagster home has never seen the table at {recovery.log.uri}, of which "
+            f"{key}: this Dagster home shows nothing of the table at {recovery.log.uri}, of which "
             f"{len(recovery.log.publishes)} partitions are published"
         )
     if recovery.published:
         found = [result.key for result in recovery.published]
         messages.append(
-            f"{key}: {verb} {len(found)} partitions that a dead run, or one of another Dagster "
-            f"home, had published ({found[0]} … {found[-1]})"
+            f"{key}: {verb} {len(found)} partitions that were published, of which this Dagster "
+            f"home has no events ({found[0]} … {found[-1]})"
         )
     if recovery.doubtful:
         listed = shorten([f"{name}: {why}" for name, why in recovery.doubtful.items()], _LISTED)
-        messages.append(f"{key}: a dead run published what is to be run again: {'; '.join(listed)}")
+        messages.append(f"{key}: published, but to be run again: {'; '.join(listed)}")
     if recovery.changed:
         listed = shorten([f"{name} {why}" for name, why in recovery.changed.items()], _LISTED)
         messages.append(

@@ -37,6 +37,16 @@ class WriteMode:
     def refuse_table(self, table: Table) -> None:
         """Raises SettingsError if the mode can't be used on the table."""
 
+    def add_rules(self, table: Table, *, is_landed: bool) -> Table:
+        """Adds the rules that the mode itself needs; none by default.
+
+        Args:
+            table: the table.
+            is_landed: whether it is computed from the landing zone.
+        """
+        del is_landed
+        return table
+
     def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
         """Builds the contents of the window's partitions after the run.
 

@@ -1,4 +1,4 @@
-"""A Dagster home that was lost, or is a week old, shows after `recover` what the real one shows."""
+"""A home that lost any of its events shows after `recover` what the real one shows."""
 
 import shutil
 from collections.abc import Iterator
@@ -11,10 +11,8 @@ import pytest
 from dagster import AssetCheckKey, AssetKey, DagsterInstance, SkipReason, build_sensor_context
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.instance.dagster_internals import CheckStatus
 from backfill_assets.orchestration.recovery.recovering import RecoveryReport, recover_tables
-from backfill_assets.orchestration.recovery.recovery import is_unseen
 from backfill_assets.orchestration.status.partition_statuses import read_statuses
 from backfill_assets.sensors import recover_dead_runs
 from backfill_assets.settings import Settings
@@ -82,14 +80,26 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
 
 @contextmanager
 def open_home(story: Story, tmp_path: Path, home: str) -> Iterator[Pipeline]:
-    """The same tables, in another home: a copy of one, or an empty one."""
+    """The same tables, in another home: a copy of one, an empty one, or one that was damaged."""
     place = tmp_path / "home"
     if home != "empty":
-        shutil.copytree(story.root / home, place)
+        shutil.copytree(story.root / (home if home == "week_old" else "dagster_home"), place)
     place.mkdir(exist_ok=True)
+    index = Path("history", "runs", "index.db")
+    if home.startswith("index"):
+        for file in (place / index).parent.glob("index.db*"):
+            file.unlink()
+    if home == "index is older":
+        shutil.copy(story.root / "week_old" / index, place / index)
     with DagsterInstance.local_temp(
         str(place), overrides={"telemetry": {"enabled": False}}
     ) as instance:
+        if home.endswith("wiped"):
+            wiped = TABLES if home == "all wiped" else [home.split()[0]]
+            instance.wipe_assets([AssetKey.from_user_string(key) for key in wiped])
+        runs = instance.get_runs() if home.endswith("deleted") else []
+        for run in runs if home == "runs deleted" else runs[-1:]:
+            instance.delete_run(run.run_id)
         yield Pipeline(story.root, instance)
 
 
@@ -138,7 +148,13 @@ def recover(pipeline: Pipeline, *, dry_run: bool = False) -> RecoveryReport:
     return recover_tables(pipeline.instance, settings, None, dry_run=dry_run)
 
 
-@pytest.mark.parametrize("home", ["empty", "week_old"])
+@pytest.mark.parametrize(
+    "home",
+    [
+        *("empty", "week_old", "index lost", "index is older"),
+        *("all wiped", f"{RAW} wiped", "runs deleted", "first run deleted"),
+    ],
+)
 def test_another_home_shows_after_recover_what_the_real_one_shows(
     story: Story, tmp_path: Path, home: str
 ) -> None:
@@ -217,7 +233,6 @@ def test_a_step_in_an_empty_home_recovers_what_it_reads_before_it_goes(
     root = tmp_path / "copy"
     shutil.copytree(story.root, root, ignore=shutil.ignore_patterns("dagster_home", "week_old"))
     with open_pipeline(root) as pipeline:
-        assert is_unseen(pipeline.instance, read_log(pipeline.warehouse, RAW_FLIGHTS))
         run = pipeline.run(STAGING, first="2013-01-04", last="2013-01-06")
         assert (
             f"{BROKEN}: partition_is_complete: upstream_is_published (raw/flights {BROKEN} is "
@@ -225,7 +240,7 @@ def test_a_step_in_an_empty_home_recovers_what_it_reads_before_it_goes(
         )
         assert pipeline.find_days(STAGING, "FAILED") == [BROKEN, DRIFTED]
         assert pipeline.find_days(RAW, "FAILED") == [BROKEN]
-        assert not is_unseen(pipeline.instance, read_log(pipeline.warehouse, RAW_FLIGHTS))
+        assert pipeline.find_days(RAW, "MATERIALIZED") == [day for day in DAYS if day != BROKEN]
 
 
 def test_the_sensor_recovers_an_empty_home_once(
@@ -239,7 +254,7 @@ def test_the_sensor_recovers_an_empty_home_once(
         assert f"{RAW}: recorded {BROKEN} as withheld by run" in str(first.skip_message)
         view = read_view(pipeline)
         assert (view.statuses, view.figures) == (story.real.statuses, story.real.figures)
-        again = recover_dead_runs(build_sensor_context(pipeline.instance, cursor=context.cursor))
+        again = recover_dead_runs(context)
         assert isinstance(again, SkipReason)
         assert again.skip_message == "no run is dead, and no table is unknown here"
 
