@@ -40,14 +40,19 @@ from backfill_assets.rules.verdicts import Check
 CHANGED_TAG = "backfill_assets/changed_by_another_writer"
 """Tag of an entered run, under which partitions show as failed: the table's newest version."""
 
-_NEWEST = 5
-"""Events that are compared with the log. If all of them agree, nothing that is older was lost."""
 
+def find_changed(
+    instance: DagsterInstance, log: TableLog, shown: Mapping[str, str]
+) -> dict[str, str]:
+    """Finds the partitions that another writer has changed, and says how, by key.
 
-def find_changed(instance: DagsterInstance, log: TableLog) -> dict[str, str]:
-    """Finds the partitions that another writer has changed, and says how, by key."""
+    Args:
+        instance: the Dagster instance.
+        log: of the table.
+        shown: the data version of each partition that the instance shows, by key.
+    """
     foreign = {key: commit.describe_foreign() for key, commit in log.foreign_changes.items()}
-    return {**_find_lost(instance, log), **foreign}
+    return {**_find_lost(instance, log, shown), **foreign}
 
 
 def enter_changed(instance: DagsterInstance, log: TableLog, changed: Mapping[str, str]) -> None:
@@ -79,17 +84,18 @@ def enter_changed(instance: DagsterInstance, log: TableLog, changed: Mapping[str
             enter_evaluation(instance, run_id, evaluation)
 
 
-def _find_lost(instance: DagsterInstance, log: TableLog) -> dict[str, str]:
+def _find_lost(
+    instance: DagsterInstance, log: TableLog, shown: Mapping[str, str]
+) -> dict[str, str]:
     """Finds the partitions whose last publish the instance knows of, and the log does not have."""
-    asset_key = find_asset_key(log.table)
+    publishes = log.publishes
+    unlike = [key for key in shown if key not in publishes or publishes[key].checksum != shown[key]]
+    if not unlike:
+        return {}
     checksums = {
         commit.version: commit.record.checksums for commit in log.known_commits if commit.record
     }
-    newest = instance.fetch_materializations(asset_key, limit=_NEWEST).records
-    if all(_is_in_log(record, log, checksums) for record in newest):
-        return {}
-    keys = find_partitions_def(log.table).get_partition_keys()
-    latest = find_latest_materializations(instance, asset_key, keys)
+    latest = find_latest_materializations(instance, find_asset_key(log.table), unlike)
     return {
         key: f"changed by another writer (version {_read_version(record)}, which this Dagster home "
         "knows of, is no longer in the table)"

@@ -99,7 +99,8 @@ def find_recovery(
         reader: reads what it was not told of.
     """
     asset_key = find_asset_key(log.table)
-    lost = _find_unsure(instance, log, dead)
+    shown = find_data_versions(instance, asset_key)
+    lost = _find_unsure(instance, log, dead, shown)
     known = find_recorded_versions(instance, asset_key, lost)
     lost = [key for key in lost if _is_lost(log.publishes[key], known.get(key))]
     published: list[PartitionResult] = []
@@ -123,7 +124,7 @@ def find_recovery(
         find_withheld_records(instance, log, entered=[result.key for result in published])
         if lost or with_certificates
         else WithheldRecords(),
-        find_changed(instance, log),
+        find_changed(instance, log, shown),
         is_new=bool(lost) and not known and len(lost) == len(log.publishes),
     )
 
@@ -235,14 +236,15 @@ def _find_runs(instance: DagsterInstance, log: TableLog) -> dict[str, DagsterRun
     return {run.run_id: run for run in runs if RECOVERED_TAG not in run.tags}
 
 
-def _find_unsure(instance: DagsterInstance, log: TableLog, dead: Collection[str]) -> list[str]:
+def _find_unsure(
+    instance: DagsterInstance, log: TableLog, dead: Collection[str], shown: Mapping[str, str]
+) -> list[str]:
     """Finds the partitions of which the instance may lack the last publish.
 
     Of a run that still works it will be told. Of one that ended well it shows what is there, unless
     events were lost since; that takes one look at all partitions.
     """
     runs = _find_runs(instance, log)
-    shown = find_data_versions(instance, find_asset_key(log.table)) if log.publishes else {}
     unsure: list[str] = []
     for key, publish in log.publishes.items():
         run = runs.get(publish.record.run_id)
