@@ -31,6 +31,7 @@ from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.watermarks import Watermark, read_watermarks
 from backfill_assets.orchestration.due.due_partitions import Memory
 from backfill_assets.orchestration.instance.dagster_internals import AssetPartitionStatus
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
@@ -73,6 +74,7 @@ def name_lag_check(table: Table) -> str:
     group_name="ops",
     kinds={"delta"},
     owners=["team:data-platform"],
+    op_tags=OWN_STEP,
     check_specs=[
         AssetCheckSpec(
             NOTHING_IS_DUE,
