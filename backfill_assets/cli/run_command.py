@@ -19,6 +19,7 @@ from backfill_assets.cli.options import (
     recover_dead_runs,
 )
 from backfill_assets.cli.spread_options import spread_options
+from backfill_assets.cli.terminal import echo
 from backfill_assets.errors import BackfillError
 from backfill_assets.settings import read_settings
 
@@ -67,7 +68,7 @@ def run(
             if as_json:
                 print_json(Verdicts(run_id="", state="published", only_waits=False))
             else:
-                typer.echo("nothing is to be run")
+                echo("nothing is to be run")
             return
         if not yes:
             confirm("run it?", is_aside=as_json)
@@ -118,7 +119,7 @@ def _carry_out(
             _show(foreground, requests, as_json=as_json)
         except KeyboardInterrupt:
             cancelled = True
-            typer.echo("cancelling: the run at work ends, what it published stays", err=True)
+            echo("cancelling: the run at work ends, what it published stays", err=True)
             foreground.cancel()
         except BackfillError as problem:
             if not foreground.runs:

@@ -18,6 +18,7 @@ from backfill_assets.cli.options import (
 )
 from backfill_assets.cli.status_grid import print_statuses
 from backfill_assets.cli.story_pages import print_stories
+from backfill_assets.cli.terminal import echo
 from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.settings import read_settings
 
@@ -128,10 +129,10 @@ def missing(
         print_json(ranges)
     else:
         for missing_range in ranges:
-            typer.echo(f"{missing_range.table}\t{missing_range}")
+            echo(f"{missing_range.table}\t{missing_range}")
     for words, found in waiting.items():
         for waiting_range in found:
-            typer.echo(f"{words}: {waiting_range.table} {waiting_range}", err=True)
+            echo(f"{words}: {waiting_range.table} {waiting_range}", err=True)
     if ranges or any(waiting.values()):
         raise typer.Exit(1 if ranges else _WAITING_EXIT)
 
@@ -169,5 +170,5 @@ def _read_statuses(
     if notes:
         notes.append("`backfill-assets recover` records this, and so does the next run")
     for note in notes:
-        typer.echo(note, err=True)
+        echo(note, err=True)
     return statuses

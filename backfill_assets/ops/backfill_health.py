@@ -22,6 +22,7 @@ from pydantic import Field
 
 from backfill_assets.catalog import list_tables
 from backfill_assets.errors import BackfillError
+from backfill_assets.escaping import write_code_block
 from backfill_assets.health.lags import measure_lag
 from backfill_assets.health.outcomes import Outcome, list_outcomes, summarize_runtimes
 from backfill_assets.health.pages import write_page
@@ -262,7 +263,7 @@ def _judge_work(work: FoundWork) -> AssetCheckResult:
         metadata={
             "ranges": len(work.requested),
             **(
-                {"what to do": MetadataValue.md("```\n" + "\n".join(commands[:_LISTED]) + "\n```")}
+                {"what to do": MetadataValue.md(write_code_block("\n".join(commands[:_LISTED])))}
                 if commands
                 else {}
             ),

@@ -15,6 +15,7 @@ from pyarrow import fs
 from pydantic import TypeAdapter, ValidationError
 
 from backfill_assets.errors import CertificateError
+from backfill_assets.lake.file_names import is_file_name, join_names
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.run_ids import find_id
 from backfill_assets.lake.table_log import TableLog
@@ -192,9 +193,13 @@ _CERTIFICATES = TypeAdapter(Certificate)
 
 
 def locate_certificate(log: TableLog, run_id: str, backfill_id: str | None) -> str:
-    """Finds the certificate's place without the suffix, known before it is written."""
+    """Finds the certificate's place without the suffix, known before it is written.
+
+    Raises:
+        SettingsError: if the run or the backfill is called so that it can't name a file.
+    """
     name, owner = log.table.key.replace("/", "."), backfill_id or run_id
-    return join_uri(log.warehouse.root, "certificates", owner, run_id, name)
+    return join_names(log.warehouse.root, "certificates", owner, run_id, name)
 
 
 def write_certificate(place: str, certificate: Certificate, *, page: str) -> None:
@@ -274,6 +279,8 @@ def read_certificate(place: str) -> Certificate | None:
 
 def list_documents(warehouse: Warehouse, owner: str = "") -> list[CertificateDocument]:
     """Lists all documents, or those of one backfill or chain of runs, by path, and reads none."""
+    if owner and not is_file_name(owner):
+        return []
     filesystem, root = open_filesystem(join_uri(warehouse.root, "certificates"))
     folder = f"{root}/{owner}" if owner else root
     selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)

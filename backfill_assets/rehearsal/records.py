@@ -9,6 +9,7 @@ from pyarrow import fs
 from pydantic import TypeAdapter, ValidationError
 
 from backfill_assets.errors import RehearsalError
+from backfill_assets.lake.file_names import join_names
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.run_ids import find_id
 from backfill_assets.lake.warehouse import Warehouse
@@ -101,7 +102,7 @@ _REHEARSALS = TypeAdapter(Rehearsal)
 
 def find_scratch(warehouse: Warehouse, rehearsal_id: str) -> Warehouse:
     """Finds the warehouse of a rehearsal's own tables, below the one that it is about."""
-    root = join_uri(warehouse.root, _FOLDER, rehearsal_id, _TABLES)
+    root = join_names(warehouse.root, _FOLDER, rehearsal_id, _TABLES)
     return Warehouse(root, retention_days=warehouse.retention_days)
 
 
@@ -150,7 +151,7 @@ def write_beside_rehearsal(
     warehouse: Warehouse, rehearsal_id: str, name: str, content: bytes
 ) -> str:
     """Writes a document of a rehearsal; returns where."""
-    place = join_uri(warehouse.root, _FOLDER, rehearsal_id, name)
+    place = join_names(warehouse.root, _FOLDER, rehearsal_id, name)
     filesystem, path = open_filesystem(place)
     filesystem.create_dir(path.rpartition("/")[0], recursive=True)
     with filesystem.open_output_stream(path) as out:
@@ -188,7 +189,7 @@ def read_beside_rehearsal(
         RehearsalError: if it can't be read.
         FileNotFoundError: if it is not there.
     """
-    filesystem, path = open_filesystem(join_uri(warehouse.root, _FOLDER, rehearsal_id, name))
+    filesystem, path = open_filesystem(join_names(warehouse.root, _FOLDER, rehearsal_id, name))
     try:
         with filesystem.open_input_file(path) as document:
             return kind.validate_json(document.read())

@@ -17,6 +17,7 @@ from dagster import (
 )
 
 from backfill_assets.errors import BackfillError
+from backfill_assets.escaping import escape_hidden
 from backfill_assets.orchestration.runs.claims import keep_claim
 from backfill_assets.spark.connect import describe_lost_server
 
@@ -120,7 +121,7 @@ def _say_last(message: str) -> None:
         return
     if not _last_words:
         atexit.register(lambda: print(f"\nerror: {_last_words[-1]}", file=sys.stderr))  # noqa: T201
-    _last_words.append(message)
+    _last_words.append(escape_hidden(message))
 
 
 def _is_called_by_a_person(arguments: list[str]) -> bool:
