@@ -96,7 +96,7 @@ def test_in_what_a_run_shows_it_is_text(text: str) -> None:
     verified = render_lines("raw/flights", [VerifiedLine(text, holds=False, found=text)])
     assert find_tags(PARSER.render(verified)) <= OURS
     (failure,) = build_failure_metadata(text, None).values()
-    assert find_tags(PARSER.render(failure.md_str)) == {"pre", "code"}
+    assert find_tags(PARSER.render(failure.md_str or "")) == {"pre", "code"}
     assert find_tags(PARSER.render(describe_rehearsal(build_rehearsal(text)))) <= OURS | TABLE
     assert find_tags(PARSER.render(describe_promotion(build_promotion(text)))) <= OURS
 
