@@ -12,6 +12,7 @@ from dagster import (
     AssetKey,
     DagsterInstance,
     DagsterRunStatus,
+    DailyPartitionsDefinition,
     Definitions,
     JobDefinition,
     RunsFilter,
@@ -21,7 +22,13 @@ from dagster import (
 )
 
 from backfill_assets.definitions import defs
-from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TAG
+from backfill_assets.errors import HistoryError
+from backfill_assets.orchestration.backfills.backfills import find_whole_id, list_backfills
+from backfill_assets.orchestration.instance.dagster_internals import (
+    BACKFILL_TAG,
+    AssetGraphSubset,
+    PartitionBackfill,
+)
 from backfill_assets.orchestration.instance.own_runs import is_ours
 from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.instance.processes import identify_own_process
@@ -149,3 +156,31 @@ def test_a_run_of_ours_that_nobody_works_on_is_still_found_among_others(
     assert [*fail_dead_runs(instance, now=now, silent_seconds=600)] == [run.run_id]
     (failed,) = instance.get_runs(RunsFilter(statuses=[DagsterRunStatus.FAILURE]))
     assert failed.run_id == run.run_id
+
+
+def test_a_backfill_of_others_gets_no_title_is_not_listed_and_not_found(
+    instance: DagsterInstance,
+) -> None:
+    days = DailyPartitionsDefinition("2013-01-01", end_date="2013-02-01")
+    for backfill_id, key in (("ofothers", AssetKey(["theirs", "flights"])), ("ofourown", RAW)):
+        subset = days.subset_with_partition_keys([DAY])
+        instance.add_backfill(
+            PartitionBackfill.from_asset_graph_subset(
+                backfill_id=backfill_id,
+                backfill_timestamp=0.0,
+                tags={},
+                dynamic_partitions_store=instance,
+                asset_graph_subset=AssetGraphSubset(partitions_subsets_by_asset_key={key: subset}),
+                title=None,
+                description=None,
+                run_config=None,
+            )
+        )
+    run = instance.create_run_for_job(maintain, tags={})
+    assert [found.id for found in list_backfills(instance, limit=1)] == ["ofourown"]
+    (theirs,) = (one for one in instance.get_backfills() if one.backfill_id == "ofothers")
+    assert theirs.tags == {}
+    assert find_whole_id(instance, "ofourown") == "ofourown"
+    for wanted in ("ofothers", run.run_id, run.run_id[:8]):
+        with pytest.raises(HistoryError, match="is of another code location"):
+            find_whole_id(instance, wanted)
