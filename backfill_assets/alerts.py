@@ -4,24 +4,18 @@ from datetime import UTC, datetime
 
 from dagster import (
     DagsterInstance,
-    DagsterRun,
     DefaultSensorStatus,
     SensorEvaluationContext,
     SkipReason,
     sensor,
 )
 
-from backfill_assets.catalog import list_tables
 from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.ops.backfill_health import BACKFILL_HEALTH
-from backfill_assets.ops.late_arrivals import LATE_ARRIVALS
 from backfill_assets.orchestration.alerts.alerting import Alerter, AlertMemory, AlertReport
 from backfill_assets.orchestration.alerts.webhooks import Webhook
 from backfill_assets.orchestration.instance.dagster_internals import (
     InstigatorStatus,
-    find_run_assets,
 )
-from backfill_assets.orchestration.instance.partition_definitions import find_asset_key
 from backfill_assets.sensors import process_due_partitions
 from backfill_assets.settings import Settings, read_settings
 
@@ -57,30 +51,15 @@ def report_withheld(context: SensorEvaluationContext) -> SkipReason:
 
 def _post_notices(context: SensorEvaluationContext, settings: Settings, url: str) -> AlertReport:
     instance, now = context.instance, datetime.now(tz=UTC)
-    assert context.repository_def is not None
-    jobs = frozenset(context.repository_def.job_names)
     alerter = Alerter(
         instance,
         Warehouse(settings.warehouse, retention_days=settings.retention_days),
         Webhook(url),
-        is_ours=lambda run: _is_ours(instance, run, jobs),
         retries_changed=_is_on(instance, process_due_partitions.name),
     )
     memory, report = alerter.post_notices(AlertMemory.from_json(context.cursor, now=now), now=now)
     context.update_cursor(memory.to_json())
     return report
-
-
-def _is_ours(instance: DagsterInstance, run: DagsterRun, jobs: frozenset[str]) -> bool:
-    """Tells whether a run is of this project, also one that a shell started.
-
-    That one belongs to no code location, and an instance may have several.
-    """
-    assets = find_run_assets(instance, run)
-    if not assets:
-        return run.job_name in jobs
-    ours = {find_asset_key(table) for table in list_tables()}
-    return assets <= {*ours, LATE_ARRIVALS, BACKFILL_HEALTH}
 
 
 def _is_on(instance: DagsterInstance, name: str) -> bool:

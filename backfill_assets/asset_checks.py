@@ -12,16 +12,20 @@ from dagster import (
     asset_check,
 )
 
+from backfill_assets.contents.partition_reader import PartitionReader
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.instance.batching_instance import store_together
 from backfill_assets.orchestration.instance.dagster_internals import find_run_assets
 from backfill_assets.orchestration.instance.materializations import find_latest_materializations
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
 from backfill_assets.orchestration.records.events import describe_target
+from backfill_assets.orchestration.records.failures import fail_with_message
 from backfill_assets.resources import LakehouseResource, SparkResource, build_reader
 from backfill_assets.rules.verdicts import Check
 from backfill_assets.tables.declarations import Table
@@ -36,51 +40,62 @@ def build_readable_check(table: Table) -> AssetChecksDefinition:
         asset=asset_key,
         description="Does an independent reader find the rows and checksum that the audit saw?",
         partitions_def=partitions_def,
+        op_tags=OWN_STEP,
     )
     def partition_is_readable(
         context: AssetCheckExecutionContext, spark: SparkResource, lakehouse: LakehouseResource
     ) -> AssetCheckResult:
-        keys = context.op_execution_context.partition_keys
-        if asset_key in find_run_assets(context.instance, context.run):
-            # The asset ran in this very run: its publish has read back each partition.
-            return AssetCheckResult(
-                passed=True, metadata={"partitions": len(keys), "checked": "when published"}
+        with fail_with_message(context):
+            return _check_range(
+                context, table, build_reader(spark, lakehouse), lakehouse.warehouse()
             )
-        log = read_log(lakehouse.warehouse(), table)
-        published = [key for key in keys if key in log.publishes]
-        reader = build_reader(spark, lakehouse)
-        contents = reader.read_back(log.require(), build_partitions(table, published))
-        targets = find_latest_materializations(context.instance, asset_key, published)
-        different: list[str] = []
-        with store_together(context.instance):
-            for key, found in contents.items():
-                audited = log.publishes[key]
-                passed = found.agrees_with(audited)
-                if not passed:
-                    different.append(key)
-                evaluation = AssetCheckEvaluation(
-                    asset_key=asset_key,
-                    check_name=Check.READABLE.value,
-                    passed=passed,
-                    partition=key,
-                    metadata={
-                        "rows": found.rows,
-                        "rows audited": audited.rows,
-                        "checksum": found.checksum,
-                        "checksum audited": audited.checksum,
-                        "delta_version": log.version,
-                    },
-                    target_materialization_data=describe_target(targets.get(key)),
-                )
-                # Dagster takes it, though its signature doesn't say so.
-                context.op_execution_context.log_event(evaluation)  # pyright: ignore[reportArgumentType]
-        return AssetCheckResult(
-            passed=not different,
-            metadata={
-                "partitions": len(contents),
-                "never published": len(keys) - len(contents),
-                "different": MetadataValue.json(different),
-            },
-        )
 
     return partition_is_readable
+
+
+def _check_range(
+    context: AssetCheckExecutionContext, table: Table, reader: PartitionReader, warehouse: Warehouse
+) -> AssetCheckResult:
+    """Reads back what is published of the run's range, and logs an evaluation of each partition."""
+    asset_key = find_asset_key(table)
+    keys = context.op_execution_context.partition_keys
+    if asset_key in find_run_assets(context.instance, context.run):
+        # The asset ran in this very run: its publish has read back each partition.
+        return AssetCheckResult(
+            passed=True, metadata={"partitions": len(keys), "checked": "when published"}
+        )
+    log = read_log(warehouse, table)
+    published = [key for key in keys if key in log.publishes]
+    contents = reader.read_back(log.require(), build_partitions(table, published))
+    targets = find_latest_materializations(context.instance, asset_key, published)
+    different: list[str] = []
+    with store_together(context.instance):
+        for key, found in contents.items():
+            audited = log.publishes[key]
+            passed = found.agrees_with(audited)
+            if not passed:
+                different.append(key)
+            evaluation = AssetCheckEvaluation(
+                asset_key=asset_key,
+                check_name=Check.READABLE.value,
+                passed=passed,
+                partition=key,
+                metadata={
+                    "rows": found.rows,
+                    "rows audited": audited.rows,
+                    "checksum": found.checksum,
+                    "checksum audited": audited.checksum,
+                    "delta_version": log.version,
+                },
+                target_materialization_data=describe_target(targets.get(key)),
+            )
+            # Dagster takes it, though its signature doesn't say so.
+            context.op_execution_context.log_event(evaluation)  # pyright: ignore[reportArgumentType]
+    return AssetCheckResult(
+        passed=not different,
+        metadata={
+            "partitions": len(contents),
+            "never published": len(keys) - len(contents),
+            "different": MetadataValue.json(different),
+        },
+    )

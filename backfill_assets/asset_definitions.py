@@ -28,6 +28,7 @@ from dagster import (
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.orchestration.due.readiness import REQUIRED, ROWS_FOR
 from backfill_assets.orchestration.instance.dagster_internals import EVENTS_ARE_LOGGED
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_landing_key,
@@ -87,6 +88,7 @@ def build_asset(recipe: Recipe, upstreams: Sequence[Upstream]) -> AssetsDefiniti
         kinds={"pyspark", "delta"},
         owners=["team:data-platform"],
         code_version=recipe.code_version,
+        op_tags=OWN_STEP,
         partitions_def=partitions_def,
         backfill_policy=BackfillPolicy.single_run(),
         deps=_list_deps(recipe, upstreams),

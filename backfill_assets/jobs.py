@@ -20,6 +20,7 @@ from backfill_assets.lake.maintenance import maintain_table
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.watermark_writer import vacuum_watermarks
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_assets.orchestration.instance.ranges import shorten
 from backfill_assets.orchestration.instance.reconciled_runs import note_reconciliation
@@ -47,7 +48,7 @@ from backfill_assets.tables.declarations import Table
 _LISTED = 50
 
 
-@op
+@op(tags=OWN_STEP)
 def restore_partitions(
     context: OpExecutionContext,
     config: RollbackConfig,
@@ -84,7 +85,7 @@ class ReconcileConfig(Config):
     )
 
 
-@op
+@op(tags=OWN_STEP)
 def compare_with_source(
     context: OpExecutionContext,
     config: ReconcileConfig,
@@ -188,7 +189,7 @@ def reconcile_tables(
     ]
 
 
-@op
+@op(tags=OWN_STEP)
 def rehearse_partitions(
     context: OpExecutionContext,
     config: RehearsalConfig,
@@ -209,7 +210,7 @@ def rehearse() -> None:
     rehearse_partitions()
 
 
-@op
+@op(tags=OWN_STEP)
 def promote_version(
     context: OpExecutionContext,
     config: PromotionConfig,
@@ -236,7 +237,7 @@ def promote() -> None:
     promote_version()
 
 
-@op
+@op(tags=OWN_STEP)
 def retire_version(
     context: OpExecutionContext,
     config: RetirementConfig,
@@ -264,7 +265,7 @@ class MaintainConfig(Config):
     )
 
 
-@op
+@op(tags=OWN_STEP)
 def maintain_tables(
     context: OpExecutionContext,
     config: MaintainConfig,

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from backfill_assets.catalog import find_table, list_histories
 from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.planning.launching import request_planned
 from backfill_assets.orchestration.planning.once_flows import (
     build_flow_launch,
@@ -70,7 +71,7 @@ def _build_compute(table: Table, flow: OnceFlow) -> Callable[[OpExecutionContext
 
 
 def _build_job(table: Table, flow: OnceFlow) -> JobDefinition:
-    compute = op(name=f"take_in_{flow.name}")(_build_compute(table, flow))
+    compute = op(name=f"take_in_{flow.name}", tags=OWN_STEP)(_build_compute(table, flow))
     keys = list_flow_keys(flow.name)
     days = f"{keys[0]}...{keys[-1]}"
 

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from backfill_assets.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_assets.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
-    TAG_PREFIX,
 )
 from backfill_assets_tests.commands import PROJECT, Project
 from backfill_assets_tests.ports import find_free_port

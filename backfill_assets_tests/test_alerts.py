@@ -20,6 +20,7 @@ from dagster._core.scheduler.instigation import (
 from backfill_assets.alerts import report_withheld
 from backfill_assets.definitions import defs
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.runs.claims import PROCESS_TAG
 from backfill_assets.orchestration.runs.run_tags import WITHHELD_TAG
 from backfill_assets.sensors import process_due_partitions
 from backfill_assets_tests.pipeline.alerting import Home
@@ -58,9 +59,16 @@ def look(instance: DagsterInstance, cursor: str | None) -> tuple[str | None, str
     return tick.cursor, tick.skip_message or ""
 
 
-def fail_run(instance: DagsterInstance, run_id: str, job: str, asset: str = "") -> None:
-    assets = frozenset({AssetKey.from_user_string(asset)}) if asset else None
-    run = DagsterRun(job, run_id=run_id, status=DagsterRunStatus.STARTED, asset_selection=assets)
+def fail_run(
+    instance: DagsterInstance, run_id: str, job: str, asset: str = "", *, is_ours: bool = True
+) -> None:
+    run = DagsterRun(
+        job,
+        run_id=run_id,
+        status=DagsterRunStatus.STARTED,
+        asset_selection=frozenset({AssetKey.from_user_string(asset)}) if asset else None,
+        tags={PROCESS_TAG: "elsewhere"} if is_ours else {},
+    )
     instance.add_run(run)
     instance.report_run_failed(run, "broken")
 
@@ -74,8 +82,8 @@ def test_it_tells_of_our_failures_from_when_it_is_first_asked_to(
     fail_run(home, "job", "maintain")
     fail_run(home, "asset", "__ASSET_JOB", "raw/flights")
     fail_run(home, "watch", "watch", "ops/backfill_health")
-    fail_run(home, "other job", "theirs")
-    fail_run(home, "other asset", "__ASSET_JOB", "theirs/flights")
+    fail_run(home, "other job", "maintain", is_ours=False)
+    fail_run(home, "other asset", "__ASSET_JOB", "raw/flights", is_ours=False)
     cursor, said = look(home, cursor)
     assert said == "notices accepted: 3"
     assert [notice["chain"] for notice in receiver.accepted] == ["job", "asset", "watch"]

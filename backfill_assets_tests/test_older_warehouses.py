@@ -201,7 +201,7 @@ def test_a_new_run_goes_on_from_there_and_is_taken_back(older: Project) -> None:
     ]
     assert [flights[3, number]["air_time"] for number in (101, 104)] == [138, 138]
     run_id = find_last_run(older, STAGING)
-    assert count_lines_that_hold(older, run_id) == ["6 of 6"] * 3
+    assert count_lines_that_hold(older, run_id) == ["7 of 7"] * 3
     assert ask(older, "missing", *FLIGHTS, code=1) == f"{FEATURES}\t{DAY_4}...{DAY_4}\n"
     marks = {mark["table"]: mark["next_key"] for mark in ask_json(older, "watermark")}
     assert marks == {RAW: "2013-01-05", STAGING: DAY_4}
@@ -225,7 +225,7 @@ def test_hours_and_buckets_are_run_again(older: Project) -> None:
     for table, key in ((HOURS, hour), (ORDERS, "0000000")):
         run = older.materialize(table, partitions=f"{key}...{key}")
         assert run.returncode == 0, run.stdout + run.stderr
-        assert count_lines_that_hold(older, find_last_run(older, table)) == ["5 of 5"]
+        assert count_lines_that_hold(older, find_last_run(older, table)) == ["6 of 6"]
     assert read_contents(older, HOURS) == {**PUBLISHED[HOURS], hour: (2, 1, "98ec7827a8682af0")}
     assert read_rows(older, HOURS) == [
         {**row, "temp": 40.5} if row["landing_hour"].hour == 1 else row for row in before

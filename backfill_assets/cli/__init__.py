@@ -24,6 +24,7 @@ from backfill_assets.cli import (
     status_commands,
     version_commands,
 )
+from backfill_assets.cli.terminal import echo
 from backfill_assets.damages import describe_damage
 from backfill_assets.errors import BackfillError
 
@@ -88,7 +89,7 @@ def main() -> None:
     except Exception as error:
         if _DEBUG in takewhile(lambda argument: argument.startswith("-"), sys.argv[1:]):
             traceback.print_exc()
-        typer.echo(f"error: {_describe(error)}", err=True)
+        echo(f"error: {_describe(error)}", err=True)
         sys.exit(1)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from backfill_assets.cli.options import AsJson, confirm, open_instance, print_json
+from backfill_assets.cli.terminal import echo
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def backfills(
     elif found:
         print_backfills(found)
     else:
-        typer.echo("no backfill was ever asked for in this Dagster home")
+        echo("no backfill was ever asked for in this Dagster home")
 
 
 def watch(
@@ -96,10 +97,10 @@ def watch(
                         break
                     time.sleep(_LOOK_AGAIN_SECONDS)
         except KeyboardInterrupt:
-            typer.echo(f"nobody watches {found.kind} {found.id} now; it goes on", err=True)
+            echo(f"nobody watches {found.kind} {found.id} now; it goes on", err=True)
             raise typer.Exit(_CANCELLED_EXIT) from None
         if not progress.is_over:
-            typer.echo(f"{found.kind} {found.id} is still at work: {progress.at_work}", err=True)
+            echo(f"{found.kind} {found.id} is still at work: {progress.at_work}", err=True)
             raise typer.Exit(_STILL_AT_WORK_EXIT)
         outcome = find_outcome(instance, Warehouse(read_settings().warehouse), progress)
     if as_json:
@@ -142,17 +143,17 @@ def cancel(
     if as_json:
         print_json(done)
     else:
-        typer.echo(f"cancelled {done.id}: {len(done.ended)} of its runs have ended by it")
+        echo(f"cancelled {done.id}: {len(done.ended)} of its runs have ended by it")
         if done.by_daemon:
-            typer.echo("the UI shows it as cancelled once the daemon looks again: within 30 s")
+            echo("the UI shows it as cancelled once the daemon looks again: within 30 s")
     if done.by_shell:
-        typer.echo(
+        echo(
             f"the shell that makes its runs has not ended within {timeout:g} s; it was told to: "
             "the same command asks again",
             err=True,
         )
     if done.unfinished:
-        typer.echo(
+        echo(
             f"not ended within {timeout:g} s: {', '.join(done.unfinished)}; they were asked to: "
             f"`backfill-assets watch {done.id[:8]}` waits for them, the same command asks again",
             err=True,
@@ -193,11 +194,11 @@ def resume(
         found = resumer.find(progress, take_all=take_all)
         ranges, left_alone = found.describe_partitions(), found.describe_left_alone()
         for line in left_alone:
-            typer.echo(f"left alone: {line}", err=True)
+            echo(f"left alone: {line}", err=True)
         requested, title = "", ""
         if found.count:
             for table, listed in ranges.items():
-                typer.echo(f"{table} {', '.join(listed)}", err=as_json)
+                echo(f"{table} {', '.join(listed)}", err=as_json)
             if not yes:
                 confirm(f"ask for these {found.count} partitions?", is_aside=as_json)
             requested, title = request_resumption(instance, graph, found)
@@ -214,12 +215,12 @@ def resume(
             }
         )
     elif requested:
-        typer.echo(f"requested backfill {requested}: {title}")
+        echo(f"requested backfill {requested}: {title}")
     else:
         words = "nothing can go now" if left_alone else "all of it is published"
-        typer.echo(f"nothing is left to resume of {found.backfill.id}: {words}")
+        echo(f"nothing is left to resume of {found.backfill.id}: {words}")
     if requested and not has_daemon:
-        typer.echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
+        echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
 
 
 def _warn_of_what_is_in_the_way(

@@ -31,6 +31,7 @@ from backfill_assets.cli.plan_options import (
     WriteModeName,
 )
 from backfill_assets.cli.templates import Template, read_template
+from backfill_assets.cli.terminal import echo
 from backfill_assets.errors import SettingsError
 from backfill_assets.settings import read_settings
 
@@ -110,7 +111,7 @@ class Asked:
             touched = find_touched_partitions(table, self.start, self.end, strict=self.strict)
             found[table] = touched.first, touched.last
             if touched.snapped:
-                typer.echo(touched.snapped, err=True)
+                echo(touched.snapped, err=True)
         return found
 
     @property

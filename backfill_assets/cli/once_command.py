@@ -19,13 +19,14 @@ from backfill_assets.cli.options import (
     print_json,
     recover_dead_runs,
 )
+from backfill_assets.cli.terminal import echo
 from backfill_assets.errors import SettingsError
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
-    from rich.table import Table as Grid
 
+    from backfill_assets.cli.grids import Grid
     from backfill_assets.orchestration.planning.launching import Launch
     from backfill_assets.orchestration.planning.once_flows import FlowState
     from backfill_assets.orchestration.planning.plans import Plan
@@ -124,7 +125,8 @@ def _print_states(*, as_json: bool) -> None:
 def build_grid(states: "Sequence[FlowState]") -> "Grid":
     """Builds the grid of flows, of which names alone are broken where there is no room."""
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table as Grid
+
+    from backfill_assets.cli.grids import Grid
 
     grid = Grid(box=SIMPLE_HEAD, padding=0)
     for name in ("flow", "table"):
@@ -189,9 +191,9 @@ def _take_in(
     from backfill_assets.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
 
     for one in requested:
-        typer.echo(f"requested backfill {one.backfill_id}: {one.title}")
+        echo(f"requested backfill {one.backfill_id}: {one.title}")
     if not requested[-1].has_daemon:
-        typer.echo(f"{NO_DAEMON}: they wait for {DAEMON_COMMANDS}", err=True)
+        echo(f"{NO_DAEMON}: they wait for {DAEMON_COMMANDS}", err=True)
 
 
 def _plan(
@@ -204,7 +206,7 @@ def _plan(
         print_json(idle)
     else:
         for one in idle:
-            typer.echo(str(one), err=as_json)
+            echo(str(one), err=as_json)
     if len(idle) == len(states):
         return []
     from backfill_assets.catalog import find_table
@@ -223,7 +225,7 @@ def _take_in_parallel(
     states = _read_states(names)
     codes: set[int] = set()
     for one in states:
-        typer.echo(str(one), err=as_json)
+        echo(str(one), err=as_json)
     if any(one.missing for one in states) or "--full-refresh" in options:
         if not yes:
             confirm("run them?", is_aside=as_json)
@@ -246,5 +248,5 @@ def _run_process(name: str, options: Sequence[str]) -> int:
     )
     assert process.stdout is not None
     for line in process.stdout:
-        typer.echo(f"{name}: {line.rstrip()}", err=True)
+        echo(f"{name}: {line.rstrip()}", err=True)
     return process.wait()

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from backfill_assets.cli.terminal import echo, echo_lines
 from backfill_assets.damages import describe_damage
 from backfill_assets.errors import BackfillError, SettingsError
+from backfill_assets.escaping import escape_hidden
 from backfill_assets.settings import read_settings
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
     from pyspark.sql import SparkSession
-    from rich.table import Table as Grid
 
+    from backfill_assets.cli.grids import Grid
     from backfill_assets.contents.partition_reader import PartitionReader
     from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
     from backfill_assets.orchestration.planning.planning import Planner
@@ -90,9 +92,9 @@ def confirm(question: str, *, is_aside: bool = False) -> None:
     if sys.stdin is None or sys.stdin.closed:
         raise nobody
     try:
-        agreed = typer.confirm(question, err=is_aside)
+        agreed = typer.confirm(escape_hidden(question), err=is_aside)
     except typer.Abort:  # the end of the input, or Ctrl-C at a terminal
-        typer.echo(err=True)
+        echo(err=True)
         if sys.stdin.isatty():
             raise
         raise nobody from None
@@ -104,7 +106,7 @@ def print_json(result: Any) -> None:
     """Prints dataclasses, or what is plain already, as JSON objects."""
     many = isinstance(result, Sequence)
     plain = [_make_plain(row) for row in result] if many else _make_plain(result)
-    typer.echo(json.dumps(plain, indent=2, default=str))  # dates as ISO 8601
+    echo_lines(json.dumps(plain, indent=2, default=str))  # dates as ISO 8601
 
 
 def _make_plain(row: Any) -> Any:
@@ -131,7 +133,7 @@ def is_too_wide(grid: "Grid") -> bool:
 def print_line(line: str, *, indent: str = "") -> None:
     """Prints a line; on a terminal that is narrower, broken between words and indented further."""
     if not sys.stdout.isatty():
-        typer.echo(indent + line)
+        echo(indent + line)
         return
     broken = textwrap.fill(
         line,
@@ -141,7 +143,7 @@ def print_line(line: str, *, indent: str = "") -> None:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    typer.echo(broken)
+    echo_lines(broken)
 
 
 def default_dagster_home() -> None:
@@ -206,7 +208,7 @@ def recover_dead_runs(instance: "DagsterInstance") -> None:
         reader = build_partition_reader()
         report = recover_tables(instance, settings, None, dry_run=False, reader=reader)
         for message in report.messages:
-            typer.echo(message, err=True)
+            echo(message, err=True)
 
 
 def build_partition_reader() -> "PartitionReader":
@@ -218,7 +220,7 @@ def build_partition_reader() -> "PartitionReader":
     def open_session() -> "SparkSession":
         from backfill_assets.resources import SparkResource, build_resources
 
-        typer.echo(
+        echo(
             f"{settings.read_back_bytes:,} bytes of data files or more are to be read: Spark's "
             "tasks read them (BACKFILL_READ_BACK_BYTES)",
             err=True,

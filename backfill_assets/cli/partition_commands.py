@@ -16,6 +16,7 @@ from backfill_assets.cli.options import (
     print_json,
     refuse_empty,
 )
+from backfill_assets.cli.terminal import echo, echo_lines
 from backfill_assets.errors import SettingsError
 from backfill_assets.lake.run_ids import refuse_short_id
 from backfill_assets.settings import read_settings
@@ -47,11 +48,11 @@ def withheld(
     for kept in found:
         if not kept.count:
             continue
-        typer.echo(f"{kept.count:,} {kept.what} in {kept.table}")
+        echo(f"{kept.count:,} {kept.what} in {kept.table}")
         for row in kept.rows:
-            typer.echo("  " + json.dumps(row, default=str))
+            echo("  " + json.dumps(row, default=str))
     if not any(kept.count for kept in found):
-        typer.echo(f"nothing is kept aside of {table} {first}...{last}")
+        echo(f"nothing is kept aside of {table} {first}...{last}")
 
 
 def recover(
@@ -74,7 +75,7 @@ def recover(
         print_json(report)
         return
     for message in report.messages or ["nothing to recover: this Dagster home knows all"]:
-        typer.echo(message)
+        echo(message)
 
 
 def watermark(as_json: AsJson = False) -> None:  # noqa: FBT002 (an option)
@@ -87,9 +88,7 @@ def watermark(as_json: AsJson = False) -> None:  # noqa: FBT002 (an option)
         print_json(found)
         return
     for mark in found:
-        typer.echo(
-            f"{mark.table}\tbefore {mark.next_key}\t{mark.moved_at:%Y-%m-%d %H:%M}\t{mark.run_id}"
-        )
+        echo(f"{mark.table}\tbefore {mark.next_key}\t{mark.moved_at:%Y-%m-%d %H:%M}\t{mark.run_id}")
 
 
 def rollback(
@@ -137,7 +136,7 @@ def rollback(
         "override_protection": override_protection,
     }
     with open_instance() as instance:
-        typer.echo(run_job(instance, "rollback_partitions", "restore_partitions", config))
+        echo_lines(run_job(instance, "rollback_partitions", "restore_partitions", config))
 
 
 def accept(
@@ -172,7 +171,7 @@ def accept(
         "override_protection": override_protection,
     }
     with open_instance() as instance:
-        typer.echo(run_job(instance, "rollback_partitions", "restore_partitions", config))
+        echo(run_job(instance, "rollback_partitions", "restore_partitions", config))
 
 
 def _take_promotion_back(table: str, override_protection: str | None) -> None:

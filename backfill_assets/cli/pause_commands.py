@@ -8,6 +8,7 @@ import typer
 
 from backfill_assets.cli.backfill_commands import BackfillId
 from backfill_assets.cli.options import AsJson, open_instance, print_json
+from backfill_assets.cli.terminal import echo
 from backfill_assets.errors import HistoryError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def pause(
     if as_json:
         print_json({"id": named.id, "kind": named.kind, **asdict(found)})
     else:
-        typer.echo(f"{named.kind} {named.id}: {found}; it ends after the chunk at work")
+        echo(f"{named.kind} {named.id}: {found}; it ends after the chunk at work")
 
 
 def unpause(
@@ -61,9 +62,9 @@ def unpause(
     if as_json:
         print_json({"id": named.id, "kind": named.kind, "has_daemon": has_one})
     else:
-        typer.echo(f"{named.kind} {named.id}: the sensor go_on_after_pause asks for what is left")
+        echo(f"{named.kind} {named.id}: the sensor go_on_after_pause asks for what is left")
     if not has_one:
-        typer.echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
+        echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
 
 
 def _find_backfill(instance: "DagsterInstance", wanted: str) -> "Backfill":

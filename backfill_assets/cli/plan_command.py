@@ -18,6 +18,7 @@ from backfill_assets.cli.options import (
 from backfill_assets.cli.plan_grid import print_plan
 from backfill_assets.cli.plan_options import Chunk, Restart
 from backfill_assets.cli.spread_options import spread_options
+from backfill_assets.cli.terminal import echo
 
 if TYPE_CHECKING:
     from backfill_assets.orchestration.planning.plans import Plan
@@ -98,9 +99,9 @@ def launch(
             }
         )
     elif launched:
-        typer.echo(f"requested backfill {launched.backfill_id}: {launched.title}")
+        echo(f"requested backfill {launched.backfill_id}: {launched.title}")
     if launched and not launched.has_daemon:
-        typer.echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
+        echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
 
 
 def _print_commands(found: "Plan", pace: Mapping[str, str | bool | None]) -> None:
@@ -116,8 +117,8 @@ def _print_commands(found: "Plan", pace: Mapping[str, str | bool | None]) -> Non
         for start, end in ranges
     ]
     if not commands:
-        typer.echo("nothing is to be run")
+        echo("nothing is to be run")
         return
-    typer.echo("to run it:")
+    echo("to run it:")
     for command in shorten(commands, _LISTED):
-        typer.echo(f"  {command}")
+        echo(f"  {command}")

@@ -4,9 +4,8 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-import typer
-
 from backfill_assets.cli.options import print_grid
+from backfill_assets.cli.terminal import echo, echo_lines
 
 if TYPE_CHECKING:
     from backfill_assets.health.estimates import Estimate
@@ -30,19 +29,19 @@ def print_plan(found: "Plan", *, downstream: bool) -> None:
         _print_remarks(table)
     if found.total and sum(one.partitions > 0 for one in found.tables) > 1:
         total = f"{_format_seconds(found.total)} s, {_describe_total(found.total)}"
-        typer.echo(f"all tables, one after the other: {total}")
+        echo(f"all tables, one after the other: {total}")
     if downstream:
         for key, ranges in found.downstream.items():
             listed = ", ".join(f"{start}...{end}" for start, end in ranges[:_LISTED])
-            typer.echo(f"downstream, at most: {key} {listed}")
+            echo(f"downstream, at most: {key} {listed}")
         if not found.downstream:
-            typer.echo("downstream: nothing else was computed from them")
+            echo("downstream: nothing else was computed from them")
     if found.row_filter:
-        typer.echo(f"only rows with {found.row_filter}; the others stay as they are published")
+        echo(f"only rows with {found.row_filter}; the others stay as they are published")
 
 
 def _print_tables(found: "Plan") -> None:
-    from rich.table import Table as Grid
+    from backfill_assets.cli.grids import Grid
 
     counts = ("partitions", "runs", "chunks", "commits")
     names = (*counts, "read", "rows read", "rows", "write", "seconds")
@@ -67,7 +66,7 @@ def _print_tables(found: "Plan") -> None:
         if is_narrow:
             told = [f"{name} {cell}" for name, cell in zip(names, cells, strict=True)]
             lines = [", ".join(told[: len(counts)]), ", ".join(told[len(counts) :])]
-            typer.echo("\n  ".join([f"{one.table}: {states}", *lines]))
+            echo_lines("\n  ".join([f"{one.table}: {states}", *lines]))
     if not is_narrow:
         print_grid(grid, width=172)
 
@@ -82,14 +81,14 @@ def _print_remarks(table: "TablePlan") -> None:
         ("protected", table.protected),
     ):
         for text in shorten(list(texts), _LISTED):
-            typer.echo(f"{words}: {table.table} {text}")
+            echo(f"{words}: {table.table} {text}")
     if table.stands:
-        typer.echo(
+        echo(
             f"{table.stands:,} stand as they are: {table.table}, of {table.partitions:,} "
             "partitions; published from the same inputs by the same code, and not counted"
         )
     if table.seconds and table.partitions:
-        typer.echo(f"estimate of {table.table}: {_describe_estimate(table.seconds)}")
+        echo(f"estimate of {table.table}: {_describe_estimate(table.seconds)}")
 
 
 def _describe_estimate(found: "Estimate") -> str:

@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table as Grid
 from rich.text import Text
 
+from backfill_assets.cli.grids import Grid, write_text
 from backfill_assets.cli.options import print_grid
+from backfill_assets.cli.terminal import echo, echo_lines
 
 if TYPE_CHECKING:
     from backfill_assets.orchestration.backfills.backfill_outcomes import BackfillOutcome
@@ -72,21 +72,21 @@ def show_progress(
     """
 
     def warn(text: str) -> None:
-        typer.echo(text, err=True)
+        echo(text, err=True)
 
     if as_json:
-        yield Display(lambda progress: typer.echo(json.dumps(describe_progress(progress))), warn)
+        yield Display(lambda progress: echo(json.dumps(describe_progress(progress))), warn)
     elif sys.stdout.isatty() and not is_aside:
         console = Console()
         with Live(console=console, transient=False, auto_refresh=False) as live:
             yield Display(
                 lambda progress: live.update(build_bars(progress), refresh=True),
-                lambda text: console.print(text, style="yellow"),
+                lambda text: console.print(write_text(text, "yellow")),
                 is_live=True,
             )
     else:
-        typer.echo(f"{backfill.kind} {backfill.id}: {backfill.title}", err=is_aside)
-        yield Display(lambda progress: typer.echo(format_line(progress), err=is_aside), warn)
+        echo(f"{backfill.kind} {backfill.id}: {backfill.title}", err=is_aside)
+        yield Display(lambda progress: echo(format_line(progress), err=is_aside), warn)
 
 
 def build_bars(progress: "Progress") -> Group:
@@ -104,11 +104,13 @@ def build_bars(progress: "Progress") -> Group:
                 complete_style=colour,
                 finished_style=colour,
             ),
-            Text(_format_counts(table)),
+            _format_counts(table),
         )
     colour = _COLOURS.get(progress.state, "yellow")
-    title = Text.assemble(backfill.id[:8], " ", (progress.state, colour), " ", backfill.title)
-    below = [Text(line) for line in (_format_pause(progress), _format_pace(progress)) if line]
+    title = Text.assemble(
+        backfill.id[:8], " ", (progress.state, colour), " ", write_text(backfill.title)
+    )
+    below = [write_text(line) for line in (_format_pause(progress), _format_pace(progress)) if line]
     return Group(title, grid, *below)
 
 
@@ -160,7 +162,7 @@ def describe_progress(progress: "Progress") -> dict[str, Any]:
 
 def print_outcome_line(outcome: "BackfillOutcome") -> None:
     """Prints the outcome as one line of JSON."""
-    typer.echo(json.dumps({"outcome": outcome.state, **dataclasses.asdict(outcome)}))
+    echo(json.dumps({"outcome": outcome.state, **dataclasses.asdict(outcome)}))
 
 
 def print_outcome(backfill: "Backfill", outcome: "BackfillOutcome") -> None:
@@ -170,18 +172,18 @@ def print_outcome(backfill: "Backfill", outcome: "BackfillOutcome") -> None:
         for table, count in outcome.published.items()
     )
     words = f": published {counts}" if counts else ""
-    typer.echo(f"{backfill.kind} {backfill.id} is over, {outcome.state}{words}")
+    echo(f"{backfill.kind} {backfill.id} is over, {outcome.state}{words}")
     for table in outcome.held_back:
         for reason in table["reasons"][:_LISTED]:
-            typer.echo(f"{table['table']} {table['status']} {reason}")
+            echo(f"{table['table']} {table['status']} {reason}")
         if len(table["reasons"]) > _LISTED:
-            typer.echo(f"{table['table']} … of {table['partitions']:,} partitions")
+            echo(f"{table['table']} … of {table['partitions']:,} partitions")
     for error in outcome.errors:
-        typer.echo(error)
+        echo_lines(error)
     if outcome.commands:
-        typer.echo("next, once the cause is mended:")
+        echo("next, once the cause is mended:")
         for command in outcome.commands:
-            typer.echo(f"  {command}")
+            echo(f"  {command}")
 
 
 def describe_backfill(progress: "Progress") -> dict[str, Any]:
@@ -232,7 +234,7 @@ def build_grid(found: "Sequence[Progress]") -> Grid:
             f"{backfill.requested_at.astimezone():%m-%d %H:%M}",
             backfill.launched_by,
             _join_reason(progress),
-            Text(progress.state, style=_COLOURS.get(progress.state, "yellow")),
+            write_text(progress.state, _COLOURS.get(progress.state, "yellow")),
             f"{progress.published:,} of {progress.partitions:,}",
             f"{progress.done - progress.published:,}",
         )

@@ -23,6 +23,7 @@ from backfill_assets.cli.proof_grids import (
     print_pins,
     print_reconciled,
 )
+from backfill_assets.cli.terminal import echo, echo_lines
 from backfill_assets.errors import CertificateError, PartitionRangeError, SettingsError
 from backfill_assets.settings import read_settings
 
@@ -94,9 +95,9 @@ def history(
     else:
         print_history(changes[: limit or None])
     if limit and len(changes) > limit:
-        typer.echo(f"the newest {limit}; --limit 0 lists all", err=True)
+        echo(f"the newest {limit}; --limit 0 lists all", err=True)
     elif log.begins_with:
-        typer.echo(
+        echo(
             f"the log begins with version {log.begins_with}; of earlier ones tell the certificates "
             f"below {log.warehouse.root}/certificates",
             err=True,
@@ -178,9 +179,9 @@ def certificate(
     if as_json:
         print_json(found or [line for lines in verified.values() for line in lines])
     elif found:
-        typer.echo("\n".join(map(render_certificate, found)))
+        echo_lines("\n".join(map(render_certificate, found)))
     for title, lines in verified.items() if not as_json else ():
-        typer.echo(render_lines(title, lines))
+        echo_lines(render_lines(title, lines))
     if any(line.holds is False for lines in verified.values() for line in lines):
         raise typer.Exit(1)
 

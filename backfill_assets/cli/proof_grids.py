@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
-from rich.table import Table as Grid
-
+from backfill_assets.cli.grids import Grid, write_text
 from backfill_assets.cli.options import print_grid
+from backfill_assets.cli.terminal import echo
 
 if TYPE_CHECKING:
     from backfill_assets.proof.diffs import TableDiff
@@ -34,7 +33,7 @@ def print_reconciled(reconciled: "Sequence[ReconciledPartition]") -> None:
         grid.add_row(
             *(partition.partition, partition.table, *_format_counts(partition, *counted)),
             *(f"{partition.duplicates_per_1000:g}", partition.checksum or ""),
-            f"[red]{partition.mismatch}[/]" if partition.mismatch else "yes",
+            write_text(partition.mismatch, "red") if partition.mismatch else "yes",
         )
     print_grid(grid, width=200)
 
@@ -59,14 +58,15 @@ def print_pins(pins: "Sequence[Pin]") -> None:
     """Prints a row for each table, and where they do not belong together."""
     grid = Grid("table", "version", "belongs to the others", "where")
     for pin in pins:
-        apart = f"[red]{len(pin.apart)} partitions do not[/]" if pin.apart else "yes"
+        held = f"{len(pin.apart)} partitions do not"
+        apart = write_text(held, "red") if pin.apart else "yes"
         grid.add_row(pin.table, str(pin.version), apart, pin.uri)
     print_grid(grid, width=160)
     for pin in pins:
         for key, why in list(pin.apart.items())[:_LISTED]:
-            typer.echo(f"{pin.table} {key} was {why}")
+            echo(f"{pin.table} {key} was {why}")
         if len(pin.apart) > _LISTED:
-            typer.echo(f"and {len(pin.apart) - _LISTED} more of {pin.table}: --json lists all")
+            echo(f"and {len(pin.apart) - _LISTED} more of {pin.table}: --json lists all")
 
 
 def print_diff(diff: "TableDiff") -> None:
@@ -89,7 +89,7 @@ def print_diff(diff: "TableDiff") -> None:
     print_grid(grid, width=180)
     proof = diff.untouched
     if proof.holds:
-        typer.echo(
+        echo(
             f"Nothing else changed: the log shows that versions {diff.before + 1} to "
             f"{diff.after} added and removed data files of these partitions only; the "
             f"{proof.partitions} others kept their {proof.files} files."
@@ -104,7 +104,7 @@ def print_diff(diff: "TableDiff") -> None:
             f"{key} (version {', '.join(map(str, versions))})"
             for key, versions in proof.outside.items()
         )
-        typer.echo(f"Other partitions changed too: {listed}")
+        echo(f"Other partitions changed too: {listed}")
 
 
 def print_golden(report: "GoldenReport") -> None:
@@ -121,9 +121,9 @@ def print_golden(report: "GoldenReport") -> None:
         counts = _format_counts(rows, "same", "removed", "added", "changed", "duplicates")
         grid.add_row(key, *counts, examples)
     print_grid(grid, width=180)
-    typer.echo(f"{report.mismatches:,} rows don't agree, by {', '.join(report.keys)}")
+    echo(f"{report.mismatches:,} rows don't agree, by {', '.join(report.keys)}")
     if report.not_compared:
-        typer.echo(f"not compared, as the other side lacks them: {', '.join(report.not_compared)}")
+        echo(f"not compared, as the other side lacks them: {', '.join(report.not_compared)}")
 
 
 def _format_counts(counted: object, *names: str) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from backfill_assets.cli.options import AsJson, TableKey, print_grid, print_json, refuse_empty
+from backfill_assets.cli.terminal import echo
 from backfill_assets.errors import ProtectedError
 from backfill_assets.settings import read_settings
 
@@ -49,7 +50,7 @@ def protect(
     if as_json:
         print_json(stored)
     else:
-        typer.echo(f"{table}: {decision.format_range()} protected: {reason}")
+        echo(f"{table}: {decision.format_range()} protected: {reason}")
 
 
 def unprotect(
@@ -79,9 +80,9 @@ def unprotect(
     if as_json:
         print_json(stored)
     else:
-        typer.echo(f"{table}: {decision.format_range()} no longer protected: {reason}")
+        echo(f"{table}: {decision.format_range()} no longer protected: {reason}")
     for one in staying:
-        typer.echo(
+        echo(
             f"{table}: {one.format_range()} stays protected: {one.describe()}",
             err=True,
         )
@@ -100,7 +101,7 @@ def protections(as_json: AsJson = False) -> None:  # noqa: FBT002 (an option)
     elif found:
         _print_standing(found)
     else:
-        typer.echo("nothing is protected")
+        echo("nothing is protected")
 
 
 def _open_warehouse() -> "Warehouse":
@@ -144,7 +145,7 @@ def _add(warehouse: "Warehouse", decision: "Protection") -> "Protection":
 
 
 def _print_standing(found: "list[StandingProtection]") -> None:
-    from rich.table import Table as Grid
+    from backfill_assets.cli.grids import Grid
 
     grid = Grid("table", "partitions", "why", "by", "since, UTC")
     for one in found:

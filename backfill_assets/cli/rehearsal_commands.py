@@ -28,6 +28,7 @@ from backfill_assets.cli.options import (
     print_json,
     recover_dead_runs,
 )
+from backfill_assets.cli.terminal import echo
 from backfill_assets.errors import RehearsalError
 from backfill_assets.settings import read_settings
 
@@ -140,7 +141,7 @@ def apply(
         recover_dead_runs(instance)
         plan = _plan_rest(instance, found)
         if plan is None:
-            typer.echo("it is applied already, all of it", err=as_json)
+            echo("it is applied already, all of it", err=as_json)
             return
         if not as_json:
             print_plan(plan, downstream=False)

@@ -2,14 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-import typer
-from rich.table import Table as Grid
-
+from backfill_assets.cli.grids import Grid, write_text
 from backfill_assets.cli.options import print_grid
+from backfill_assets.cli.terminal import echo
 from backfill_assets.orchestration.instance.ranges import shorten
 from backfill_assets.orchestration.records.rehearsal_pages import describe_columns
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from backfill_assets.rehearsal.records import Rehearsal, RehearsedPartition, RehearsedTable
 
 _LISTED = 31
@@ -20,13 +21,13 @@ def print_rehearsal(found: "Rehearsal") -> None:
     for table in found.tables:
         _print_table(table)
     for what in shorten(list(found.exceeded), _LISTED):
-        typer.echo(f"beyond the gates: {what}")
+        echo(f"beyond the gates: {what}")
     if found.kept:
-        typer.echo(f"the rehearsed tables are below {found.kept}")
+        echo(f"the rehearsed tables are below {found.kept}")
     if any(one.differs for table in found.tables for one in table.partitions):
-        typer.echo(f"to publish just this: backfill-assets apply {found.rehearsal_id[:8]}")
+        echo(f"to publish just this: backfill-assets apply {found.rehearsal_id[:8]}")
     else:
-        typer.echo("publishing it would change nothing")
+        echo("publishing it would change nothing")
 
 
 def _print_table(table: "RehearsedTable") -> None:
@@ -40,15 +41,15 @@ def _print_table(table: "RehearsedTable") -> None:
     for one in listed[:_LISTED]:
         grid.add_row(one.partition, *_count(one), one.withheld or describe_columns(one))
     if not listed:
-        typer.echo(title)
+        echo(title)
         return
     print_grid(grid, width=160)
     if len(listed) > _LISTED:
-        typer.echo(f"and {len(listed) - _LISTED} more: --json lists all")
+        echo(f"and {len(listed) - _LISTED} more: --json lists all")
 
 
-def _count(one: "RehearsedPartition") -> list[str]:
+def _count(one: "RehearsedPartition") -> "list[str | Text]":
     if one.diff is None:
-        return ["", "[red]withheld[/]", "", "", ""]
+        return ["", write_text("withheld", "red"), "", "", ""]
     counts = (one.diff.rows_before, one.diff.rows_after, one.diff.added, one.diff.removed)
     return [f"{count:,}" for count in (*counts, one.diff.changed)]

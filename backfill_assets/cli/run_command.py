@@ -19,6 +19,7 @@ from backfill_assets.cli.options import (
     recover_dead_runs,
 )
 from backfill_assets.cli.spread_options import spread_options
+from backfill_assets.cli.terminal import echo
 from backfill_assets.errors import BackfillError
 from backfill_assets.settings import read_settings
 
@@ -119,7 +120,7 @@ def _carry_out(
             _show(foreground, requests, as_json=as_json)
         except KeyboardInterrupt:
             cancelled = True
-            typer.echo("cancelling: the run at work ends, what it published stays", err=True)
+            echo("cancelling: the run at work ends, what it published stays", err=True)
             foreground.cancel()
         except BackfillError as problem:
             if not foreground.runs:

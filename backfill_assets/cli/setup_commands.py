@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from backfill_assets.cli.terminal import echo
 from backfill_assets.errors import SettingsError
 from backfill_assets.settings import read_settings
 
@@ -28,7 +29,7 @@ def sample_flights(
         _land_history(root, history)
         return
     report = land_flights(root)
-    typer.echo(
+    echo(
         f"landed {report.records:,} records on {report.days} days below {root} "
         f"({report.files_written} files written, the others had the same bytes)"
     )
@@ -41,7 +42,7 @@ def _land_history(root: str, years: str) -> None:
     if not all(name.isascii() and name.isdigit() for name in names):
         raise SettingsError(f"--history {years}: give years, comma-separated, as 2011,2012")
     report = land_flights_history(root, {int(name) for name in names})
-    typer.echo(
+    echo(
         f"landed {report.records:,} synthetic records of {report.days} days below {root} "
         f"({report.files_written} files written, the others had the same bytes)"
     )
@@ -54,7 +55,7 @@ def sample_weather() -> None:
 
     root = _find_landing()
     report = land_weather(root)
-    typer.echo(
+    echo(
         f"landed {report.records:,} records in {report.hours:,} hours below {root} "
         f"({report.files_written:,} files written, the others had the same bytes)"
     )
@@ -71,7 +72,7 @@ def sample_orders(
 
     root = _find_landing()
     report = land_orders(root, scale=scale)
-    typer.echo(
+    echo(
         f"landed {report.orders:,} orders up to key {report.largest_key:,} with "
         f"{report.lines:,} lines below {root} "
         f"({report.files_written} files written, the others had the same bytes)"
@@ -95,7 +96,7 @@ def check() -> None:
     jars, s3 = settings.jars, settings.s3
     check_prerequisites(remote=settings.spark_remote, jars=jars, s3=s3 is not None)
     if settings.spark_remote is None and not is_trained(jars=jars, s3=s3):
-        typer.echo("preparing Spark to start faster: half a minute, once", err=True)
+        echo("preparing Spark to start faster: half a minute, once", err=True)
         train_sessions(jars=jars, s3=s3)
     place = f"at {hide_parameters(settings.spark_remote)}" if settings.spark_remote else "here"
-    typer.echo(f"ready: Spark {place}")
+    echo(f"ready: Spark {place}")

@@ -18,6 +18,7 @@ from backfill_assets.cli.options import (
 )
 from backfill_assets.cli.status_grid import print_statuses
 from backfill_assets.cli.story_pages import print_stories
+from backfill_assets.cli.terminal import echo
 from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.settings import read_settings
 
@@ -122,7 +123,7 @@ def missing(
 
     statuses = _read_statuses(select, first, last)
     for line in _describe_landed_beyond({status.table for status in statuses}):
-        typer.echo(line, err=True)
+        echo(line, err=True)
     ranges = find_ranges_of(statuses, {FAILED, CHANGED} if failed else {FAILED, CHANGED, MISSING})
     waiting = {
         words: find_ranges_of(statuses, {status})
@@ -132,10 +133,10 @@ def missing(
         print_json(ranges)
     else:
         for missing_range in ranges:
-            typer.echo(f"{missing_range.table}\t{missing_range}")
+            echo(f"{missing_range.table}\t{missing_range}")
     for words, found in waiting.items():
         for waiting_range in found:
-            typer.echo(f"{words}: {waiting_range.table} {waiting_range}", err=True)
+            echo(f"{words}: {waiting_range.table} {waiting_range}", err=True)
     if ranges or any(waiting.values()):
         raise typer.Exit(1 if ranges else _WAITING_EXIT)
 
@@ -182,5 +183,5 @@ def _read_statuses(
     if notes:
         notes.append("`backfill-assets recover` records this, and so does the next run")
     for note in notes:
-        typer.echo(note, err=True)
+        echo(note, err=True)
     return statuses

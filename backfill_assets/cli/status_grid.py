@@ -5,11 +5,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.table import Table as Grid
 
+from backfill_assets.cli.grids import Grid, write_text
 from backfill_assets.cli.options import is_too_wide, print_grid, print_line
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from backfill_assets.orchestration.status.partition_statuses import PartitionStatus
 
 _TITLE = "rows, status and Delta version by partition and table"
@@ -94,11 +96,12 @@ def _build_narrow_grid(statuses: "Sequence[PartitionStatus]", tables: Sequence[s
     return grid
 
 
-def _format_cell(status: "PartitionStatus") -> str:
-    return " ".join(filter(None, _format_cells(status)))
+def _format_cell(status: "PartitionStatus") -> "Text":
+    cells = (write_text(cell) if isinstance(cell, str) else cell for cell in _format_cells(status))
+    return write_text(" ").join(cell for cell in cells if cell)
 
 
-def _format_cells(status: "PartitionStatus") -> tuple[str, str, str]:
+def _format_cells(status: "PartitionStatus") -> "tuple[str, Text, str]":
     """Rows, status and version; two of them empty if nothing is published."""
     if status.version is None:
         return "", _colour(status.status), ""
@@ -115,9 +118,9 @@ def _format_times(started: str, completed: str) -> tuple[str, str]:
     )
 
 
-def _colour(status: str) -> str:
+def _colour(status: str) -> "Text":
     colour = _COLOURS.get(status, "yellow")
-    return f"[{colour}]{status}[/]"
+    return write_text(status, colour)
 
 
 def _sum_rows(statuses: "Sequence[PartitionStatus]", table: str) -> int:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import typer
-
 from backfill_assets.cli.options import print_line
+from backfill_assets.cli.terminal import echo
 
 if TYPE_CHECKING:
     from backfill_assets.orchestration.planning.stories import LastAttempt, PublishedContents, Story
@@ -18,12 +17,12 @@ def print_stories(stories: "Sequence[Story]") -> None:
     """Prints a few lines for each table; each begins with what it is about."""
     for number, story in enumerate(stories):
         if number:
-            typer.echo()
-        typer.echo(f"{story.table} {story.partition}: {story.status}")
+            echo()
+        echo(f"{story.table} {story.partition}: {story.status}")
         for line in _describe(story):
             print_line(line, indent=_INDENT)
         for command in story.next:  # to be copied, so never broken
-            typer.echo(f"{_INDENT}next: {command}")
+            echo(f"{_INDENT}next: {command}")
 
 
 def _describe(story: "Story") -> Iterator[str]:

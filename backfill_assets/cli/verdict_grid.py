@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import typer
-from rich.table import Table as Grid
-from rich.text import Text
-
+from backfill_assets.cli.grids import Grid, write_text
 from backfill_assets.cli.options import print_grid
+from backfill_assets.cli.terminal import echo, echo_lines
 
 if TYPE_CHECKING:
     from backfill_assets.orchestration.backfills.verdicts import Verdicts
@@ -23,30 +21,30 @@ def print_verdicts(found: "Verdicts") -> None:
     if found.tables:
         print_grid(build_grid(found), width=140)
     for error in found.errors:
-        typer.echo(error, err=True)
+        echo_lines(error, err=True)
     if not found.run_id:
-        typer.echo("cancelled before a run was made; nothing was published")
+        echo("cancelled before a run was made; nothing was published")
         return
-    typer.echo(f"`backfill-assets certificate {found.run_id[:8]}` has what was done")
+    echo(f"`backfill-assets certificate {found.run_id[:8]}` has what was done")
     if found.state == "paused":
-        typer.echo("to go on:")
+        echo("to go on:")
         for command in found.commands:
-            typer.echo(f"  {command}")
-        typer.echo("  the same command again; what is published stays as it is")
+            echo(f"  {command}")
+        echo("  the same command again; what is published stays as it is")
     elif found.commands:
-        typer.echo("next, once the cause is mended:")
+        echo("next, once the cause is mended:")
         for command in found.commands:
-            typer.echo(f"  {command}")
+            echo(f"  {command}")
     counts = ", ".join(
         f"{one.published:,} of {one.partitions:,} of {one.table}" for one in found.tables
     )
     said = "published:" if found.state == "published" else f"{found.state}: published"
-    typer.echo(f"{said} {counts}{_describe_left(found)}")
+    echo(f"{said} {counts}{_describe_left(found)}")
 
 
 def print_idle(found: "Verdicts") -> None:
     """Prints that nothing is to be run, and how much is up to date, where somebody looked."""
-    typer.echo(f"nothing is to be run{_describe_left(found)}")
+    echo(f"nothing is to be run{_describe_left(found)}")
 
 
 def _describe_left(found: "Verdicts") -> str:
@@ -66,7 +64,7 @@ def build_grid(found: "Verdicts") -> Grid:
         name = table.table
         if table.published:
             ranges = ", ".join(shorten(table.published_ranges, _LISTED))
-            verdict = Text("published", style="green")
+            verdict = write_text("published", "green")
             grid.add_row(name, verdict, f"{table.published:,}", ranges)
             name = ""
         if table.up_to_date:
@@ -74,7 +72,7 @@ def build_grid(found: "Verdicts") -> Grid:
             grid.add_row(name, "up to date", f"{table.up_to_date:,}", why)
             name = ""
         for one in table.held_back:
-            verdict = Text(one["status"], style=_COLOURS.get(one["status"], "yellow"))
+            verdict = write_text(one["status"], _COLOURS.get(one["status"], "yellow"))
             grid.add_row(name, verdict, f"{one['partitions']:,}", "\n".join(one["reasons"]))
             name = ""
     return grid

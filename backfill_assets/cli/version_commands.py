@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from backfill_assets.cli.options import AsJson, open_instance, print_json, refuse_empty
+from backfill_assets.cli.terminal import echo_lines
 from backfill_assets.errors import PromotionError, SettingsError
 from backfill_assets.settings import read_settings
 
@@ -117,7 +118,7 @@ def retire(
         "by": getpass.getuser(),
     }
     with open_instance() as instance:
-        typer.echo(run_job(instance, "retire", "retire_version", config))
+        echo_lines(run_job(instance, "retire", "retire_version", config))
 
 
 def run_promotion(config: dict[str, Any], *, as_json: bool) -> "Promotion":

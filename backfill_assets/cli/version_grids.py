@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import typer
-from rich.table import Table as Grid
-
+from backfill_assets.cli.grids import Grid
 from backfill_assets.cli.options import print_grid
+from backfill_assets.cli.terminal import echo
 from backfill_assets.orchestration.instance.ranges import shorten
 from backfill_assets.orchestration.records.promotion_pages import describe_outcome
 
@@ -26,7 +25,7 @@ def print_versions(found: "DescribedTable") -> None:
         grid.add_row(one.name, one.table, str(one.partitions), state)
     print_grid(grid, width=160)
     if not found.switches:
-        typer.echo("nothing is served yet")
+        echo("nothing is served yet")
         return
     grid = Grid("at (UTC)", "serves", "before", "by", "why", "as version", "evidence")
     for switch in found.switches:
@@ -42,9 +41,9 @@ def print_versions(found: "DescribedTable") -> None:
 def print_promotion(found: "Promotion") -> None:
     """Prints what stands against a version, and what is served now."""
     for what in shorten(list(found.missing), _LISTED):
-        typer.echo(f"missing: {what}")
+        echo(f"missing: {what}")
     for what in shorten(list(found.beyond), _LISTED):
-        typer.echo(f"beyond the gates: {what}")
+        echo(f"beyond the gates: {what}")
     if found.page:
-        typer.echo(f"the drift, drawn: {found.page}")
-    typer.echo(describe_outcome(found))
+        echo(f"the drift, drawn: {found.page}")
+    echo(describe_outcome(found))

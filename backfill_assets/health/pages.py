@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from backfill_assets.lake.file_names import join_names
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.lake.whole_files import write_file
-from backfill_assets.uris import join_uri
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; max-width: 64rem; margin: 2rem auto;
@@ -58,7 +58,7 @@ def render_page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
 
 def write_page(warehouse: Warehouse, name: str, page: str) -> str:
     """Writes a page to `<warehouse>/ops/<name>.html`, over the one before; returns its place."""
-    place = join_uri(warehouse.root, "ops", f"{name}.html")
+    place = join_names(warehouse.root, "ops", f"{name}.html")
     write_file(place, page.encode())
     return place
 

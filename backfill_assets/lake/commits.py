@@ -17,6 +17,7 @@ from backfill_assets.lake.consumed import (
     read_consumed,
     restrict_consumed,
 )
+from backfill_assets.lake.file_names import is_file_name
 from backfill_assets.lake.landing import LandedFiles
 
 RUNS_KEPT = 2
@@ -130,12 +131,15 @@ class CommitRecord:
     def from_json(cls, text: str | None) -> "CommitRecord | None":
         """Reads the record from a commit's `userMetadata`.
 
-        Returns None for a commit that isn't this project's (maintenance, or by hand).
+        Returns None for a commit that isn't this project's (maintenance, or by hand); no run of it
+        commits if its certificate could lie elsewhere.
         """
         try:
-            return _RECORDS.validate_json(text or "")
+            record = _RECORDS.validate_json(text or "")
         except ValidationError:
             return None
+        names = (record.run_id, record.backfill_id or record.run_id)
+        return record if all(map(is_file_name, names)) else None
 
 
 _BY_PARTITION = (

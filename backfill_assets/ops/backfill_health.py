@@ -22,6 +22,7 @@ from pydantic import Field
 
 from backfill_assets.catalog import list_tables
 from backfill_assets.errors import BackfillError
+from backfill_assets.escaping import write_code_block
 from backfill_assets.health.lags import measure_lag
 from backfill_assets.health.outcomes import Outcome, list_outcomes, summarize_runtimes
 from backfill_assets.health.pages import write_page
@@ -32,6 +33,7 @@ from backfill_assets.lake.watermarks import Watermark, read_watermarks
 from backfill_assets.orchestration.due.due_partitions import Memory
 from backfill_assets.orchestration.due.landed_beyond import describe_landed_beyond
 from backfill_assets.orchestration.instance.dagster_internals import AssetPartitionStatus
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
@@ -74,6 +76,7 @@ def name_lag_check(table: Table) -> str:
     group_name="ops",
     kinds={"delta"},
     owners=["team:data-platform"],
+    op_tags=OWN_STEP,
     check_specs=[
         AssetCheckSpec(
             NOTHING_IS_DUE,
@@ -263,7 +266,7 @@ def _judge_work(work: FoundWork, beyond: Sequence[str]) -> AssetCheckResult:
         metadata={
             "ranges": len(work.requested),
             **(
-                {"what to do": MetadataValue.md("```\n" + "\n".join(commands[:_LISTED]) + "\n```")}
+                {"what to do": MetadataValue.md(write_code_block("\n".join(commands[:_LISTED])))}
                 if commands
                 else {}
             ),

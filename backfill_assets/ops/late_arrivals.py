@@ -32,6 +32,7 @@ from backfill_assets.health.lateness import (
 from backfill_assets.health.pages import Section, render_page, write_page
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.records.failures import fail_with_message
 from backfill_assets.pipelines import list_table_assets
 from backfill_assets.resources import LakehouseResource
@@ -76,6 +77,7 @@ def name_late_check(reader: str) -> str:
     group_name="ops",
     kinds={"delta"},
     owners=["team:data-platform"],
+    op_tags=OWN_STEP,
     check_specs=[
         AssetCheckSpec(
             name_late_check(reader),

@@ -23,7 +23,7 @@ from backfill_assets.orchestration.instance.ranges import describe_ranges
 from backfill_assets.orchestration.records.certificates import leave_certificate
 from backfill_assets.orchestration.records.op_records import record_results
 from backfill_assets.orchestration.recovery.recovering import recover_table
-from backfill_assets.orchestration.runs.claims import fail_dead_runs, keep_claim
+from backfill_assets.orchestration.runs.claims import fail_dead_runs
 from backfill_assets.orchestration.runs.promotion_options import PromotionConfig
 from backfill_assets.orchestration.runs.protecting import refuse_protected
 from backfill_assets.orchestration.runs.run_options import read_override_of
@@ -86,32 +86,31 @@ class Promoter:
             BackfillError: if there is no such version, or what is published keeps changing.
         """
         context, config, lakehouse = self.context, self.config, self.lakehouse
-        with keep_claim(context.instance, context.run_id):
-            now, warehouse = datetime.now(tz=UTC), lakehouse.warehouse()
-            fail_dead_runs(context.instance, now=now, silent_seconds=lakehouse.silent_seconds)
-            warehouse.check_writable()
-            switching = self._look(now)
-            promotion = Promotion(
-                promotion_id=context.run_id,
-                table=switching.log.table.key,
-                version=switching.recipe.serves,
-                before=find_served(switching.log),
-                at=now,
-                by=config.by,
-                why=config.reason or config.accept,
-                partitions=len(switching.keys),
-                gates=DriftGates(config.max_psi, config.max_mean_shift, config.max_null_shift),
-                missing=_describe_blocked(switching),
-                accepted=config.accept,
-            )
-            if not promotion.is_served:
-                shown: Mapping[str, Shown] = {}
-                if promotion.may_go and not config.goes_back:
-                    promotion, shown = self._rehearse(switching, promotion)
-                if promotion.may_go and not config.dry_run:
-                    promotion = self._switch(switching, promotion, shown)
-            write_promotion(warehouse, promotion)
-            return promotion
+        now, warehouse = datetime.now(tz=UTC), lakehouse.warehouse()
+        fail_dead_runs(context.instance, now=now, silent_seconds=lakehouse.silent_seconds)
+        warehouse.check_writable()
+        switching = self._look(now)
+        promotion = Promotion(
+            promotion_id=context.run_id,
+            table=switching.log.table.key,
+            version=switching.recipe.serves,
+            before=find_served(switching.log),
+            at=now,
+            by=config.by,
+            why=config.reason or config.accept,
+            partitions=len(switching.keys),
+            gates=DriftGates(config.max_psi, config.max_mean_shift, config.max_null_shift),
+            missing=_describe_blocked(switching),
+            accepted=config.accept,
+        )
+        if not promotion.is_served:
+            shown: Mapping[str, Shown] = {}
+            if promotion.may_go and not config.goes_back:
+                promotion, shown = self._rehearse(switching, promotion)
+            if promotion.may_go and not config.dry_run:
+                promotion = self._switch(switching, promotion, shown)
+        write_promotion(warehouse, promotion)
+        return promotion
 
     def _look(self, now: datetime) -> _Switching:
         """Looks at the tables, and finds the partitions that the version lacks."""

@@ -15,7 +15,7 @@ from backfill_assets.lake.served_versions import find_retired, find_served
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.writer import build_record, overwrite_partitions, vacuum_table
 from backfill_assets.orchestration.recovery.recovering import recover_table
-from backfill_assets.orchestration.runs.claims import fail_dead_runs, keep_claim
+from backfill_assets.orchestration.runs.claims import fail_dead_runs
 from backfill_assets.publishing.recipes import Recipe
 from backfill_assets.publishing.serving import find_version
 from backfill_assets.quality.measures import measure_partitions
@@ -61,38 +61,37 @@ def retire(
     instance, warehouse, now = context.instance, lakehouse.warehouse(), datetime.now(tz=UTC)
     served = find_table(config.table)
     table = find_table(find_version(served, config.version).key)
-    with keep_claim(instance, context.run_id):
-        fail_dead_runs(instance, now=now, silent_seconds=lakehouse.silent_seconds)
-        warehouse.check_writable()
-        held = find_served(read_log(warehouse, served))
-        _refuse_read(held, served, table, recipes)
-        log = read_log(warehouse, table).require()
-        log = recover_table(instance, log, now=now, reader=build_reader(spark, lakehouse))[-1].log
-        why = f"retired by {config.by or 'somebody'}: {config.reason or 'no longer served'}"
-        full = sorted(key for key, publish in log.publishes.items() if publish.rows)
-        if not read_protections(warehouse).find(table, full or list(log.publishes)):
-            protection = Protection(table=table.key, reason=why, by=config.by or "retire")
-            add_protection(warehouse, protection, now=now)
-        if not full:
-            return f"{table.key} is retired already: {find_retired(log) or 'it holds no rows'}"
-        partitions = build_partitions(table, full)
-        nothing = read_table(spark.spark_session, log).where("false")
-        measures = measure_partitions(nothing, table, partitions)
-        record = build_record(
-            table,
-            partitions,
-            run_id=context.run_id,
-            code_version=recipes[table.key].code_version,
-            input_versions={},
-            write_mode="overwrite",
-            rows={key: measured.rows for key, measured in measures.items()},
-            checksums={key: measured.checksum for key, measured in measures.items()},
-            retired=why,
-        )
-        freed = sum(log.sum_folder_bytes().values())
-        version = overwrite_partitions(nothing, log, partitions, record)
-        recover_table(instance, log.reread(), now=now, reader=build_reader(spark, lakehouse))
-        vacuum_table(spark.spark_session, warehouse, table)
+    fail_dead_runs(instance, now=now, silent_seconds=lakehouse.silent_seconds)
+    warehouse.check_writable()
+    held = find_served(read_log(warehouse, served))
+    _refuse_read(held, served, table, recipes)
+    log = read_log(warehouse, table).require()
+    log = recover_table(instance, log, now=now, reader=build_reader(spark, lakehouse))[-1].log
+    why = f"retired by {config.by or 'somebody'}: {config.reason or 'no longer served'}"
+    full = sorted(key for key, publish in log.publishes.items() if publish.rows)
+    if not read_protections(warehouse).find(table, full or list(log.publishes)):
+        protection = Protection(table=table.key, reason=why, by=config.by or "retire")
+        add_protection(warehouse, protection, now=now)
+    if not full:
+        return f"{table.key} is retired already: {find_retired(log) or 'it holds no rows'}"
+    partitions = build_partitions(table, full)
+    nothing = read_table(spark.spark_session, log).where("false")
+    measures = measure_partitions(nothing, table, partitions)
+    record = build_record(
+        table,
+        partitions,
+        run_id=context.run_id,
+        code_version=recipes[table.key].code_version,
+        input_versions={},
+        write_mode="overwrite",
+        rows={key: measured.rows for key, measured in measures.items()},
+        checksums={key: measured.checksum for key, measured in measures.items()},
+        retired=why,
+    )
+    freed = sum(log.sum_folder_bytes().values())
+    version = overwrite_partitions(nothing, log, partitions, record)
+    recover_table(instance, log.reread(), now=now, reader=build_reader(spark, lakehouse))
+    vacuum_table(spark.spark_session, warehouse, table)
     return (
         f"{table.key} is retired, as version {version}: {len(full)} partitions are empty and "
         f"protected; their {freed:,} bytes go with `maintain` once the {warehouse.retention_days} "

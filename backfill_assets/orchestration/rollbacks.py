@@ -28,7 +28,7 @@ from backfill_assets.orchestration.records.certificates import leave_certificate
 from backfill_assets.orchestration.records.events import list_publish_checks
 from backfill_assets.orchestration.records.op_records import record_results
 from backfill_assets.orchestration.recovery.recovering import recover_table
-from backfill_assets.orchestration.runs.claims import fail_dead_runs, keep_claim
+from backfill_assets.orchestration.runs.claims import fail_dead_runs
 from backfill_assets.orchestration.runs.protecting import refuse_protected, split_protected
 from backfill_assets.orchestration.runs.run_options import read_override_of
 from backfill_assets.orchestration.runs.run_tags import OVERRIDE_TAG
@@ -102,8 +102,7 @@ def roll_back(
         override=read_override_of(context.run, config.override_protection),
         how=f"with --override-protection, or by the tag {OVERRIDE_TAG}",
     )
-    with keep_claim(context.instance, context.run.run_id):
-        return _roll_back(context, config, spark, lakehouse, overrides)
+    return _roll_back(context, config, spark, lakehouse, overrides)
 
 
 def _roll_back(

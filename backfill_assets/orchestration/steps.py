@@ -30,7 +30,7 @@ from backfill_assets.orchestration.recovery.recovery_messages import (
     describe_dead_runs,
     describe_recovery,
 )
-from backfill_assets.orchestration.runs.claims import fail_dead_runs, keep_claim
+from backfill_assets.orchestration.runs.claims import fail_dead_runs
 from backfill_assets.orchestration.runs.pausing import check_may_go_on
 from backfill_assets.proof.certified_publishes import keep_publishes
 from backfill_assets.publishing.audits_ahead import AuditsAhead, gather_lots
@@ -103,12 +103,11 @@ class Step:
         for log in inputs:
             check_readable(log)
         try:
-            with keep_claim(self.context.instance, self.run.run_id):
-                *upstream, recovery = self._recover([*inputs, target])
-                inputs, target = [one.log for one in upstream], recovery.log
-                logs = {log.table.key: log for log in inputs}
-                doubtful = {*recovery.doubtful, *recovery.changed}
-                yield from self._publish(partitions, target, logs, doubtful, outcome)
+            *upstream, recovery = self._recover([*inputs, target])
+            inputs, target = [one.log for one in upstream], recovery.log
+            logs = {log.table.key: log for log in inputs}
+            doubtful = {*recovery.doubtful, *recovery.changed}
+            yield from self._publish(partitions, target, logs, doubtful, outcome)
         except Exception as error:
             done = {result.key for result in outcome.results}
             left = (partition.key for partition in partitions if partition.key not in done)

@@ -6,15 +6,17 @@ line, so that any reader of JSON lines can query all of them.
 """
 
 import datetime as dt
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, TypeAlias
 
 from pyarrow import fs
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from backfill_assets.errors import CertificateError
+from backfill_assets.lake.file_names import is_file_name, join_names
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.run_ids import find_id
 from backfill_assets.lake.table_log import TableLog
@@ -25,6 +27,21 @@ from backfill_assets.uris import join_uri
 
 NOT_DUE = "not due"
 """Status of a partition that waits for upstream partitions that never came."""
+
+
+def _check_time(text: str) -> str:
+    """Checks that a text is a time, of which others can be reckoned."""
+    time = dt.datetime.fromisoformat(text)
+    if time.tzinfo is None or not _YEARS[0] <= time.year <= _YEARS[1]:
+        raise ValueError("it is no time of a run, UTC, as 2013-01-01T00:00:00.000+00:00")
+    return text
+
+
+_YEARS = 1970, 2999
+_MOST_SECONDS = 1e9
+
+Time: TypeAlias = Annotated[str, AfterValidator(_check_time)]
+"""UTC, ISO 8601."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +105,7 @@ class CertifiedCommit:
     """
 
     version: int
-    committed_at: str
+    committed_at: Time
     predicate: str
     input_versions: Mapping[str, int | str] = field(default_factory=dict)
 
@@ -116,8 +133,8 @@ class CertifiedChunk:
     last: str
     operation_type: str
     status: str
-    started_at: str
-    completed_at: str | None
+    started_at: Time
+    completed_at: Time | None
     partitions: int
     published: int
     withheld: int
@@ -154,6 +171,10 @@ class Certificate(WriteOptions):
             from; nobody vouches for it, it only says whether another try has another input.
         new_code: why it went by other code or options than the runs of its backfill before it;
             empty if not.
+        seal: hash of all the rest of the document; empty before it is written. It tells that the
+            document is as it was written, to whoever trusts that nobody made another seal. Only
+            commits vouch against that, for what was known when they were made: not for `seconds`,
+            `chunks`, `held_back_from` and `never_came`.
     """
 
     run_id: str
@@ -165,8 +186,8 @@ class Certificate(WriteOptions):
     input_versions: Mapping[str, int | str]
     partition_start: str
     partition_end: str
-    started_at: str
-    seconds: float
+    started_at: Time
+    seconds: Annotated[float, Field(ge=0, le=_MOST_SECONDS, allow_inf_nan=False)]
     commits: Sequence[CertifiedCommit]
     partitions: Sequence[CertifiedPartition]
     touched_outside: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -176,6 +197,7 @@ class Certificate(WriteOptions):
     chunks: Sequence[CertifiedChunk] = ()
     held_back_from: Mapping[str, str] = field(default_factory=dict)
     new_code: str = ""
+    seal: str = field(default="", compare=False)
 
     @property
     def published(self) -> list[str]:
@@ -185,8 +207,10 @@ class Certificate(WriteOptions):
         ]
 
     def to_json(self) -> str:
-        """Writes the certificate as one line of JSON."""
-        return _CERTIFICATES.dump_json(self).decode()
+        """Writes the certificate as one line of JSON, sealed."""
+        content = _CERTIFICATES.dump_json(replace(self, seal=""))
+        sealed = replace(self, seal=hashlib.sha256(content).hexdigest())
+        return _CERTIFICATES.dump_json(sealed).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "Certificate":
@@ -198,9 +222,13 @@ _CERTIFICATES = TypeAdapter(Certificate)
 
 
 def locate_certificate(log: TableLog, run_id: str, backfill_id: str | None) -> str:
-    """Finds the certificate's place without the suffix, known before it is written."""
+    """Finds the certificate's place without the suffix, known before it is written.
+
+    Raises:
+        SettingsError: if the run or the backfill is called so that it can't name a file.
+    """
     name, owner = log.table.key.replace("/", "."), backfill_id or run_id
-    return join_uri(log.warehouse.root, "certificates", owner, run_id, name)
+    return join_names(log.warehouse.root, "certificates", owner, run_id, name)
 
 
 def write_certificate(place: str, certificate: Certificate, *, page: str) -> None:
@@ -241,8 +269,7 @@ class CertificateDocument:
         """
         cure = "restore it from a copy; the table's own log tells what the run committed"
         try:
-            with self.filesystem.open_input_file(self.path) as document:
-                certificate = Certificate.from_json(document.read().decode())
+            certificate = Certificate.from_json(self._read_text())
         except ValueError as error:
             raise CertificateError(
                 f"the certificate {self.path} is cut off or was edited, and can't be read "
@@ -254,6 +281,14 @@ class CertificateDocument:
                 f"{certificate.asset_key}, which belongs elsewhere: {cure}"
             )
         return certificate
+
+    def is_as_written(self, certificate: Certificate) -> bool:
+        """Tells whether it is, character by character, what was written of what it says."""
+        return self._read_text() == certificate.to_json() + "\n"
+
+    def _read_text(self) -> str:
+        with self.filesystem.open_input_file(self.path) as document:
+            return document.read().decode()
 
 
 def _shorten(error: ValueError) -> str:
@@ -277,6 +312,8 @@ def read_certificate(place: str) -> Certificate | None:
 
 def list_documents(warehouse: Warehouse, owner: str = "") -> list[CertificateDocument]:
     """Lists all documents, or those of one backfill or chain of runs, by path, and reads none."""
+    if owner and not is_file_name(owner):
+        return []
     filesystem, root = open_filesystem(join_uri(warehouse.root, "certificates"))
     folder = f"{root}/{owner}" if owner else root
     selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+from backfill_assets.escaping import Markdown, escape_markdown, write_code, write_row
 from backfill_assets.proof.certificates import Certificate, CertifiedPartition
 from backfill_assets.proof.lines import VerifiedLine
 
@@ -13,31 +14,35 @@ def render_certificate(certificate: Certificate, *, most: int | None = None) -> 
     changed = [row for row in published if row.checksum != row.checksum_before]
     rows, rest = _choose_rows(certificate.partitions, most)
     lines = [
-        f"# {certificate.asset_key} {certificate.partition_start} … {certificate.partition_end}",
+        f"# {_describe_range(certificate)}",
         "",
-        f"Run `{certificate.run_id}`"
-        + (f" of backfill `{certificate.backfill_id}`" if certificate.backfill_id else "")
-        + f", begun {certificate.started_at}, {certificate.seconds:.1f} s. {len(published)} of "
-        f"{len(certificate.partitions)} partitions published, {len(changed)} of them with other "
-        "contents than before.",
+        f"Run {write_code(certificate.run_id)}"
+        + (f" of backfill {write_code(certificate.backfill_id)}" if certificate.backfill_id else "")
+        + f", begun {escape_markdown(certificate.started_at)}, {certificate.seconds:.1f} s. "
+        f"{len(published)} of {len(certificate.partitions)} partitions published, "
+        f"{len(changed)} of them with other contents than before.",
         "",
         "| | |",
         "|---|---|",
-        f"| table | `{certificate.table_uri}` |",
-        f"| code version | `{certificate.code_version}` |",
-        f"| write mode | {_describe_mode(certificate)} |",
+        write_row("table", write_code(certificate.table_uri)),
+        write_row("code version", write_code(certificate.code_version)),
+        write_row("write mode", _describe_mode(certificate)),
         *(
-            f"| input `{name}` | {version} |"
+            write_row(Markdown(f"input {write_code(name)}"), version)
             for name, version in certificate.input_versions.items()
         ),
         *(
-            [f"| other code than the backfill's, as | {certificate.new_code} |"]
+            [write_row("other code than the backfill's, as", certificate.new_code)]
             if certificate.new_code
             else []
         ),
-        f"| run configuration | `{json.dumps(certificate.run_config, sort_keys=True)}` |",
+        write_row(
+            "run configuration", write_code(json.dumps(certificate.run_config, sort_keys=True))
+        ),
         *(
-            f"| commit {commit.version}, {commit.committed_at} | `{commit.predicate}` |"
+            write_row(
+                f"commit {commit.version}, {commit.committed_at}", write_code(commit.predicate)
+            )
             for commit in certificate.commits
         ),
         "",
@@ -68,9 +73,11 @@ def _describe_chunks(certificate: Certificate) -> list[str]:
         "| rows | error |",
         "|---|---|---|---|---|---:|---:|---:|---:|---|",
         *(
-            f"| {chunk.first} … {chunk.last} | {chunk.operation_type} | {chunk.status} "
-            f"| {chunk.started_at} | {chunk.completed_at or ''} | {chunk.partitions} "
-            f"| {chunk.published} | {chunk.withheld} | {chunk.rows:,} | {chunk.error} |"
+            write_row(
+                *(f"{chunk.first} … {chunk.last}", chunk.operation_type, chunk.status),
+                *(chunk.started_at, chunk.completed_at or "", chunk.partitions, chunk.published),
+                *(chunk.withheld, f"{chunk.rows:,}", chunk.error),
+            )
             for chunk in certificate.chunks
         ),
         "",
@@ -87,12 +94,19 @@ def _choose_rows(
     return chosen, len(rows) - len(chosen)
 
 
-def _describe_mode(certificate: Certificate) -> str:
-    texts = [certificate.write_mode]
-    texts += [f"of rows with `{certificate.row_filter}`"] if certificate.row_filter else []
+def _describe_range(certificate: Certificate) -> Markdown:
+    return escape_markdown(
+        f"{certificate.asset_key} {certificate.partition_start} … {certificate.partition_end}"
+    )
+
+
+def _describe_mode(certificate: Certificate) -> Markdown:
+    chosen, batch = certificate.row_filter, certificate.batch
+    texts = [escape_markdown(certificate.write_mode)]
+    texts += [f"of rows with {write_code(chosen)}"] if chosen else []
     texts += ["missing rows deleted"] if certificate.delete_missing else []
-    texts += [f"batch `{certificate.batch}`"] if certificate.batch else []
-    return ", ".join(texts)
+    texts += [f"batch {write_code(batch)}"] if batch else []
+    return Markdown(", ".join(texts))
 
 
 def _describe_untouched(certificate: Certificate) -> str:
@@ -101,7 +115,7 @@ def _describe_untouched(certificate: Certificate) -> str:
             f"{key} (version {', '.join(map(str, versions))})"
             for key, versions in certificate.touched_outside.items()
         )
-        return f"The commits also added or removed data files of {listed}."
+        return f"The commits also added or removed data files of {escape_markdown(listed)}."
     compared, others = certificate.compared_partitions, certificate.untouched_partitions
     these, those = ("partitions' folders", "folders") if compared else ("partitions", "partitions")
     texts = (
@@ -124,9 +138,9 @@ def _describe_partition(row: CertifiedPartition) -> str:
     texts += [f"{check} accepted: {reason}" for check, reason in row.accepted.items()]
     texts += [f"protected, published as {row.override}"] if row.override else []
     version = "" if row.version is None else str(row.version)
-    return (
-        f"| {row.partition} | {row.status} | {version} | {before} | {row.rows:,} "
-        f"| `{row.checksum}`{same} | {'; '.join(texts) or 'passed'} |"
+    return write_row(
+        *(row.partition, row.status, version, before, f"{row.rows:,}"),
+        *(Markdown(f"{write_code(row.checksum)}{same}"), "; ".join(texts) or "passed"),
     )
 
 
@@ -140,10 +154,7 @@ def render_verification(certificate: Certificate, lines: Sequence[VerifiedLine])
 
 def build_title(certificate: Certificate) -> str:
     """Names the certificate: its table, its range and its run."""
-    return (
-        f"{certificate.asset_key} {certificate.partition_start} … {certificate.partition_end}, "
-        f"run `{certificate.run_id}`"
-    )
+    return f"{_describe_range(certificate)}, run {write_code(certificate.run_id)}"
 
 
 def render_lines(title: str, lines: Sequence[VerifiedLine]) -> str:
@@ -151,7 +162,8 @@ def render_lines(title: str, lines: Sequence[VerifiedLine]) -> str:
     words = {True: "holds", False: "DOES NOT HOLD", None: "can't be told"}
     held = sum(line.holds is True for line in lines)
     texts = [
-        f"- {words[line.holds]}: {line.statement}" + (f" ({line.found})" if line.found else "")
+        f"- {words[line.holds]}: {escape_markdown(line.statement)}"
+        + (f" ({escape_markdown(line.found)})" if line.found else "")
         for line in lines
         if line.found or line.holds is not True
     ]

@@ -6,9 +6,10 @@ from backfill_assets.contents.partition_reader import IN_THIS_PROCESS, Partition
 from backfill_assets.errors import CertificateError
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
-from backfill_assets.proof.certificates import CertificateDocument, find_documents
+from backfill_assets.proof.certificates import Certificate, CertificateDocument, find_documents
 from backfill_assets.proof.lines import VerifiedLine
 from backfill_assets.proof.pages import build_title
+from backfill_assets.proof.stated import is_stated
 from backfill_assets.proof.verification import verify_certificate
 
 
@@ -81,4 +82,15 @@ def _verify_document(
         return f"{table_key}, run `{run_id}`", [line]
     partitions = build_partitions(log.table, dict.fromkeys(certificate.published))
     lines = verify_certificate(log, certificate, partitions, reader=reader)
+    if certificate.seal or is_stated(log, certificate):  # those of old releases have none
+        lines = [_verify_seal(document, certificate), *lines]
     return build_title(certificate), lines
+
+
+def _verify_seal(document: CertificateDocument, certificate: Certificate) -> VerifiedLine:
+    holds = document.is_as_written(certificate)
+    return VerifiedLine(
+        "the document is as it was written, by its seal",
+        holds,
+        "" if holds else f"{document.path} was edited: restore it from a copy",
+    )

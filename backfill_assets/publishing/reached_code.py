@@ -122,8 +122,12 @@ class ReachedCode:
         elif isinstance(value, ModuleType):
             self._write_module(value)
         elif isinstance(value, type | FunctionType):
-            if self._number(value):
-                (self._write_class if isinstance(value, type) else self._write_function)(value)
+            if not self._number(value):
+                return
+            if isinstance(value, type):
+                self._write_class(value)
+            else:
+                self._write_function(value)
         else:
             self._write_object(value)
 

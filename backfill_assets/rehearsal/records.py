@@ -9,6 +9,7 @@ from pyarrow import fs
 from pydantic import TypeAdapter
 
 from backfill_assets.errors import RehearsalError
+from backfill_assets.lake.file_names import join_names
 from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.run_ids import find_id
 from backfill_assets.lake.warehouse import Warehouse
@@ -102,7 +103,7 @@ _REHEARSALS = TypeAdapter(Rehearsal)
 
 def find_scratch(warehouse: Warehouse, rehearsal_id: str) -> Warehouse:
     """Finds the warehouse of a rehearsal's own tables, below the one that it is about."""
-    root = join_uri(warehouse.root, _FOLDER, rehearsal_id, _TABLES)
+    root = join_names(warehouse.root, _FOLDER, rehearsal_id, _TABLES)
     return Warehouse(root, retention_days=warehouse.retention_days)
 
 
@@ -150,7 +151,7 @@ def write_rehearsal(warehouse: Warehouse, rehearsal: Rehearsal) -> str:
 
 def locate_beside_rehearsal(warehouse: Warehouse, rehearsal_id: str, name: str) -> str:
     """Finds the place of a document of a rehearsal."""
-    return join_uri(warehouse.root, _FOLDER, rehearsal_id, name)
+    return join_names(warehouse.root, _FOLDER, rehearsal_id, name)
 
 
 def read_rehearsal(warehouse: Warehouse, wanted: str) -> Rehearsal:

@@ -29,6 +29,7 @@ from backfill_assets.orchestration.instance.recovered_runs import (
     enter_materialization,
     enter_plan,
 )
+from backfill_assets.orchestration.runs.claims import PROCESS_TAG
 from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
     PAUSED,
@@ -86,7 +87,7 @@ class Home:
                 run_id=run_id,
                 status=DagsterRunStatus(state),
                 asset_selection=assets or None,
-                tags={**named, **ends},
+                tags={**named, **ends, PROCESS_TAG: "elsewhere"},
                 root_run_id=tags.get("root"),
                 parent_run_id=tags.get("root"),
             )
@@ -171,7 +172,6 @@ class Home:
             self.instance,
             self.warehouse,
             Webhook(self.receiver.url, timeout_seconds),
-            is_ours=lambda run: True,
         )
         now = dt.datetime.now(tz=dt.UTC) + dt.timedelta(seconds=later)
         self.memory, report = alerter.post_notices(self.memory, now=now)

@@ -22,6 +22,7 @@ from dagster import (
 )
 
 from backfill_assets.orchestration.instance.dagster_internals import EVENTS_ARE_LOGGED
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
@@ -39,6 +40,7 @@ def build_slow_asset(table: Table, *upstream: Table) -> AssetsDefinition:
         deps=[AssetKey([one.layer, one.name]) for one in upstream],
         partitions_def=find_partitions_def(table),
         backfill_policy=BackfillPolicy.single_run(),
+        op_tags=OWN_STEP,
     )
     def take_time(context: AssetExecutionContext) -> Iterator[MaterializeResult]:
         bad = set(os.environ.get("BAD_DAYS", "").split(",")) & set(context.partition_keys)

@@ -7,6 +7,7 @@ of staging after it. Each test edits a copy of what lies beside the tables.
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from backfill_assets.catalog import list_tables
 from backfill_assets.cli import app
 from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.proof.certificates import Certificate
 from backfill_assets.proof.lines import VerifiedLine
 from backfill_assets.proof.verified_runs import verify_run
 from backfill_assets_tests.pipeline.running import (
@@ -53,13 +55,14 @@ class Story:
         return path
 
     def edit(self, change: Callable[[Document], object]) -> None:
-        """Changes the certificate of raw."""
+        """Changes the certificate of raw, and seals it anew: only the log tells then."""
         path = self.find(RAW)
         document = json.loads(path.read_text())
         before = json.dumps(document)
         change(document)
         assert json.dumps(document) != before
-        path.write_text(json.dumps(document))
+        with suppress(ValueError):  # what is no certificate any more
+            path.write_text(Certificate.from_json(json.dumps(document)).to_json() + "\n")
 
     def verify(self, wanted: str = BACKFILL) -> list[VerifiedLine]:
         """All lines, as `certificate --verify` prints them."""
@@ -232,6 +235,13 @@ def test_the_command_says_so_and_fails(story: Story, monkeypatch: pytest.MonkeyP
     whole = CliRunner().invoke(app, ["certificate", BACKFILL, "--verify"])
     assert whole.exit_code == 0, whole.output
     assert "DOES NOT HOLD" not in whole.output
+    path = story.find(RAW)
+    sealed = path.read_text()
+    path.write_text(sealed.replace('"seconds":', '"seconds":9'))
+    later = CliRunner().invoke(app, ["certificate", BACKFILL, "--verify"])
+    assert later.exit_code == 1
+    assert f"by its seal ({path} was edited" in " ".join(later.output.split())
+    path.write_text(sealed)
     story.edit(EDITS["a verdict"])
     edited = CliRunner().invoke(app, ["certificate", BACKFILL, "--verify", "--json"])
     assert edited.exit_code == 1

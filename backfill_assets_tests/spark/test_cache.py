@@ -29,12 +29,16 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
     assert not made[0].exists()
 
 
+def make_jar(folder: Path) -> None:
+    (folder / "a.jar").write_text("a")
+
+
 @pytest.mark.parametrize("content", ["", "A", "aa"])
 def test_what_is_something_else_by_now_is_made_again(tmp_path: Path, content: str) -> None:
     """As after a power cut: a file may be empty, though its rename was acknowledged."""
     target = tmp_path / "a.jar"
     for _ in range(2):
-        make_once([target], lambda folder: (folder / "a.jar").write_text("a"))
+        make_once([target], make_jar)
         assert are_whole([target])
         assert target.read_text() == "a"
         target.write_text(content)
@@ -43,7 +47,7 @@ def test_what_is_something_else_by_now_is_made_again(tmp_path: Path, content: st
 
 def test_what_was_only_touched_is_kept(tmp_path: Path) -> None:
     target = tmp_path / "a.jar"
-    make_once([target], lambda folder: (folder / "a.jar").write_text("a"))
+    make_once([target], make_jar)
     os.utime(target, (0, 0))
     make_once([target], lambda _: pytest.fail("it is there"))
 

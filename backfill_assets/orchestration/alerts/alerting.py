@@ -2,11 +2,11 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from dagster import DagsterInstance, DagsterRun
+from dagster import DagsterInstance
 from pydantic import TypeAdapter, ValidationError
 
 from backfill_assets.lake.warehouse import Warehouse
@@ -104,14 +104,12 @@ class Alerter:
         instance: knows the runs.
         warehouse: beside whose tables the certificates are.
         webhook: takes the notices.
-        is_ours: tells runs of this code location from others.
         retries_changed: as in `compose_notice`.
     """
 
     instance: DagsterInstance
     warehouse: Warehouse
     webhook: Webhook
-    is_ours: Callable[[DagsterRun], bool]
     retries_changed: bool = False
 
     def post_notices(
@@ -127,7 +125,7 @@ class Alerter:
             The memory for the next look, and what this one came to.
         """
         report, deadline = AlertReport(), time.monotonic() + _MOST_SECONDS
-        found = find_failed_chains(self.instance, memory.since, is_ours=self.is_ours)
+        found = find_failed_chains(self.instance, memory.since)
         settled: dict[str, str] = {}
         since = now - _OVERLAP
         for chain_id, failed in found.items():

@@ -3,9 +3,10 @@
 Read from the Dagster instance, whoever asked and however: a command, the UI, the API.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 
@@ -18,6 +19,7 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     PartitionBackfill,
     find_run_assets,
 )
+from backfill_assets.orchestration.instance.own_runs import is_ours
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
@@ -74,6 +76,13 @@ class Backfill:
         if self.record is not None:
             return self.record.tags or {}
         return self.chain.runs[0].tags
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is of this project, as far as is known; of a job without a run it is not."""
+        runs, of_assets = self.chain.runs, self.record and self.record.asset_backfill_data
+        tags = [self.record.tags or {} if self.record else {}, *(run.tags for run in runs)]
+        return bool(self.targets) or any(map(is_ours, tags)) or not (runs or of_assets)
 
     @property
     def reason(self) -> str:
@@ -165,10 +174,11 @@ def find_whole_id(instance: DagsterInstance, wanted: str) -> str:
     """Finds the id of a backfill or a run that `wanted` is, or is the beginning of.
 
     Raises:
-        HistoryError: if there is none, or more than one, or the beginning is too short.
+        HistoryError: if there is none, or more than one, or the beginning is too short; or if it
+            is of another code location.
     """
     if wanted and (instance.get_backfill(wanted) or instance.has_run(wanted)):
-        return wanted
+        return _refuse_others(instance, wanted)
     backfills = (backfill.backfill_id for backfill in instance.get_backfills())
     found = find_id(wanted, (*backfills, *instance.get_run_ids()))
     if found is None:
@@ -176,7 +186,14 @@ def find_whole_id(instance: DagsterInstance, wanted: str) -> str:
             f"this Dagster home knows no backfill and no run {wanted}: `backfill-assets backfills` "
             "lists the backfills, and DAGSTER_HOME says which home it is"
         )
-    return found
+    return _refuse_others(instance, found)
+
+
+def _refuse_others(instance: DagsterInstance, whole: str) -> str:
+    run = instance.get_run_by_id(whole)
+    if not (is_ours(run.tags) if run else read_backfill(instance, whole).is_ours):
+        raise HistoryError(f"{whole} is of another code location: see to it in Dagster's UI")
+    return whole
 
 
 def find_backfill(instance: DagsterInstance, wanted: str) -> Backfill:
@@ -209,11 +226,16 @@ def awaits_shell(backfill: Backfill, *, now: datetime) -> bool:
 
 
 def list_backfills(instance: DagsterInstance, *, limit: int) -> list[Backfill]:
-    """Lists the backfills that were asked for last, newest first."""
-    return [
-        read_backfill(instance, record.backfill_id)
-        for record in instance.get_backfills(limit=limit)
-    ]
+    """Lists the backfills of ours that were asked for last, newest first."""
+    return list(islice(_iterate_backfills(instance, limit), limit))
+
+
+def _iterate_backfills(instance: DagsterInstance, at_once: int) -> Iterator[Backfill]:
+    cursor: str | None = None
+    while page := instance.get_backfills(cursor=cursor, limit=at_once):
+        found = (read_backfill(instance, record.backfill_id) for record in page)
+        yield from (backfill for backfill in found if backfill.is_ours)
+        cursor = page[-1].backfill_id
 
 
 def find_never_requested(instance: DagsterInstance, backfill: Backfill) -> dict[str, list[str]]:

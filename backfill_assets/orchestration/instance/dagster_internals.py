@@ -60,8 +60,12 @@ from dagster._core.instance.ref import InstanceRef
 # By what an event is known that belongs to no run.
 from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
 
+# What an instance is given of a job whose run it creates: by the ops the job is known.
+from dagster._core.remote_representation.external import RemoteJob
+
 # Arguments and results of public methods of the instance and its storage.
 from dagster._core.scheduler.instigation import InstigatorStatus
+from dagster._core.snap import JobSnap
 from dagster._core.storage.asset_check_execution_record import (
     AssetCheckExecutionRecordStatus as CheckStatus,
 )
@@ -125,8 +129,10 @@ __all__ = [
     "InstanceRef",
     "InstigatorStatus",
     "JobFailureData",
+    "JobSnap",
     "PartitionBackfill",
     "ReconstructableRepository",
+    "RemoteJob",
     "RunRecord",
     "SqlEventLogStorage",
     "SqlEventLogStorageTable",

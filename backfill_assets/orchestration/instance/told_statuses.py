@@ -1,14 +1,16 @@
 """What Dagster tells of partitions, asked once by who looks at the same ones again and again."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from dagster import AssetKey, DagsterInstance, PartitionsDefinition
+from dagster import AssetKey, DagsterInstance, PartitionsDefinition, RunsFilter
 
 from backfill_assets.orchestration.instance.dagster_internals import (
     AssetPartitionStatus,
     get_and_update_asset_status_cache_value,
 )
+from backfill_assets.orchestration.instance.materializations import find_planning_runs
+from backfill_assets.orchestration.instance.own_runs import is_ours
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,17 @@ class ToldStatuses:
         materialized = value.deserialize_materialized_partition_subsets(partitions_def)
         failed = value.deserialize_failed_partition_subsets(partitions_def)
         in_progress = value.deserialize_in_progress_partition_subsets(partitions_def)
+        at_work = self._leave_out_others(asset_key, in_progress.get_partition_keys())
         return {
             **dict.fromkeys(materialized.get_partition_keys(), AssetPartitionStatus.MATERIALIZED),
             **dict.fromkeys(failed.get_partition_keys(), AssetPartitionStatus.FAILED),
-            **dict.fromkeys(in_progress.get_partition_keys(), AssetPartitionStatus.IN_PROGRESS),
+            **dict.fromkeys(at_work, AssetPartitionStatus.IN_PROGRESS),
         }
+
+    def _leave_out_others(self, asset_key: AssetKey, keys: Iterable[str]) -> list[str]:
+        """Leaves out what a run of another code location, with an asset of this key, works on."""
+        planned_by = find_planning_runs(self.instance, asset_key) if (keys := list(keys)) else {}
+        run_ids = sorted({planned_by[key] for key in keys if key in planned_by})
+        runs = self.instance.get_runs(RunsFilter(run_ids=run_ids)) if run_ids else ()
+        others = {run.run_id for run in runs if not is_ours(run.tags)}
+        return [key for key in keys if planned_by.get(key) not in others]

@@ -16,6 +16,7 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     AssetGraph,
     make_new_backfill_id,
 )
+from backfill_assets.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_assets.orchestration.instance.ranges import shorten
 from backfill_assets.orchestration.planning.foretelling import build_plan_tags
 from backfill_assets.orchestration.planning.plans import Plan, TablePlan, list_planned_partitions
@@ -28,7 +29,6 @@ from backfill_assets.orchestration.runs.run_tags import (
     PRIORITY_TAG,
     REASON_TAG,
     REHEARSAL_TAG,
-    TAG_PREFIX,
 )
 from backfill_assets.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
 from backfill_assets.tables.once_flows import ONCE_TAG

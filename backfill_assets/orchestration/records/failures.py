@@ -1,4 +1,4 @@
-"""How a step fails: with the message of the error, once, and without a retry."""
+"""What surrounds each step: its claim, and how it fails: with a message, once, without a retry."""
 
 import atexit
 import sys
@@ -6,10 +6,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from dagster import AssetExecutionContext, Failure, MarkdownMetadataValue, OpExecutionContext
+from dagster import (
+    AssetCheckExecutionContext,
+    AssetExecutionContext,
+    Failure,
+    MarkdownMetadataValue,
+    OpExecutionContext,
+)
 
 from backfill_assets.damages import describe_damage, list_chain
 from backfill_assets.errors import BackfillError
+from backfill_assets.escaping import escape_hidden
+from backfill_assets.orchestration.runs.claims import keep_claim
 from backfill_assets.spark.connect import describe_lost_server
 
 _LINE_LENGTH = 300
@@ -20,8 +28,10 @@ _last_words: list[str] = []
 
 
 @contextmanager
-def fail_with_message(context: AssetExecutionContext | OpExecutionContext) -> Iterator[None]:
-    """Turns an error that is the user's to cure into a failed step that says so.
+def fail_with_message(
+    context: AssetExecutionContext | AssetCheckExecutionContext | OpExecutionContext,
+) -> Iterator[None]:
+    """Claims the run for this process; turns an error that users can cure into a failed step.
 
     Others go on as they are, with their trace; where what the machine lacks is known, behind one
     line that says it.
@@ -30,7 +40,8 @@ def fail_with_message(context: AssetExecutionContext | OpExecutionContext) -> It
         Failure: in place of a BackfillError, and before an error whose cause is known.
     """
     try:
-        yield
+        with keep_claim(context.instance, context.run.run_id):
+            yield
     except BackfillError as error:
         context.log.error(str(error))
         raise build_failure(str(error)) from None
@@ -85,7 +96,7 @@ def _say_last(message: str) -> None:
         return
     if not _last_words:
         atexit.register(lambda: print(f"\nerror: {_last_words[-1]}", file=sys.stderr))  # noqa: T201
-    _last_words.append(message)
+    _last_words.append(escape_hidden(message))
 
 
 def _is_called_by_a_person(arguments: list[str]) -> bool:

@@ -1,5 +1,8 @@
 """What was found of a promotion, in Markdown and in a line."""
 
+from collections.abc import Sequence
+
+from backfill_assets.escaping import escape_markdown
 from backfill_assets.orchestration.instance.ranges import shorten
 from backfill_assets.rehearsal.promotions import Promotion
 
@@ -11,12 +14,16 @@ def describe_promotion(promotion: Promotion) -> str:
     """Describes what stood against serving a version, and what came of it."""
     return "\n".join(
         [
-            describe_outcome(promotion),
+            escape_markdown(describe_outcome(promotion)),
             "",
-            *(f"- **missing**: {what}" for what in shorten(promotion.missing, _LISTED)),
-            *(f"- **beyond the gates**: {what}" for what in shorten(promotion.beyond, _LISTED)),
+            *_list("missing", promotion.missing),
+            *_list("beyond the gates", promotion.beyond),
         ]
     )
+
+
+def _list(word: str, found: Sequence[str]) -> list[str]:
+    return [f"- **{word}**: {escape_markdown(what)}" for what in shorten(found, _LISTED)]
 
 
 def describe_outcome(promotion: Promotion) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from backfill_assets.escaping import escape_markdown, write_row
 from backfill_assets.orchestration.instance.ranges import shorten
 from backfill_assets.rehearsal.records import Rehearsal, RehearsedPartition
 
@@ -16,15 +17,21 @@ def describe_rehearsal(rehearsal: Rehearsal) -> str:
         withheld = [one for one in table.partitions if one.withheld]
         same = len(table.partitions) - len(differing) - len(withheld)
         lines += [
-            f"### {table.table}",
+            f"### {escape_markdown(table.table)}",
             "",
             f"{len(differing)} would change, {same} would not, {len(withheld)} would be withheld.",
             "",
         ]
         lines += _describe_differing(differing)
-        lines += [f"- {one.partition} withheld: {one.withheld}" for one in withheld[:_LISTED]]
+        lines += [
+            f"- {escape_markdown(f'{one.partition} withheld: {one.withheld}')}"
+            for one in withheld[:_LISTED]
+        ]
         lines.append("")
-    lines += [f"- **beyond the gates**: {what}" for what in shorten(rehearsal.exceeded, _LISTED)]
+    lines += [
+        f"- **beyond the gates**: {escape_markdown(what)}"
+        for what in shorten(rehearsal.exceeded, _LISTED)
+    ]
     return "\n".join(lines)
 
 
@@ -33,9 +40,11 @@ def _describe_differing(differing: Sequence[RehearsedPartition]) -> list[str]:
         return []
     most = sorted(differing, key=_count_differing, reverse=True)[:_LISTED]
     rows = [
-        f"| {one.partition} | {one.diff.rows_before:,} | {one.diff.rows_after:,} | "
-        f"{one.diff.added:,} | {one.diff.removed:,} | {one.diff.changed:,} | "
-        f"{describe_columns(one)} |"
+        write_row(
+            *(one.partition, f"{one.diff.rows_before:,}", f"{one.diff.rows_after:,}"),
+            *(f"{one.diff.added:,}", f"{one.diff.removed:,}", f"{one.diff.changed:,}"),
+            describe_columns(one),
+        )
         for one in sorted(most, key=lambda one: one.partition)
         if one.diff
     ]

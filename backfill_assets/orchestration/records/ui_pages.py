@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dagster import MarkdownMetadataValue, MetadataValue
 
+from backfill_assets.escaping import escape_markdown, write_code_block
 from backfill_assets.lake.side_tables import build_quarantine_table, build_withheld_table
 from backfill_assets.orchestration.instance.ranges import build_command
 from backfill_assets.proof.certificates import Certificate
@@ -40,8 +41,9 @@ def _render_withheld(table: Table, result: PartitionResult, run_id: str) -> str:
     key = result.key
     again = build_command([table.key], key, key, {})
     parts = [
-        f"**{table.key} {key} was withheld** by [run {run_id[:8]}](/runs/{run_id}); what was "
-        f"published of it before stays.\n\n- {describe_failures(result.verdict)}"
+        f"**{table.key} {escape_markdown(key)} was withheld** by [run {run_id[:8]}](/runs/{run_id})"
+        "; what was published of it before stays.\n\n"
+        f"- {escape_markdown(describe_failures(result.verdict))}"
     ]
     kept = {}
     if result.measures.rows:
@@ -52,16 +54,17 @@ def _render_withheld(table: Table, result: PartitionResult, run_id: str) -> str:
         places = [f"{what} are kept aside in `{at.key}`" for what, at in kept.items()]
         parts.append(
             f"{', '.join(places)}. To look at them:\n\n"
-            f"```\nbackfill-assets withheld {table.key} --from {key} --to {key}\n```"
+            + write_code_block(f"backfill-assets withheld {table.key} --from {key} --to {key}")
         )
     parts.append(
-        f"Mend its source, then run it again: *Materialize…* on its page, or\n\n```\n{again}\n```"
+        "Mend its source, then run it again: *Materialize…* on its page, or\n\n"
+        + write_code_block(again)
     )
     acceptable = [check for check in result.verdict.findings if result.verdict.failed(check)]
     if kept and Check.READABLE not in acceptable:
         parts.append(
             "Or publish it as it is, with a reason, as *Config* of *Materialize…*:\n\n"
-            f"```yaml\n{_render_acceptance(table, key, acceptable)}\n```"
+            + write_code_block(_render_acceptance(table, key, acceptable), "yaml")
         )
     return "\n\n".join(parts)
 
@@ -77,7 +80,7 @@ def build_failure_metadata(
     message: str, certificate: Certificate | None
 ) -> Mapping[str, MarkdownMetadataValue]:
     """Builds what the failure of a step carries: what to do, and the certificate."""
-    said = {"what to do": MetadataValue.md(f"```\n{message}\n```")}
+    said = {"what to do": MetadataValue.md(write_code_block(message))}
     return said | build_certificate_metadata(certificate)
 
 

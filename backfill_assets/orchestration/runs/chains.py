@@ -3,7 +3,7 @@
 What a person asked for once is one chain, however many runs Dagster made of it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -17,6 +17,7 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     WILL_RETRY_TAG,
     RunRecord,
 )
+from backfill_assets.orchestration.instance.own_runs import is_ours
 from backfill_assets.orchestration.instance.recovered_runs import RECOVERED_TAG
 from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
@@ -82,17 +83,14 @@ def find_end(record: RunRecord) -> datetime:
     return _to_utc(record.update_timestamp)
 
 
-def find_failed_chains(
-    instance: DagsterInstance, since: datetime, *, is_ours: Callable[[DagsterRun], bool]
-) -> dict[str, list[RunRecord]]:
-    """Finds the chains in which a run failed, by id, each with those runs; in order of their ends.
+def find_failed_chains(instance: DagsterInstance, since: datetime) -> dict[str, list[RunRecord]]:
+    """Finds the chains in which runs of ours failed, by id, with those runs, by their ends.
 
     A run that was cancelled, also while it was paused, did not fail.
 
     Args:
         instance: knows all runs.
         since: UTC; failures that ended before are left out.
-        is_ours: tells runs of this code location from others.
     """
     records = instance.get_run_records(
         RunsFilter(statuses=[DagsterRunStatus.FAILURE], updated_after=since - _TICK)
@@ -102,7 +100,7 @@ def find_failed_chains(
         run = record.dagster_run
         # What was cancelled while it was paused Dagster calls failed: it has no other word.
         is_told = RECOVERED_TAG not in run.tags and run.tags.get(PAUSED_TAG) != DROPPED
-        if find_end(record) >= since and is_told and is_ours(run):
+        if find_end(record) >= since and is_told and is_ours(run.tags):
             found.setdefault(find_chain(run), []).append(record)
     return found
 

@@ -1,4 +1,4 @@
-"""Which process works on a run, and which runs are dead: unfinished, and nobody works on them.
+"""Which process works on a run of ours, and which are dead: unfinished, and nobody works on them.
 
 Dagster keeps a run that was killed with -9 unfinished for ever, and its partitions in progress. So
 whoever creates a run, and whoever works on it, notes on it which process that is.
@@ -23,9 +23,12 @@ from backfill_assets.orchestration.instance.batching_instance import BatchingIns
 from backfill_assets.orchestration.instance.dagster_internals import (
     BACKFILL_TAG,
     HIDDEN_TAG_PREFIX,
+    JobSnap,
     PartitionBackfill,
+    RemoteJob,
     RunRecord,
 )
+from backfill_assets.orchestration.instance.own_runs import TAG_PREFIX, has_own_step, is_ours
 from backfill_assets.orchestration.instance.processes import identify_own_process, is_alive
 from backfill_assets.orchestration.runs.run_tags import (
     ABOUT_TAG,
@@ -36,10 +39,10 @@ from backfill_assets.orchestration.runs.run_tags import (
 )
 from backfill_assets.orchestration.runs.run_titles import add_title, build_run_title
 
-PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}backfill_assets/process"
+PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}{TAG_PREFIX}process"
 """Tag of a run: the process that works on it."""
 
-CREATOR_TAG = f"{HIDDEN_TAG_PREFIX}backfill_assets/created_by"
+CREATOR_TAG = f"{HIDDEN_TAG_PREFIX}{TAG_PREFIX}created_by"
 """Tag of a run: the process that created it, which is the one that works on it for a command."""
 
 _HEARTBEAT_SECONDS = 30.0
@@ -53,34 +56,44 @@ _MAY_BE_DEAD = [
 
 
 class ClaimingInstance(BatchingInstance):
-    """A Dagster instance that notes on each run who creates it, before Dagster stores its plan.
+    """A Dagster instance that notes on each run of ours who creates it, before it stores the plan.
 
-    It also gives runs and backfills a title, and puts the runs of backfills that are told no
-    priority, as those of the UI, behind the daily run.
+    It also gives these runs and backfills a title, and puts the runs of backfills that are told no
+    priority, as those of the UI, behind the daily run. Runs without an op of ours stay as they are.
 
     `dagster.yaml` names it. With an instance of Dagster's own, a run that was killed before its
-    first step counts as dead only once it has given no sign of life for a while, its events are
-    stored one by one, which takes longer, and the UI's backfills don't wait behind the daily run.
+    first step is not known to be ours, its events are stored one by one, which takes longer, and
+    the UI's backfills don't wait behind the daily run.
     """
 
     def create_run(
-        self, *, job_name: str, tags: Mapping[str, Any] | None, **run: Any
+        self,
+        *,
+        job_name: str,
+        tags: Mapping[str, Any] | None,
+        job_snapshot: JobSnap | None,
+        **run: Any,
     ) -> DagsterRun:
         """Creates a run, as Dagster does."""
-        noted = _note(job_name, run.get("asset_selection"), tags)
-        return super().create_run(job_name=job_name, tags=noted, **run)
+        if has_own_step(job_snapshot):
+            tags = _note(job_name, run.get("asset_selection"), tags)
+        return super().create_run(job_name=job_name, tags=tags, job_snapshot=job_snapshot, **run)
 
     def create_run_for_job(
         self, job_def: JobDefinition, *args: Any, tags: Mapping[str, str] | None = None, **run: Any
     ) -> DagsterRun:
         """Creates a run that this process will execute, as Dagster does."""
-        noted = _note(job_def.name, run.get("asset_selection"), tags)
-        return super().create_run_for_job(job_def, *args, tags=noted, **run)
+        assets = run.get("asset_selection")
+        chosen = job_def.get_subset(asset_selection=assets) if assets else job_def
+        if has_own_step(chosen):
+            tags = _note(job_def.name, assets, tags)
+        return super().create_run_for_job(job_def, *args, tags=tags, **run)
 
     def create_reexecuted_run(
         self,
         *,
         parent_run: DagsterRun,
+        remote_job: RemoteJob,
         extra_tags: Mapping[str, Any] | None = None,
         **reexecution: Any,
     ) -> DagsterRun:
@@ -88,12 +101,12 @@ class ClaimingInstance(BatchingInstance):
 
         Nobody works on it yet: with the claim of a run that was killed it would count as dead.
         """
-        noted = _note(parent_run.job_name, parent_run.asset_selection, parent_run.tags)
-        own = {name: noted[name] for name in (ABOUT_TAG, CREATOR_TAG)}
+        if has_own_step(remote_job.job_snapshot):
+            noted = _note(parent_run.job_name, parent_run.asset_selection, parent_run.tags)
+            own = {name: noted[name] for name in (ABOUT_TAG, CREATOR_TAG)}
+            parent_run, extra_tags = parent_run.with_tags(noted), {**(extra_tags or {}), **own}
         return super().create_reexecuted_run(
-            parent_run=parent_run.with_tags(noted),
-            extra_tags={**(extra_tags or {}), **own},
-            **reexecution,
+            parent_run=parent_run, remote_job=remote_job, extra_tags=extra_tags, **reexecution
         )
 
     def add_backfill(self, partition_backfill: PartitionBackfill) -> None:
@@ -144,7 +157,7 @@ def keep_claim(instance: DagsterInstance, run_id: str) -> Iterator[None]:
 def find_dead_runs(
     instance: DagsterInstance, *, now: dt.datetime, silent_seconds: int
 ) -> dict[str, str]:
-    """Finds the dead among the unfinished runs, by id, and how that is known.
+    """Finds the dead among the unfinished runs of ours, by id, and how that is known.
 
     Args:
         instance: the Dagster instance.
@@ -155,6 +168,8 @@ def find_dead_runs(
     dead: dict[str, str] = {}
     for record in instance.get_run_records(RunsFilter(statuses=_MAY_BE_DEAD)):
         run = record.dagster_run
+        if not is_ours(run.tags):
+            continue
         claim = find_worker(run)
         alive = is_alive(claim) if claim else None
         if alive is False:

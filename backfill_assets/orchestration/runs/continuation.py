@@ -10,6 +10,7 @@ from backfill_assets.lake.table_log import read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.due.readiness import find_readiness, get_partitions_def
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph, find_run_assets
+from backfill_assets.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_assets.orchestration.instance.ranges import describe_ranges, find_ranges, shorten
 from backfill_assets.orchestration.runs.pausing import list_paused_at
 from backfill_assets.orchestration.runs.pinned_code import CODE_TAG, PINNED_TAG
@@ -27,7 +28,6 @@ from backfill_assets.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
     REFUSED_TAG,
-    TAG_PREFIX,
     WITHHELD_TAG,
     find_chain,
 )

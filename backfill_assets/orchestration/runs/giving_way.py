@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
+from backfill_assets.orchestration.instance.own_runs import is_ours
 from backfill_assets.orchestration.runs.run_tags import AT_MOST_TAG, FOREGROUND_TAG, PRIORITY_TAG
 
 _WITH_A_PLACE = [
@@ -19,7 +20,7 @@ _WITH_A_PLACE = [
 
 
 def find_why_giving_way(instance: DagsterInstance, run: DagsterRun) -> str:
-    """Finds which run waits for the place of this one, in words; empty if none does.
+    """Finds which run of ours waits for the place of this one, in words; empty if none does.
 
     One that waits though there is a place waits for something else.
     """
@@ -29,7 +30,7 @@ def find_why_giving_way(instance: DagsterInstance, run: DagsterRun) -> str:
     queued = [
         one
         for one in instance.get_runs(RunsFilter(statuses=[DagsterRunStatus.QUEUED]))
-        if not _waits_for_its_own(one, at_work)
+        if is_ours(one.tags) and not _waits_for_its_own(one, at_work)
     ]
     first = max(queued, key=find_priority, default=None)
     if first is None or find_priority(first) <= find_priority(run):

@@ -19,6 +19,7 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     RunRecord,
     find_run_assets,
 )
+from backfill_assets.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_assets.orchestration.instance.ranges import shorten
 from backfill_assets.orchestration.runs.run_options import read_options, read_reason_tag
 from backfill_assets.orchestration.runs.run_tags import (
@@ -26,7 +27,6 @@ from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
     LAUNCHED_CODE_TAG,
-    TAG_PREFIX,
     read_json_tag,
 )
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from dagster import DagsterInstance, DagsterRun
 
 from backfill_assets.catalog import find_table
+from backfill_assets.lake.file_names import check_file_name
 from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TAG, find_run_assets
 from backfill_assets.orchestration.runs.run_options import (
     OF_ROWS,
@@ -31,17 +32,20 @@ def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: date
         now: when the step begins, UTC.
 
     Raises:
-        SettingsError: if the table can't honour it.
+        SettingsError: if the table can't honour it, or its backfill can't name a file.
         FilterError: if the filter is unreadable.
     """
     wishes = read_wishes(config, run.tags)
     saves_watermark = wishes.pop("save_watermark", INCREMENTAL_TAG in run.tags)
+    backfill_id = run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG)
+    if backfill_id:
+        check_file_name(backfill_id, f"the tag {BACKFILL_TAG} or {CHAIN_TAG} of the run")
     pace = {name: wishes.pop(name) for name in PACE if name in wishes}
     wishes.pop("override_protection", None)
     return Run(
         run_id=run.run_id,
         started_at=now,
-        backfill_id=run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG),
+        backfill_id=backfill_id,
         chain_id=find_chain(run),
         config=run.run_config,
         options=choose_options(table, row_filter=wishes.pop("filter", None), **wishes),

@@ -12,9 +12,9 @@ from pydantic import Field, ValidationError
 
 from backfill_assets.catalog import find_table
 from backfill_assets.errors import SettingsError
+from backfill_assets.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_assets.orchestration.runs.run_tags import (
     OVERRIDE_TAG,
-    TAG_PREFIX,
 )
 from backfill_assets.publishing.write_modes.options import ModeName
 from backfill_assets.rules.verdicts import Acceptance, Check

@@ -9,8 +9,6 @@ from dagster import DagsterRun, DagsterRunStatus
 from backfill_assets.errors import SettingsError
 from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TAG, ROOT_RUN_ID_TAG
 
-TAG_PREFIX = "backfill_assets/"
-
 PRIORITY_TAG = "dagster/priority"
 
 BEHIND_THE_DAILY_RUN = -1

@@ -4,11 +4,15 @@ Who launches a backfill in the UI can't give it one either.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from dagster import AssetKey
 
+from backfill_assets.catalog import list_tables
+from backfill_assets.errors import BackfillError
 from backfill_assets.orchestration.instance.dagster_internals import PartitionBackfill
+from backfill_assets.orchestration.instance.partition_definitions import find_asset_key
 from backfill_assets.orchestration.runs.run_tags import ABOUT_TAG, find_tagged_range
 
 
@@ -28,11 +32,19 @@ def build_run_title(
 
 
 def add_title(backfill: PartitionBackfill) -> PartitionBackfill:
-    """Returns the same backfill with a title, its own if it has one, and with it as a tag."""
+    """Returns a backfill of ours with its title, or one that it gets, as a tag; others as is."""
     title = backfill.title or _build_backfill_title(backfill)
-    if not title:
+    if not title or _is_of_others(backfill):
         return backfill
     return backfill._replace(tags={**(backfill.tags or {}), ABOUT_TAG: title})
+
+
+def _is_of_others(backfill: PartitionBackfill) -> bool:
+    """Tells whether it is of assets and none of them is ours; of a job nobody knows."""
+    data, ours = backfill.asset_backfill_data, set[AssetKey]()
+    with suppress(BackfillError):  # broken settings of ours are no affair of others
+        ours = {find_asset_key(table) for table in list_tables()}
+    return data is not None and not ours & data.target_subset.asset_keys
 
 
 def _build_backfill_title(backfill: PartitionBackfill) -> str:

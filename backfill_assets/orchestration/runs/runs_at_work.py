@@ -1,4 +1,4 @@
-"""Partitions that unfinished runs and backfills, whoever started them, are to materialize."""
+"""Partitions that unfinished runs of ours and backfills are to materialize, whoever asked."""
 
 from collections.abc import Mapping
 
@@ -12,6 +12,7 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     BulkActionStatus,
     find_run_assets,
 )
+from backfill_assets.orchestration.instance.own_runs import is_ours
 from backfill_assets.orchestration.runs.run_tags import (
     FOREGROUND_TAG,
     PAUSED,
@@ -40,7 +41,8 @@ def find_partitions_at_work(
     found = _find_to_be_requested(instance)
     paused = RunsFilter(statuses=[DagsterRunStatus.FAILURE], tags={PAUSED_TAG: PAUSED})
     waiting = (run for run in instance.get_runs(paused) if FOREGROUND_TAG not in run.tags)
-    for run in (*instance.get_runs(RunsFilter(statuses=UNFINISHED)), *waiting):
+    unfinished = instance.get_runs(RunsFilter(statuses=UNFINISHED))
+    for run in (*(run for run in unfinished if is_ours(run.tags)), *waiting):
         for key in find_run_assets(instance, run):
             if graph.has(key) and graph.get(key).partitions_def is not None:
                 keys = _find_keys(run, graph, key)

@@ -9,6 +9,7 @@ import datetime as dt
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
+from backfill_assets.orchestration.instance.own_runs import is_ours
 from backfill_assets.orchestration.runs.giving_way import find_priority
 from backfill_assets.orchestration.runs.run_tags import PRIORITY_TAG
 
@@ -17,7 +18,7 @@ LONGEST_WAIT = dt.timedelta(hours=6)
 
 
 def put_forward_waited(instance: DagsterInstance, *, now: dt.datetime) -> list[DagsterRun]:
-    """Gives runs that have waited for so long the priority of a run that names none.
+    """Gives runs of ours that have waited for so long the priority of a run that names none.
 
     Args:
         instance: the Dagster instance.
@@ -27,7 +28,9 @@ def put_forward_waited(instance: DagsterInstance, *, now: dt.datetime) -> list[D
         The runs.
     """
     queued = RunsFilter(statuses=[DagsterRunStatus.QUEUED], created_before=now - LONGEST_WAIT)
-    waited = [run for run in instance.get_runs(queued) if find_priority(run) < 0]
+    waited = [
+        run for run in instance.get_runs(queued) if is_ours(run.tags) and find_priority(run) < 0
+    ]
     for run in waited:
         instance.add_run_tags(run.run_id, {PRIORITY_TAG: "0"})
     return waited

@@ -11,6 +11,7 @@ from functools import cached_property
 from dagster import DagsterInstance, DagsterRun
 
 from backfill_assets.lake.commits import Publish
+from backfill_assets.lake.file_names import is_file_name
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.alerts.held_back import Causes, is_left_by_pause
 from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TAG
@@ -164,7 +165,9 @@ class _Reader:
 
     def _read_certificate(self, run_id: str, owner: str) -> Certificate | None:
         if run_id not in self.certificates:
-            found = read_certificate(locate_certificate(self.log, run_id, owner or None))
+            found = None
+            if is_file_name(owner or run_id):  # another run was refused, and has left none
+                found = read_certificate(locate_certificate(self.log, run_id, owner or None))
             if found is None and run_id in self.runs:  # of a run that another home had, perhaps
                 found = self._search(run_id)
             self.certificates[run_id] = found

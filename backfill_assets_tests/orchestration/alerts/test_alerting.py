@@ -15,7 +15,7 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     AssetGraphSubset,
     PartitionBackfill,
 )
-from backfill_assets.orchestration.runs.chains import find_failed_chains, read_chain
+from backfill_assets.orchestration.runs.chains import read_chain
 from backfill_assets.orchestration.runs.pausing import drop_paused
 from backfill_assets.proof.certificates import NOT_DUE
 from backfill_assets_tests.pipeline.alerting import WHY, Home, open_home
@@ -245,9 +245,3 @@ def test_a_warehouse_that_cannot_be_read_costs_the_reasons_alone(home: Home) -> 
         (RAW, ["2013-01-05"]),
         (STAGING, ["2013-01-04...2013-01-07"]),
     ]
-
-
-def test_failures_of_others_are_none_of_ours(home: Home) -> None:
-    home.withhold("first")
-    since = home.memory.since
-    assert find_failed_chains(home.instance, since, is_ours=lambda run: False) == {}

@@ -17,6 +17,7 @@ from dagster import (
 )
 
 from backfill_assets.orchestration.instance.dagster_internals import AssetPartitionStatus
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.instance.recovered_runs import enter_materialization, enter_plan
 from backfill_assets.orchestration.instance.told_statuses import ToldStatuses
 
@@ -36,7 +37,8 @@ def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
             ("bad", DagsterRunStatus.FAILURE),
             ("at work", DagsterRunStatus.STARTED),
         ):
-            instance.add_run(DagsterRun("__ASSET_JOB", run_id=run_id, status=status))
+            run = DagsterRun("__ASSET_JOB", run_id=run_id, status=status, tags=OWN_STEP)
+            instance.add_run(run)
         yield instance
 
 

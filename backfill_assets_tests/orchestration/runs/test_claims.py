@@ -24,6 +24,7 @@ from dagster._core.remote_origin import (
     RemoteRepositoryOrigin,
 )
 
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.instance.processes import (
     identify_own_process,
     identify_process,
@@ -152,12 +153,12 @@ def test_a_run_of_a_living_process_is_not_dead_however_silent(instance: DagsterI
     assert find_dead(instance, later_seconds=10 * SILENT_SECONDS) == []
 
 
-@pytest.mark.parametrize("claim", ["other/pid:[1]/12/34", "12@1700000000", ""])
+@pytest.mark.parametrize("claim", ["other/pid:[1]/12/34", "12@1700000000"])
 def test_a_run_that_cannot_be_seen_is_dead_once_it_was_silent(
     instance: DagsterInstance, claim: str
 ) -> None:
-    """On another host; of before this kind of claim; never claimed."""
-    add_run(instance, DagsterRunStatus.STARTED, **({"process": claim} if claim else {}))
+    """On another host; of before this kind of claim."""
+    add_run(instance, DagsterRunStatus.STARTED, process=claim)
     assert find_dead(instance, later_seconds=SILENT_SECONDS - 60) == []
     assert find_dead(instance, later_seconds=SILENT_SECONDS + 60) == ["run"]
 
@@ -187,7 +188,9 @@ def test_the_projects_instance_claims_a_run_before_its_plan_is_stored(
     shutil.copy(PROJECT / "dagster.yaml", tmp_path)
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
 
-    @asset(partitions_def=DailyPartitionsDefinition("2013-01-01", end_date="2013-01-03"))
+    days = DailyPartitionsDefinition("2013-01-01", end_date="2013-01-03")
+
+    @asset(partitions_def=days, op_tags=OWN_STEP)
     def plain() -> None:
         pass
 

@@ -12,6 +12,7 @@ from dagster._core.remote_origin import (
     RemoteRepositoryOrigin,
 )
 
+from backfill_assets.orchestration.runs.claims import PROCESS_TAG
 from backfill_assets.orchestration.runs.giving_way import find_why_giving_way
 from backfill_assets.orchestration.runs.run_tags import PRIORITY_TAG
 from backfill_assets.orchestration.runs.waited_runs import LONGEST_WAIT, put_forward_waited
@@ -32,9 +33,13 @@ def add(
     run_id: str,
     status: DagsterRunStatus,
     priority: str | None = None,
+    *,
+    is_ours: bool = True,
     **others: str,
 ) -> DagsterRun:
-    tags = {PRIORITY_TAG: priority} if priority is not None else {}
+    tags = {PROCESS_TAG: "elsewhere"} if is_ours else {}
+    if priority is not None:
+        tags[PRIORITY_TAG] = priority
     tags |= {f"backfill_assets/{name}": value for name, value in others.items()}
     repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("location"), "repository")
     run = DagsterRun(

@@ -18,6 +18,7 @@ from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster._daemon.backfill import execute_backfill_iteration
 
 from backfill_assets.orchestration.instance.dagster_internals import BACKFILL_TAG
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.instance.processes import identify_own_process
 from backfill_assets.orchestration.planning.launching import Launch
 from backfill_assets.orchestration.runs.claims import CREATOR_TAG, PROCESS_TAG, find_dead_runs
@@ -112,8 +113,10 @@ def test_what_is_begun_again_says_nothing_of_the_process_that_is_gone(
     assert again.run_id not in find_dead_runs(instance, now=datetime.now(tz=UTC), silent_seconds=60)
 
 
-def test_other_runs_stay_as_they_are(instance: DagsterInstance) -> None:
-    @asset(partitions_def=DailyPartitionsDefinition("2013-01-01", end_date="2013-01-03"))
+def test_runs_of_no_backfill_stay_as_they_are(instance: DagsterInstance) -> None:
+    days = DailyPartitionsDefinition("2013-01-01", end_date="2013-01-03")
+
+    @asset(partitions_def=days, op_tags=OWN_STEP)
     def plain() -> None:
         pass
 

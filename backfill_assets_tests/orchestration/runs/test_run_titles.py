@@ -14,6 +14,7 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     AssetGraphSubset,
     PartitionBackfill,
 )
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.runs.run_tags import (
     ABOUT_TAG,
     RANGE_END_TAG,
@@ -71,11 +72,11 @@ def test_what_names_no_partitions_stays_as_it_is(instance: DagsterInstance) -> N
 
 
 def test_runs_are_about_their_assets_or_their_job(instance: DagsterInstance) -> None:
-    @asset(key=RAW, partitions_def=DAYS)
+    @asset(key=RAW, partitions_def=DAYS, op_tags=OWN_STEP)
     def flights() -> None:
         pass
 
-    @op
+    @op(tags=OWN_STEP)
     def rest() -> None:
         pass
 
