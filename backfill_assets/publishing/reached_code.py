@@ -119,14 +119,11 @@ class ReachedCode:
             self._put(kind.__name__)
             for name in _HOLDERS[kind]:
                 self._write(getattr(value, name))
-        elif isinstance(value, ModuleType):
-            self._write_module(value)
-        elif isinstance(value, type | FunctionType):
-            if not self._number(value):
-                return
-            if isinstance(value, type):
+        elif isinstance(value, type):
+            if self._number(value):
                 self._write_class(value)
-            else:
+        elif isinstance(value, FunctionType):
+            if self._number(value):
                 self._write_function(value)
         else:
             self._write_object(value)
@@ -171,6 +168,8 @@ class ReachedCode:
             self._put(str(value.name))
             self._write(value.value)
             self._write(kind)
+        elif isinstance(value, ModuleType):
+            self._write_module(value)
         elif isinstance(value, PurePath):
             self._put("path", self._cut_root(str(value)))
         # Equal objects of Python's own, such as patterns, may be one or several: they are values.
