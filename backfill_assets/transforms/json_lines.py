@@ -35,6 +35,7 @@ from backfill_assets.transforms.plain_lines import (
 
 _LINE, _END = f"{ENGINE_PREFIX}line", f"{ENGINE_PREFIX}end"
 _OBJECTS, _FIELDS = f"{ENGINE_PREFIX}objects", f"{ENGINE_PREFIX}fields"
+_FAULT = f"{ENGINE_PREFIX}fault"
 
 _LIKE_A_VALUE = r"^\s*([+-]?[0-9]{1,20}(\.[0-9]{1,20})?|true|false)\s*$"
 
@@ -77,6 +78,8 @@ def parse_json_lines(
     typed = read.select(
         "*", *(_choose_text(field).alias(_text_name(field)) for field in fields)
     ).select("*", *(_choose_value(field).alias(field.name) for field in fields))
+    # And once more, so that the text of one field is shown, and not of each.
+    typed = typed.withColumn(_FAULT, F.coalesce(*map(_find_fault, fields)))
     reason = (
         F.when(~F.is_valid_utf8(_LINE), "the line is not UTF-8")
         .when(
@@ -88,7 +91,7 @@ def parse_json_lines(
         .otherwise(
             F.coalesce(
                 _find_too_many(KEYS, names, max_new_fields),
-                *(_reject_reason(field) for field in fields),
+                F.concat(f"{_FAULT}.why", F.coalesce(_show(F.col(f"{_FAULT}.text")), F.lit(""))),
             )
         )
     )
@@ -158,16 +161,21 @@ def _choose_value(field: Column) -> SparkColumn:
     return F.when(F.col(IS_PLAIN), get_plain(field)).otherwise(value)
 
 
-def _reject_reason(field: Column) -> SparkColumn:
+def _find_fault(field: Column) -> SparkColumn:
+    """Builds a STRUCT: `why` a field is refused, and the marked `text` that was there, if any."""
     text, value = F.col(_text_name(field)), F.col(field.name)
-    missing = F.when(text.isNull() & value.isNull(), f"`{field.name}` is missing")
-    wrong = F.when(
+    is_missing = text.isNull() & value.isNull() if not field.nullable else F.expr("false")
+    is_refused = (
         is_wrong(text, field.parsed_type, lenient=field.lenient)
         if field.parsed_type.parts
-        else text.isNotNull() & value.isNull(),
-        F.concat(F.lit(f"`{field.name}` is not {field.type}: "), _show(text)),
+        else text.isNotNull() & value.isNull()
     )
-    return wrong if field.nullable else F.coalesce(missing, wrong)
+    why = F.lit(f"`{field.name}` is not {field.type}: ").alias("why")
+    missing = F.lit(f"`{field.name}` is missing").alias("why")
+    nothing = F.lit(None).cast("string").alias("text")
+    return F.when(is_missing, F.struct(missing, nothing)).when(
+        is_refused, F.struct(why, text.alias("text"))
+    )
 
 
 def _show(text: SparkColumn) -> SparkColumn:
