@@ -19,7 +19,6 @@ _CURES = {
     f"another place, {_AGAIN}",
     errno.EIO: f"the disk does not work: mend it, or restore what was on it elsewhere, {_AGAIN}",
     errno.EACCES: f"this user has no right to a file: give it that, {_AGAIN}",
-    errno.EPERM: f"this user has no right to a file: give it that, {_AGAIN}",
     errno.EMFILE: f"too many files are open: raise `ulimit -n`, {_AGAIN}",
     errno.EISDIR: f"a folder is in the place of a file: move it away, {_AGAIN}",
     errno.ENOTDIR: f"a file is in the place of a folder: move it away, {_AGAIN}",
@@ -27,6 +26,7 @@ _CURES = {
 }
 _CURES_BY_NUMBER = {
     # Their words may be part of any sentence.
+    errno.EPERM: f"this user has no right to a file: give it that, {_AGAIN}",
     errno.EEXIST: f"a file is in the place of a folder: move it away, {_AGAIN}",
     errno.ENOENT: f"it is gone, or a link leads nowhere: put it back, {_AGAIN}",
 }

@@ -6,11 +6,14 @@ run the Dagster instance says. It ends with its input.
 """
 
 import sys
+import traceback
 
 from dagster import AssetKey, DagsterInstance, execute_job
 
+from backfill_assets.damages import describe_damage
 from backfill_assets.orchestration.backfills.foreground import RangeRun
 from backfill_assets.orchestration.instance.dagster_internals import ReconstructableRepository
+from backfill_assets.orchestration.records.failures import describe_in_a_line
 from backfill_assets.spark.head_start import start_java
 
 _ASSET_JOB = "__ASSET_JOB"  # as `dagster asset materialize` does it
@@ -35,4 +38,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Exception as error:
+        traceback.print_exc()
+        print(describe_damage(error) or describe_in_a_line(error), file=sys.stderr)  # noqa: T201
+        sys.exit(1)

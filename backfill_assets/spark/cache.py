@@ -28,7 +28,7 @@ def find_cache() -> Path:
 
 def make_once(
     targets: Sequence[Path],
-    make: Callable[[Path], None],
+    make: Callable[[Path], object],
     *,
     digests: Mapping[str, str] | None = None,
 ) -> None:

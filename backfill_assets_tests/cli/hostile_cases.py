@@ -9,6 +9,7 @@ HISTORY, WATERMARK = ("history", "raw/flights"), ("watermark",)
 STATUS, DIFF = ("status", *DAYS), ("diff", "raw/flights", *DAYS, "--before")
 GOLDEN = ("reconcile", *DAYS, "--select", "raw/flights", "--golden")
 LONG = f"/{'x' * 300}"
+PROTECT = ("protect", "raw/flights", *DAYS, "--reason", "audited")
 RUN = "d47c987e-f241-4709-a313-48a4b5b1694e"
 
 
@@ -67,6 +68,16 @@ def break_checkpoint(place: Place) -> None:
 def replace_by_file(path: Path) -> None:
     path.rename(path.with_name("gone"))
     path.write_text("")
+
+
+def replace_by_folder(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.mkdir(parents=True)
+
+
+def fill(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 def break_watermarks(place: Place) -> None:
@@ -282,5 +293,58 @@ CASES = {
         ("certificate", RUN),
         "the certificate {root}/warehouse/certificates/",
         spoil=break_certificates,
+    ),
+    # Where Dagster keeps what it knows, and what else is in the warehouse.
+    **{
+        f"a damaged {name}": Case(
+            STATUS,
+            f"{{root}}/home/{name}: file is not a database: it is damaged: restore it from a copy, "
+            "or move it away and run `backfill-assets recover`",
+            spoil=lambda place, name=name: fill(place.root / "home" / name, "no database" * 999),
+        )
+        for name in ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
+    },
+    "a folder for a database": Case(
+        STATUS,
+        "{root}/home/history/runs.db: unable to open database file: this user can't open or make",
+        spoil=lambda place: replace_by_folder(place.root / "home" / "history" / "runs.db"),
+    ),
+    "a file for a folder of databases": Case(
+        STATUS,
+        "[Errno 17] File exists: '{root}/home/history/': a file is in the place of a folder: move",
+        spoil=lambda place: fill(place.root / "home" / "history", ""),
+    ),
+    "a dagster.yaml that is cut off": Case(
+        STATUS,
+        "{root}/home/dagster.yaml can't be used (while parsing a flow node expected",
+        spoil=lambda place: fill(place.root / "home" / "dagster.yaml", "storage: ["),
+    ),
+    "a dagster.yaml of other types": Case(
+        STATUS,
+        "{root}/home/dagster.yaml can't be used (Errors whilst loading dagster instance config at "
+        "dagster.yaml. Error 1: Value at path root:run_queue must be dict.",
+        spoil=lambda place: fill(place.root / "home" / "dagster.yaml", "run_queue: 5"),
+    ),
+    "a folder for a dagster.yaml": Case(
+        STATUS,
+        "[Errno 21] Is a directory: '{root}/home/dagster.yaml': a folder is in the place of a file",
+        spoil=lambda place: replace_by_folder(place.root / "home" / "dagster.yaml"),
+    ),
+    "a file for certificates": Case(
+        ("certificate", RUN),
+        "[Errno 20] Cannot list directory '{root}/warehouse/certificates'",
+        spoil=lambda place: replace_by_file(place.root / "warehouse" / "certificates"),
+    ),
+    "a file for locks": Case(
+        PROTECT,
+        "[Errno 17] File exists: '{root}/warehouse/_locks': a file is in the place of a folder",
+        spoil=lambda place: fill(place.root / "warehouse" / "_locks", ""),
+    ),
+    "a folder for a lock": Case(
+        PROTECT,
+        "[Errno 21] Is a directory: '{root}/warehouse/_locks/protections.lock': a folder is in the",
+        spoil=lambda place: replace_by_folder(
+            place.root / "warehouse" / "_locks" / "protections.lock"
+        ),
     ),
 }

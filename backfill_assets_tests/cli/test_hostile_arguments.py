@@ -186,7 +186,7 @@ def test_an_error_that_nobody_foresaw_has_a_trace_only_if_asked(
     *,
     debug: bool,
 ) -> None:
-    (place.root / "home" / "dagster.yaml").write_text("storage: [")
+    monkeypatch.setattr(DagsterInstance, "get_run_records", lambda *_, **__: 1 / 0)
     assert run(monkeypatch, *(["--debug"] if debug else []), *STATUS) == 1
     answer = capsys.readouterr()
     last = answer.err.splitlines()[-1]

@@ -1,9 +1,11 @@
 """What the machine lacks is one line with its cure; a person at a shell reads it last."""
 
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyarrow import fs
 
 from backfill_assets.orchestration.records.failures import (
     _is_called_by_a_person,
@@ -22,6 +24,28 @@ def write_in_vain(folder: Path) -> None:
     raise PermissionError(13, "Permission denied", str(folder))  # root would be let in
 
 
+def open_folder(folder: Path) -> None:
+    folder.open()
+
+
+def list_file(folder: Path) -> None:
+    (folder / "file").touch()
+    fs.LocalFileSystem().get_file_info(fs.FileSelector(str(folder / "file")))
+
+
+def read_folder_by_arrow(folder: Path) -> None:
+    fs.LocalFileSystem().open_input_file(str(folder))
+
+
+def grow_too_large(folder: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        (folder / "file").write_text("x" * 11)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 def wrap(folder: Path) -> None:
     """As Java's errors come: several lines of text, below another error."""
     del folder
@@ -36,6 +60,10 @@ def wrap(folder: Path) -> None:
     [
         (fill, "[Errno 28] No space left on device: the disk is full: make room, then run it"),
         (write_in_vain, "[Errno 13] Permission denied: '{folder}': this user has no right to a"),
+        (open_folder, "[Errno 21] Is a directory: '{folder}': a folder is in the place of a file"),
+        (list_file, "[Errno 20] Cannot list directory '{folder}/file'. Detail: [errno 20] Not a"),
+        (read_folder_by_arrow, "Cannot open for reading: path '{folder}' is a directory: a folder"),
+        (grow_too_large, "[Errno 27] File too large: a file may not grow that large: raise"),
         (wrap, "java.io.IOException: No space left on device: the disk is full: make room"),
     ],
 )
