@@ -24,12 +24,12 @@ from backfill_assets.orchestration.instance.dagster_internals import (
     ROOT_RUN_ID_TAG,
     WILL_RETRY_TAG,
 )
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.instance.recovered_runs import (
     RECOVERED_TAG,
     enter_materialization,
     enter_plan,
 )
-from backfill_assets.orchestration.runs.claims import PROCESS_TAG
 from backfill_assets.orchestration.runs.run_tags import (
     CHAIN_TAG,
     PAUSED,
@@ -87,7 +87,7 @@ class Home:
                 run_id=run_id,
                 status=DagsterRunStatus(state),
                 asset_selection=assets or None,
-                tags={**named, **ends, PROCESS_TAG: "elsewhere"},
+                tags={**named, **ends, **OWN_STEP},
                 root_run_id=tags.get("root"),
                 parent_run_id=tags.get("root"),
             )

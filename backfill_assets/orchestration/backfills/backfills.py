@@ -3,7 +3,7 @@
 Read from the Dagster instance, whoever asked and however: a command, the UI, the API.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -227,15 +227,14 @@ def awaits_shell(backfill: Backfill, *, now: datetime) -> bool:
 
 def list_backfills(instance: DagsterInstance, *, limit: int) -> list[Backfill]:
     """Lists the backfills of ours that were asked for last, newest first."""
-    return list(islice(_iterate_backfills(instance, limit), limit))
-
-
-def _iterate_backfills(instance: DagsterInstance, at_once: int) -> Iterator[Backfill]:
-    cursor: str | None = None
-    while page := instance.get_backfills(cursor=cursor, limit=at_once):
-        found = (read_backfill(instance, record.backfill_id) for record in page)
-        yield from (backfill for backfill in found if backfill.is_ours)
-        cursor = page[-1].backfill_id
+    looked_at = limit
+    while True:  # without Dagster's cursor, at which SQLAlchemy warns
+        records = instance.get_backfills(limit=looked_at)
+        read = (read_backfill(instance, record.backfill_id) for record in records)
+        found = list(islice((backfill for backfill in read if backfill.is_ours), limit))
+        if len(found) == limit or len(records) < looked_at:
+            return found
+        looked_at *= 4
 
 
 def find_never_requested(instance: DagsterInstance, backfill: Backfill) -> dict[str, list[str]]:

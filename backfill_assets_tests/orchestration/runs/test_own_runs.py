@@ -162,7 +162,7 @@ def test_a_backfill_of_others_gets_no_title_is_not_listed_and_not_found(
     instance: DagsterInstance,
 ) -> None:
     days = DailyPartitionsDefinition("2013-01-01", end_date="2013-02-01")
-    for backfill_id, key in (("ofothers", AssetKey(["theirs", "flights"])), ("ofourown", RAW)):
+    for backfill_id, key in (("ofourown", RAW), ("ofothers", AssetKey(["theirs", "flights"]))):
         subset = days.subset_with_partition_keys([DAY])
         instance.add_backfill(
             PartitionBackfill.from_asset_graph_subset(
