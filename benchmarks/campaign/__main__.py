@@ -50,7 +50,10 @@ class Campaign:
         while time.monotonic() < deadline:
             if pipeline is None:
                 pipeline = self._open()
-                self._record(pipeline, ["the first run"], prepare(pipeline))
+                first_run = prepare(pipeline)
+                self._record(pipeline, ["the first run"], first_run.violations)
+                if not first_run.is_exact:  # nothing can be said of what follows
+                    return
             step = Step(pipeline, random.Random(f"{self.seed}/{self.number}"))
             step.take()
             self.steps += 1

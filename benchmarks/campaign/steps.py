@@ -75,8 +75,10 @@ class Step(Disturbances):
         self.landings = [read_landing(self.pipeline.zone.root, DAYS)]
         finished = run(self.project, command or self._command("run", DAYS))
         if finished.code != 0:
-            last = (finished.output.strip().splitlines() or ["not a word"])[-1]
-            self.add(Violation("one more run fails", None, f"exit {finished.code}: {last}"))
+            lines = [line.strip() for line in finished.output.splitlines() if line.strip()]
+            errors = [line for line in lines if line.startswith("error")] or lines[-1:]
+            seen = f"exit {finished.code}: {' / '.join(errors)}"
+            self.add(Violation("one more run fails", None, seen))
         else:
             self.pipeline.typical_seconds = finished.seconds
         self._expect_no_orphans(finished)
@@ -147,12 +149,11 @@ class Step(Disturbances):
         """Asks what vouches for contents; it may not vouch for what somebody else has written."""
         spoiled = self.pipeline.checker.find_spoiled(tables)
         inputs = [one for one in spoiled if one[0] != FEATURES]  # what others were computed from
-        newest = max(
-            self.project.warehouse.glob("certificates/*"), key=lambda one: one.stat().st_mtime
-        )
+        certificates = self.project.warehouse.glob("certificates/*")
+        newest = max(certificates, key=lambda one: one.stat().st_mtime, default=None)
         for changed, command in (
             (inputs, ("pin", "--select", ",".join(TABLES))),
-            (spoiled, ("certificate", newest.name, "--verify")),
+            (spoiled, ("certificate", newest.name if newest else "none", "--verify")),
         ):
             answer = ask(self.project, *command)
             self.expect_no_trace(answer)
@@ -166,7 +167,7 @@ class Step(Disturbances):
             self.add(Violation("left behind", None, ", ".join(finished.orphans)))
 
 
-def prepare(pipeline: Pipeline) -> list[Violation]:
+def prepare(pipeline: Pipeline) -> Step:
     """Lands all days and publishes them undisturbed; the watermarks go along."""
     for day in DAYS:
         pipeline.zone.land(day)
@@ -175,4 +176,4 @@ def prepare(pipeline: Pipeline) -> list[Violation]:
         *TABLES, partitions=f"{DAYS[0]}...{DAYS[-1]}", config={"save_watermark": True}
     )
     step.run_once_more("the first run", command)
-    return step.violations
+    return step
