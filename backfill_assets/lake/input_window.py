@@ -27,9 +27,8 @@ from backfill_assets.lake.reader import read_table
 from backfill_assets.lake.slices import Partition, Slice, build_predicate, widen_slices
 from backfill_assets.lake.source_files import (
     build_source_file,
-    escape_pattern,
     find_path_below_dataset,
-    find_read_options,
+    plan_reads,
 )
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.tables.declarations import Table
@@ -147,11 +146,15 @@ class InputWindow:
         levels = grain.landing_format.count("/") + 1
         below_dataset = find_path_below_dataset(levels)
         source_file = build_source_file(listing.dataset, levels)
-        reader = self.spark.read.options(**find_read_options(listing.root))
-        lines = reader.text([escape_pattern(file.uri) for _, file in listing.files])
-        rows = (
-            lines.where(F.col("value").rlike(r"\S"))
+        frames = [
+            self.spark.read.options(**options)
+            .text(paths)
+            .where(F.col("value").rlike(r"\S"))
             .select("value", source_file.alias("source_file"), below_dataset.alias("_path"))
+            for options, paths in plan_reads(listing.root, (file.uri for _, file in listing.files))
+        ]
+        rows = (
+            reduce(DataFrame.unionByName, frames)
             .withColumns(_cut_folder("_path", grain))
             .select("value", F.expr(grain.landing_start).alias(by), "source_file")
         )

@@ -13,11 +13,10 @@ from backfill_assets.lake.once_landing import OnceListing
 from backfill_assets.lake.slices import build_predicate
 from backfill_assets.lake.source_files import (
     build_source_file,
-    escape_pattern,
-    find_read_options,
+    plan_reads,
 )
 from backfill_assets.tables.audit_columns import ENGINE_PREFIX, LANDED_FILE, LANDED_LINE
-from backfill_assets.tables.once_flows import Constant, DatePart, Origin
+from backfill_assets.tables.once_flows import Constant, DatePart, OnceFlow, Origin
 
 _BROKEN, _SOURCE_FILE = f"{ENGINE_PREFIX}broken", f"{ENGINE_PREFIX}source_file"
 _NUMBER_OR_BOOLEAN = r"^(true|false|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?)$"
@@ -47,8 +46,9 @@ def read_lines(spark: SparkSession, listing: OnceListing, by: str) -> DataFrame:
         # Of Parquet files Spark would take the columns of one for those of all.
         alike.setdefault(read_columns(one.file, flow), []).append(one)
     lines = (
-        _read_alike(spark, listing, [name for name, _ in columns], files, by)
+        _read_alike(spark, listing, [name for name, _ in columns], files, by, read)
         for columns, files in alike.items()
+        for read in plan_reads(listing.root, (one.file.uri for one in files))
     )
     wanted = build_predicate(by, (partition.slice for partition in listing.partitions))
     return reduce(DataFrame.unionByName, lines).where(wanted)
@@ -60,11 +60,12 @@ def _read_alike(
     columns: Sequence[str],
     files: list[OnceFile],
     by: str,
+    read: tuple[Mapping[str, str], list[str]],
 ) -> DataFrame:
-    """Reads files that have the same columns."""
+    """Reads files that have the same columns, or those of them that a reader takes."""
     flow, levels = listing.source.flow, listing.source.flow.source.count("/")
     dataset = flow.source.partition("/")[0]
-    opened, texts = _open(spark, listing, columns, [escape_pattern(one.file.uri) for one in files])
+    opened, texts = _open(spark, flow, columns, read)
     rows = opened.withColumn(_SOURCE_FILE, build_source_file(dataset, levels - 1))
     first = _look_up({listing.name_file(one.file): one.first.isoformat() for one in files})
     last = _look_up({listing.name_file(one.file): one.last.isoformat() for one in files})
@@ -78,10 +79,13 @@ def _read_alike(
 
 
 def _open(
-    spark: SparkSession, listing: OnceListing, columns: Sequence[str], uris: list[str]
+    spark: SparkSession,
+    flow: OnceFlow,
+    columns: Sequence[str],
+    read: tuple[Mapping[str, str], list[str]],
 ) -> tuple[DataFrame, Mapping[str, Column]]:
     """Opens files; returns their rows, and by name of a column its text."""
-    flow, options = listing.source.flow, find_read_options(listing.root)
+    options, uris = read
     reader = spark.read.options(**options, **CSV_OPTIONS).options(**dict(flow.spark_options))
     if flow.format == "parquet":
         rows = reader.parquet(*uris)

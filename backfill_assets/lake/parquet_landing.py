@@ -19,6 +19,7 @@ from backfill_assets.lake.landing import (
     summarize_files,
 )
 from backfill_assets.lake.landing_names import (
+    BEING_WRITTEN,
     find_name_fault,
     find_reason_unread,
     is_hidden,
@@ -96,7 +97,9 @@ class ParquetFolders:
         for entry in sorted(list_folder(uri)):
             file = LandingFile(join_uri(uri, entry.name), entry.size, entry.modified_ns)
             where = relative_name(file.uri, self.root)
-            if fault := find_name_fault(entry.name, entry, _SUFFIXES):
+            fault = find_name_fault(entry.name, entry, _SUFFIXES)
+            # What is being written is no loss yet: nobody takes what lies there for all of a key.
+            if fault and fault != BEING_WRITTEN:
                 contents.faults.append((where, fault))
             elif why := find_reason_unread(entry.name, entry, _SUFFIXES):
                 contents.not_read.extend([] if is_hidden(entry.name) else [f"{where} ({why})"])

@@ -15,8 +15,7 @@ from backfill_assets.lake.placement import build_number
 from backfill_assets.lake.slices import Partition, build_predicate
 from backfill_assets.lake.source_files import (
     build_source_file,
-    escape_pattern,
-    find_read_options,
+    plan_reads,
 )
 from backfill_assets.tables.audit_columns import ENGINE_PREFIX, LANDED_FILE
 from backfill_assets.tables.declarations import Table, build_ddl
@@ -119,18 +118,21 @@ def _open(
     spark: SparkSession, listing: ParquetListing, name: str, files: Iterable[ParquetFile]
 ) -> DataFrame:
     fields = listing.folders.find_fields(name)
-    reader = spark.read.options(**find_read_options(listing.folders.root))
-    if fields:
-        # Of the footer of one file Spark would make the columns of all.
-        reader = reader.schema(build_ddl(fields, constraints=False))
-    uris = (escape_pattern(landed.file.uri) for landed in files)
-    rows = reader.parquet(*uris)
-    if LANDED_FILE in map(str.lower, rows.columns):
-        raise LandingError(
-            f"{listing.dataset}/{name} has a column `{LANDED_FILE}`, which says where a record "
-            "landed: declare the landing's fields without it; nothing was written"
-        )
-    return rows.withColumn(LANDED_FILE, build_source_file(listing.dataset, 1))
+    frames: list[DataFrame] = []
+    uris = (landed.file.uri for landed in files)
+    for options, paths in plan_reads(listing.folders.root, uris):
+        reader = spark.read.options(**options)
+        if fields:
+            # Of the footer of one file Spark would make the columns of all.
+            reader = reader.schema(build_ddl(fields, constraints=False))
+        rows = reader.parquet(*paths)
+        if LANDED_FILE in map(str.lower, rows.columns):
+            raise LandingError(
+                f"{listing.dataset}/{name} has a column `{LANDED_FILE}`, which says where a record "
+                "landed: declare the landing's fields without it; nothing was written"
+            )
+        frames.append(rows.withColumn(LANDED_FILE, build_source_file(listing.dataset, 1)))
+    return reduce(DataFrame.unionByName, frames)
 
 
 def _find_homes(

@@ -1,28 +1,44 @@
 """The names of landed files, as Spark takes them and as it gives them."""
 
 import re
+from collections.abc import Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from backfill_assets.uris import is_local
 
-_SPECIAL = r"([\[\]{}*?\\])"
+_PATTERN = re.compile(r"([\[\]{}*?\\])")
 
 
-def find_read_options(root: str) -> dict[str, str]:
-    """Finds the options with which Spark reads landed files as they are.
+def plan_reads(root: str, uris: Iterable[str]) -> list[tuple[dict[str, str], list[str]]]:
+    """Plans how Spark reads landed files as they are, whatever their names.
 
     On local disks Hadoop would hold a file to the sums of `.name.crc` beside it, which may be of
     its predecessor, and which can't be looked for where the name has a colon.
+
+    Args:
+        root: of the landing zone.
+        uris: of the files, which are beside the root or below it.
+
+    Returns:
+        The options and the paths of each reader; one reader but for very odd names.
     """
-    if not is_local(root):
-        return {}
-    return {
-        "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    options: dict[str, str] = {}
+    if is_local(root):
+        options["fs.file.impl"] = "org.apache.hadoop.fs.RawLocalFileSystem"
         # Else the one that is open already, with sums, would be taken.
-        "fs.file.impl.disable.cache": "true",
-    }
+        options["fs.file.impl.disable.cache"] = "true"
+    paths: list[str] = []
+    reads = [(options, paths)]
+    for uri in uris:
+        if _PATTERN.search(uri) and ":" in re.sub("^[a-z0-9]+:/", "", uri):
+            # Hadoop can't look for a pattern below a colon; Spark takes a name as it is only alone.
+            reads.append(({**options, "__globPaths__": "false"}, [uri]))
+        else:
+            # A file that is named like a pattern must still be itself.
+            paths.append(_PATTERN.sub(r"\\\1", uri))
+    return [read for read in reads if read[1]]
 
 
 def find_path_below_dataset(levels: int) -> Column:
@@ -37,19 +53,6 @@ def find_path_below_dataset(levels: int) -> Column:
 def build_source_file(dataset: str, levels: int) -> Column:
     """Builds the name, STRING, of a row's file below the landing root."""
     return F.concat_ws("/", F.lit(dataset), _decode(find_path_below_dataset(levels)))
-
-
-def escape_pattern(uri: str) -> str:
-    """Escapes what Spark would take for a pattern in a path.
-
-    A file that is named like a pattern must still be itself. In a pattern, Hadoop can't have a
-    colon outside of brackets.
-    """
-    if not re.search(_SPECIAL, uri):
-        return uri
-    scheme = re.match(r"([a-z][a-z0-9+.-]*:(?=/))?", uri)
-    at = scheme.end() if scheme else 0
-    return uri[:at] + re.sub(_SPECIAL, r"\\\1", uri[at:]).replace(":", "[:]")
 
 
 def _decode(path: Column) -> Column:
