@@ -5,7 +5,6 @@ kept aside. One that is gone looks like one that never was. So whoever writes on
 `<warehouse>/ledger/<name>.jsonl`, and whoever reads one opens it by `open_entered`.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
@@ -44,8 +43,6 @@ def enter_table(warehouse: Warehouse, name: str) -> None:
 def open_entered(warehouse: Warehouse, name: str) -> DeltaTable | None:
     """Opens a side table; None where there never was one.
 
-    One without a readable entry is entered.
-
     Args:
         warehouse: where the table is.
         name: its folder below the root.
@@ -63,10 +60,6 @@ def open_entered(warehouse: Warehouse, name: str) -> DeltaTable | None:
         entry = None
     except (OSError, ValueError):
         entry = _Entry()
-    if table is not None and (entry is None or not entry.table_id):
-        with suppress(OSError):  # of a warehouse that is read only
-            enter_table(warehouse, name)
-        return table
     if entry is None or (table is not None and _has_reached(table, entry)):
         return table
     raise TableError(
@@ -76,6 +69,8 @@ def open_entered(warehouse: Warehouse, name: str) -> DeltaTable | None:
 
 
 def _has_reached(table: DeltaTable, entry: _Entry) -> bool:
+    if not entry.table_id:  # The file is damaged; the next commit writes it anew.
+        return True
     return entry.table_id == str(table.metadata().id) and table.version() >= entry.version
 
 

@@ -16,7 +16,17 @@ _PROJECT = "backfill_assets"
 ENGINE = frozenset(
     (
         *("alerts", "asset_checks", "asset_definitions", "catalog", "cli", "contents"),
-        *("definitions", "grains", "health", "jobs", "lake", "landing_assets", "landing_sensor"),
+        *(
+            "damages",
+            "definitions",
+            "escaping",
+            "grains",
+            "health",
+            "jobs",
+            "lake",
+            "landing_assets",
+            "landing_sensor",
+        ),
         *("once_jobs", "ops", "orchestration", "pause_sensor", "pipelines", "proof", "publishing"),
         *("quality", "range_jobs", "rehearsal", "resources", "rules", "s3_settings", "samples"),
         *("sensors", "settings", "spark", "table_assets", "tables.audit_columns"),

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from backfill_assets.cli import app
 from backfill_assets.errors import BackfillError, SettingsError
 from backfill_assets.lake.warehouse import Warehouse
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets.spark.remotes import SPARK_REMOTE_TAG
 from backfill_assets_tests.pipeline.alerting import Home, open_home
@@ -159,7 +160,7 @@ def publish(tmp_path: Path, key: str, days: list[str], *, missing: str = "") -> 
         str(tmp_path / "landing"),
         key,
         days,
-        run_id=f"run of {key}",
+        run_id=f"run-of-{key.replace('/', '-')}",
         provisional={days[-1]: f"{RAW} {missing} is missing"} if missing else None,
     )
     asset_key = AssetKey.from_user_string(key)
@@ -250,7 +251,7 @@ def test_a_run_in_the_foreground_needs_no_daemon_and_says_what_only_waits() -> N
 
 
 def test_a_run_is_refused_while_others_work_on_its_partitions() -> None:
-    tags = {RANGE_START_TAG: "2013-01-02", RANGE_END_TAG: "2013-01-02"}
+    tags = {RANGE_START_TAG: "2013-01-02", RANGE_END_TAG: "2013-01-02", **OWN_STEP}
     selected, started = frozenset({AssetKey(["raw", "flights"])}), DagsterRunStatus.STARTED
     with DagsterInstance.get() as instance:
         instance.add_run(

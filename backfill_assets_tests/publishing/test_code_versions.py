@@ -409,7 +409,7 @@ def test_constants_change_exactly_the_tables_that_use_them(
     for name, value, tables in (
         ("WINDOW_DAYS", 3, delays),
         ("LATE_MINUTES", 30, late),
-        ("_ZONE", "", parsed),
+        ("_DAY", "", parsed),
         ("AIRPORTS_TIME_ZONE", "UTC", {"staging/flights"}),
         ("UNHEARD_OF", 1, set()),
     ):

@@ -52,7 +52,7 @@ def test_versions_of_a_table_that_was_deleted_and_made_anew_say_nothing(tmp_path
     staging = read_log(warehouse, STAGING_FLIGHTS)
     assert find_consumed_versions(staging, raw) == {FIRST: 0}
     shutil.rmtree(warehouse.uri(RAW_FLIGHTS))
-    commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id="raw again")
+    commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id="raw-again")
     anew = raw.reread()
-    assert (anew.version, anew.publishes[FIRST].record.run_id) == (0, "raw again")
+    assert (anew.version, anew.publishes[FIRST].record.run_id) == (0, "raw-again")
     assert find_consumed_versions(staging, anew) == {FIRST: -1}

@@ -45,7 +45,7 @@ def root(tmp_path: Path) -> Path:
             Warehouse(str(tmp_path / "warehouse")),
             RAW_FLIGHTS,
             days,
-            run_id=f"run of {backfill}",
+            run_id=f"run-of-{backfill}",
             backfill_id=backfill,
             code_version=RECIPE.code_version,
             consumed=consumed,
@@ -67,7 +67,7 @@ def pin(root: Path) -> PinnedInputs:
 def find(root: Path, *, new_code: str, restart: bool = False) -> dict[str, PartitionResult]:
     """What stands of a run of the backfill by the deployed code."""
     run = Run(
-        run_id="next run",
+        run_id="next-run",
         started_at=dt.datetime.now(tz=dt.UTC),
         chain_id="goes-on",
         pace=replace(CHUNKS, restart=restart),

@@ -13,6 +13,7 @@ from dagster import DagsterRun, RunRequest, build_sensor_context
 from backfill_assets.definitions import defs
 from backfill_assets.lake.protections import Protection, add_protection
 from backfill_assets.orchestration.instance.dagster_internals import BulkActionStatus
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.runs.claims import PROCESS_TAG
 from backfill_assets.orchestration.runs.run_tags import (
     CONTINUES_TAG,
@@ -97,6 +98,7 @@ def test_the_rest_says_who_asked_and_how_and_not_what_became_of_the_run(home: Ho
     ((found,), _) = ask_sensor(home)
     assert list_assets(found) == [RAW, STAGING]
     assert found.tags == {
+        **OWN_STEP,
         **carried,
         RANGE_START_TAG: DAYS[0],
         RANGE_END_TAG: DAYS[-1],
