@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.definitions import defs
 from backfill_assets.ops.rolling import rolling_schedules
+from backfill_assets.orchestration.instance.own_runs import OWN_STEP
 from backfill_assets.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_assets_tests.pipeline.landing_zone import build_flights
 from backfill_assets_tests.pipeline.running import (
@@ -185,7 +186,7 @@ def test_the_last_days_are_run_again_unless_runs_are_at_work_on_them(
         assert request.tags[RANGE_START_TAG] == "2013-01-09"
         busy = DagsterRun(
             "flights",
-            tags={RANGE_START_TAG: "2013-01-09", RANGE_END_TAG: "2013-01-09"},
+            tags={RANGE_START_TAG: "2013-01-09", RANGE_END_TAG: "2013-01-09", **OWN_STEP},
             asset_selection=frozenset({AssetKey(STAGING.split("/"))}),
             status=DagsterRunStatus.STARTED,
         )

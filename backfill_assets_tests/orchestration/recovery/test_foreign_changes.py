@@ -16,7 +16,7 @@ from backfill_assets.proof.certificates import find_certificates
 from backfill_assets.proof.pins import pin_tables
 from backfill_assets.proof.verification import verify_certificate
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
-from backfill_assets_tests.orchestration.test_rollbacks import NOW
+from backfill_assets_tests.orchestration.test_rollbacks import NOW, delay
 from backfill_assets_tests.pipeline.running import RAW, STAGING, Pipeline, list_days
 
 DAY = "2013-01-05"
@@ -115,6 +115,7 @@ def test_what_a_table_has_lost_is_seen_by_the_home_that_knows_of_it(
 ) -> None:
     raw, copy = Path(pipeline.warehouse.uri(RAW_FLIGHTS)), pipeline.root / "copy"
     shutil.copytree(raw, copy)
+    pipeline.zone.change("2013-01-12", delay)
     last = pipeline.run(RAW, first="2013-01-12", last="2013-01-12")
     assert last.success, last.message
     lose(pipeline, raw, copy)
