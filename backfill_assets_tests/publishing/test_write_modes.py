@@ -277,8 +277,8 @@ def test_what_another_writer_changed_is_appended_to_once_it_was_overwritten(lake
     assert (first.version, bool(second.repeated_batch)) == (None, True)
     (failed,) = first.verdict.failed(Check.COMPLETE)
     assert "another writer changed it in version" in failed.bound
-    lake.publish(COPIES, DAYS[:1], run_id="overwrite")
-    (first,) = lake.publish(COPIES, DAYS[:1], options=APPEND, run_id="once more")
+    lake.publish(RECONCILED, DAYS[:1], run_id="overwrite")
+    (first,) = lake.publish(RECONCILED, DAYS[:1], options=APPEND, run_id="once more")
     assert first.repeated_batch
     assert read(lake) == {2: "new"}
 
