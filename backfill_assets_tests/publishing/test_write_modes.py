@@ -212,6 +212,7 @@ def test_a_named_batch_is_the_same_whatever_its_inputs(lake: Lake) -> None:
 
 
 def test_append_whose_keys_are_there_already_is_withheld(lake: Lake) -> None:
+    land(lake, DAYS[:1], {1: "new", 2: "new", 3: "new"})
     (result,) = lake.publish(COPIES, DAYS[:1], options=APPEND)
     assert result.version is None
     assert [one.rule for one in result.verdict.failed(Check.VALID)] == ["keys_are_unique"]
@@ -277,8 +278,8 @@ def test_what_another_writer_changed_is_appended_to_once_it_was_overwritten(lake
     assert (first.version, bool(second.repeated_batch)) == (None, True)
     (failed,) = first.verdict.failed(Check.COMPLETE)
     assert "another writer changed it in version" in failed.bound
-    lake.publish(COPIES, DAYS[:1], run_id="overwrite")
-    (first,) = lake.publish(COPIES, DAYS[:1], options=APPEND, run_id="once-more")
+    lake.publish(RECONCILED, DAYS[:1], run_id="overwrite")
+    (first,) = lake.publish(RECONCILED, DAYS[:1], options=APPEND, run_id="once-more")
     assert first.repeated_batch
     assert read(lake) == {2: "new"}
 

@@ -116,7 +116,7 @@ def test_raw_message_lists_each_bad_day_and_ends_with_the_commands_that_go_on(
     assert headline == ("raw/flights: withheld 2 of 14 partitions (the other 12 are published):")
     assert truncated.strip() == (
         "2013-01-05: partition_is_complete: files_are_readable "
-        "(flights/year=2013/month=01/day=05/flights.json.gz can't be read)"
+        "(flights/year=2013/month=01/day=05/flights.json.gz can't be read: it is cut off)"
     )
     assert broken.strip() == (
         "2013-01-13: partition_is_valid: rejects = 0.04 (at most 0.01 of the records)"
@@ -176,7 +176,7 @@ def test_rejects_are_quarantined_with_reason_file_and_line(story: Story) -> None
         (
             TRUNCATED,
             "flights/year=2013/month=01/day=05/flights.json.gz",
-            "the file can't be read",
+            "the file can't be read: it is cut off",
             None,
         ),
         (BROKEN_LINES, broken, no_object, "{"),
