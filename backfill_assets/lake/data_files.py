@@ -21,6 +21,16 @@ def find_missing_files(uri: str, paths: Sequence[str]) -> list[str]:
     ]
 
 
+def list_folder(uri: str) -> list[str]:
+    """Lists the names in a table's folder, sorted, but for the log's and hidden ones.
+
+    None of a folder that isn't there.
+    """
+    filesystem, base = open_filesystem(uri)
+    found = filesystem.get_file_info(fs.FileSelector(base, allow_not_found=True))
+    return sorted(info.base_name for info in found if not info.base_name.startswith(("_", ".")))
+
+
 def count_file_rows(uri: str, paths: Sequence[str]) -> dict[str, int]:
     """Counts the rows of data files (paths as the log has them) by their footers, by path.
 

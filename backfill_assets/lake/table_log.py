@@ -335,6 +335,11 @@ class TableLog:
         if self.snapshot is None:
             return []
         files = self.snapshot.get_add_actions(flatten=True)
+        if f"partition.{self.table.folder_column}" not in files.schema.names:
+            raise TableError(
+                f"{self.table.key}: the table at {self.uri} has no folders by "
+                f"`{self.table.folder_column}`: it is another table; move it away, or restore it"
+            )
         folders = files.column(f"partition.{self.table.folder_column}").to_pylist()
         figures = (files.column(column).to_pylist() for column in columns)
         return list(zip(map(str, folders), *figures, strict=True))

@@ -10,6 +10,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from backfill_assets.errors import TableError
 from backfill_assets.lake.commits import Commit, CommitRecord, find_changed_partitions, find_commit
+from backfill_assets.lake.data_files import list_folder
 from backfill_assets.lake.locks import Lock, hold_lock
 from backfill_assets.lake.partitions import build_folder_predicate, build_table_predicate
 from backfill_assets.lake.slices import Partition, Slice
@@ -52,7 +53,7 @@ def create_table(spark: SparkSession, log: TableLog) -> None:
     """Creates the table, empty, unless it exists; so first writes of two runs don't race.
 
     Raises:
-        TableError: if it exists with partitions of another grain.
+        TableError: if it exists with partitions of another grain, or has lost its log.
     """
     warehouse, table, log = log.warehouse, log.table, log.reread()
     if log.exists:
@@ -62,9 +63,20 @@ def create_table(spark: SparkSession, log: TableLog) -> None:
         table, warehouse.uri(table), retention_days=warehouse.retention_days
     )
     with hold_lock(warehouse, table.key) as lock:
+        if not warehouse.exists(table):
+            _refuse_lost_log(log)
         for attempt in retry_conflicts(lock):
             with attempt:
                 spark.sql(statement)
+
+
+def _refuse_lost_log(log: TableLog) -> None:
+    """Refuses a place that has data and no log: Delta makes no table there, and says nothing."""
+    if files := list_folder(log.uri):
+        raise TableError(
+            f"{log.table.key}: {log.uri} has no Delta log, but {files[0]}: restore _delta_log from "
+            "a copy, or move the folder away to publish all anew; nothing was written"
+        )
 
 
 @contextmanager
@@ -90,6 +102,8 @@ def hold_partitions(
     """
     with hold_lock(log.warehouse, log.table.key) as lock:
         newest = log.reread()
+        if not newest.exists:
+            _refuse_lost_log(newest)
         if log.exists and (newest.table_id != log.table_id or newest.version < log.version):
             raise TableError(
                 f"{log.table.key}: the table at {log.uri} was replaced or set back while the run "

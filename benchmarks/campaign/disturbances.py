@@ -94,6 +94,7 @@ class Disturbances:
         else:
             folder = foreign_commits.open_folder(warehouse, table)
             day = foreign_commits.disturb(folder, kind, self.moments, DAYS)
+            self.mends.append(folder.move_away_without_log)
         if day is not None:
             self.pipeline.checker.disturb(read_tables(warehouse))
             self.note(f"commit: {kind}{meanwhile}", f"{table} {day}")

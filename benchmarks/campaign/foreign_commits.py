@@ -57,6 +57,11 @@ class DeltaFolder:
                     files.pop(action["remove"]["path"], None)
         return files
 
+    def move_away_without_log(self) -> None:
+        """Does what a run that finds the folder without its log asks for."""
+        if self.path.is_dir() and self.find_version() < 0:
+            shutil.rmtree(self.path)
+
     def read_newest(self, kind: str) -> Action:
         """The newest action of a kind, such as `metaData`."""
         for number in range(self.find_version(), -1, -1):
