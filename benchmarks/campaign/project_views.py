@@ -125,6 +125,6 @@ def add_dagster(view: View, project: Project, days: list[str]) -> View:
                     run = instance.get_run_by_id(tried[day][0])
                     if run is not None and not run.is_finished:
                         shown[table, day] = IN_PROGRESS
-                    elif run is not None and not run.is_success:
+                    elif run is not None and run.is_failure:
                         shown[table, day] = FAILED
     return replace(view, dagster=shown)
