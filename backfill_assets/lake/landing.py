@@ -1,5 +1,6 @@
 """The landing zone: what is there is listed once, and then pinned."""
 
+import datetime as dt
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,36 @@ from backfill_assets.lake.filesystems import open_filesystem
 from backfill_assets.lake.slices import Partition
 from backfill_assets.rules.landed import Landed
 from backfill_assets.uris import join_uri
+
+
+def may_have_landed_from(root: str, begin: dt.date) -> bool:
+    """Tells whether any data set's newest folder is of a day from `begin` on, or may be.
+
+    By names of folders alone: no declaration has to be known, and Spark needn't be loaded for them.
+
+    Args:
+        root: of the landing zone, which need not be there.
+        begin: the day.
+    """
+    filesystem, base = open_filesystem(root)
+    levels = begin.strftime("year=%Y/month=%m/day=%d").split("/")
+
+    def list_folders(path: str) -> list[str]:
+        found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return [info.base_name for info in found if info.type == fs.FileType.Directory]
+
+    for path in (f"{base}/{dataset}" for dataset in list_folders(base)):
+        newest: list[str] = []
+        for level in levels:
+            prefix = level.partition("=")[0]
+            names = list_folders("/".join([path, *newest]))
+            dated = [name for name in names if name.startswith(f"{prefix}=")]
+            if not dated:
+                break
+            newest.append(max(dated))
+        if newest and newest >= levels[: len(newest)]:
+            return True
+    return False
 
 
 @dataclass(frozen=True, order=True)

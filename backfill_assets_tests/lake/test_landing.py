@@ -12,6 +12,7 @@ import pytest
 from backfill_assets.errors import LandingError, LandingNotFoundError
 from backfill_assets.grains.days import DAYS as DAILY
 from backfill_assets.lake.json_landing import JsonFolders, JsonListing
+from backfill_assets.lake.landing import may_have_landed_from
 from backfill_assets.lake.landing_names import BEING_WRITTEN
 from backfill_assets.lake.slices import Partition
 from backfill_assets_tests.conftest import build_days
@@ -213,3 +214,23 @@ def test_only_broken_gzip_files_are_found(tmp_path: Path) -> None:
         (DAYS[1], "truncated.json.gz"),
         (DAYS[2], "unpacked.json.gz"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("folder", "may"),
+    [
+        ("flights/year=2014/month=01/day=01", False),
+        ("flights/year=2014/month=01/day=02/hour=00", True),
+        ("flights/year=2014/month=01", True),
+        ("flights/year=2014/month=02/day=01", True),
+        ("flights/year=2013/month=12/day=31", False),
+        ("orders", False),
+    ],
+)
+def test_folders_tell_whether_anything_may_have_landed_from_a_day_on(
+    folder: str, may: bool, tmp_path: Path
+) -> None:
+    assert not may_have_landed_from(str(tmp_path / "nowhere"), dt.date(2014, 1, 2))
+    (tmp_path / "flights" / "year=2013" / "month=12" / "day=30").mkdir(parents=True)
+    (tmp_path / folder).mkdir(parents=True)
+    assert may_have_landed_from(str(tmp_path), dt.date(2014, 1, 2)) is may
