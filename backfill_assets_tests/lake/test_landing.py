@@ -228,7 +228,7 @@ def test_only_broken_gzip_files_are_found(tmp_path: Path) -> None:
     ],
 )
 def test_folders_tell_whether_anything_may_have_landed_from_a_day_on(
-    folder: str, may: bool, tmp_path: Path
+    folder: str, *, may: bool, tmp_path: Path
 ) -> None:
     assert not may_have_landed_from(str(tmp_path / "nowhere"), dt.date(2014, 1, 2))
     (tmp_path / "flights" / "year=2013" / "month=12" / "day=30").mkdir(parents=True)
