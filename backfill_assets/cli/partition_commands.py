@@ -171,7 +171,7 @@ def accept(
         "override_protection": override_protection,
     }
     with open_instance() as instance:
-        echo(run_job(instance, "rollback_partitions", "restore_partitions", config))
+        echo_lines(run_job(instance, "rollback_partitions", "restore_partitions", config))
 
 
 def _take_promotion_back(table: str, override_protection: str | None) -> None:

@@ -65,7 +65,7 @@ def _describe_published(published: "PublishedContents") -> Iterator[str]:
     if published.provisional:
         yield f"provisional: {published.provisional}"
     if published.restored:
-        yield f"brought back by a rollback: {published.restored}"
+        yield f"not computed, but put there: {published.restored}"
     for remark in published.remarks[:_LISTED]:
         yield f"remark: {remark}"
 
