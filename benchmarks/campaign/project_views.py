@@ -49,6 +49,8 @@ class Answer:
             return [Violation("a trace", None, f"{self.command}: {last[0]}")]
         if self.code == _HANGS:
             return [Violation("it hangs", None, self.command)]
+        if self.code == 0 and self.command.endswith("--json") and self.json is None:
+            return [Violation("no answer", None, self.command)]
         if self.code not in (0, 3) and not said.strip():
             return [Violation("not a word", None, f"{self.command}: exit {self.code}")]
         return []
