@@ -1,6 +1,7 @@
 """Commits vouch for their certificate also where a run made several, or took one back."""
 
 import datetime as dt
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -103,3 +104,21 @@ def test_a_partition_that_was_taken_back_is_withheld_by_the_log_too(
     assert [result.version is None for result in results] == [False, True]
     lines = verify(warehouse, READINGS, results, run_id="second")
     assert list_doubts(lines) == []
+
+
+@pytest.mark.parametrize("lost", ["the log", "the newest commit"])
+def test_commits_that_a_log_has_lost_vouch_for_nothing(lake: Lake, lost: str) -> None:
+    """Nothing was published before, so that no former contents tell of the loss."""
+    results = lake.publish(COPIES, DAYS, run_id="first")
+    assert not any(
+        line.holds is False
+        for line in verify(lake.warehouse, COPIES.table, results, run_id="first")
+    )
+    log = Path(lake.warehouse.uri(COPIES.table)) / "_delta_log"
+    for file in log.iterdir() if lost == "the log" else [max(log.glob("*.json"))]:
+        shutil.rmtree(file) if file.is_dir() else file.unlink()
+    for checksum in log.glob("*.crc") if log.is_dir() else ():
+        checksum.unlink()
+    verified = verify_run([read_log(lake.warehouse, COPIES.table)], "first")
+    wrong = [line for lines in verified.values() for line in lines if line.holds is False]
+    assert "the table has no such version" in {line.found for line in wrong}
