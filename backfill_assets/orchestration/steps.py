@@ -104,10 +104,9 @@ class Step:
             check_readable(log)
         try:
             *upstream, recovery = self._recover([*inputs, target])
-            inputs, target = [one.log for one in upstream], recovery.log
-            logs = {log.table.key: log for log in inputs}
+            target = recovery.log
             doubtful = {*recovery.doubtful, *recovery.changed}
-            yield from self._publish(partitions, target, logs, doubtful, outcome)
+            yield from self._publish(partitions, target, upstream, doubtful, outcome)
         except Exception as error:
             done = {result.key for result in outcome.results}
             left = (partition.key for partition in partitions if partition.key not in done)
@@ -127,14 +126,15 @@ class Step:
         self,
         partitions: Sequence[Partition],
         target: TableLog,
-        inputs: Mapping[str, TableLog],
+        upstream: Sequence[Recovery],
         doubtful: Collection[str],
         outcome: StepResult,
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         context = self.context
         keys = [partition.key for partition in partitions]
         self._check_may_go_on(left=len(keys), of=len(keys))
-        readiness = self._wait_for_upstream(keys, inputs.values())
+        readiness = self._wait_for_upstream(keys, upstream)
+        inputs = {found.log.table.key: found.log for found in upstream}
         recorder = Recorder(
             context=context,
             run=self.run,
@@ -330,7 +330,7 @@ class Step:
             self.context.log.warning(warning)
         return recovered
 
-    def _wait_for_upstream(self, keys: Sequence[str], inputs: Collection[TableLog]) -> Readiness:
+    def _wait_for_upstream(self, keys: Sequence[str], upstream: Sequence[Recovery]) -> Readiness:
         """Finds what may go, once no other run works on what it needs; or patience ends."""
         context, patience = self.context, self.lakehouse.wait_seconds
         graph = context.job_def.asset_layer.asset_graph
@@ -343,7 +343,8 @@ class Step:
                 keys,
                 run_id=self.run.run_id,
                 unread=self.recipe.unread,
-                foreign={log.table.key: log.foreign_changes for log in inputs},
+                # What is lost, too: the log of a table that was made anew tells nothing of it.
+                foreign={found.log.table.key: found.changed for found in upstream},
             )
             if not readiness.in_progress or time.monotonic() >= deadline:
                 return readiness
@@ -352,7 +353,7 @@ class Step:
                 context.log.info(f"waiting for {listed}, for up to {patience} s")
                 waits = True
             time.sleep(_LOOK_AGAIN_SECONDS)
-            inputs = [one.log for one in self._recover(inputs)]
+            upstream = self._recover(found.log for found in upstream)
 
 
 def _find_provisional(readiness: Readiness, pinned: PinnedInputs) -> dict[str, str]:

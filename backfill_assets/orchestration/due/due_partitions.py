@@ -22,6 +22,7 @@ from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.watermarks import Watermark
 from backfill_assets.orchestration.due.readiness import (
     Readiness,
+    describe_foreign_changes,
     find_downstream_keys,
     find_readiness,
     find_upstream_tables,
@@ -197,7 +198,7 @@ def find_due_partitions(
         asset_key,
         sorted(reasons),
         unread=recipe.unread,
-        foreign={table.key: logs[table.key].foreign_changes for table in recipe.inputs},
+        foreign={table.key: describe_foreign_changes(logs[table.key]) for table in recipe.inputs},
     )
     due: dict[str, DuePartition] = {}
     for key, reason in sorted(reasons.items()):

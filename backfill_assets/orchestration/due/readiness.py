@@ -18,7 +18,7 @@ from dagster import (
     TimeWindowPartitionMapping,
 )
 
-from backfill_assets.lake.commits import Commit
+from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.instance.dagster_internals import (
     AssetGraph,
     AssetPartitionStatus,
@@ -88,7 +88,7 @@ def find_readiness(
     unread: Collection[str] = (),
     unfinished: Mapping[str, Collection[str]] | None = None,
     told: ToldStatuses | None = None,
-    foreign: Mapping[str, Mapping[str, Commit]] | None = None,
+    foreign: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Readiness:
     """Looks at the upstream partitions of `keys`, through the asset's partition mappings.
 
@@ -105,8 +105,8 @@ def find_readiness(
         unfinished: by upstream table, the partitions that are published and provisional, as far as
             that is known; None to read it from their events.
         told: statuses that were asked for already; None to ask the instance.
-        foreign: by upstream table, the partitions that another program changed, and the commit that
-            did: nobody has audited their rows, so that they block what reads them, required or not.
+        foreign: by upstream table, the partitions that another writer changed, and how: nobody has
+            audited their rows, so that they block what reads them, required or not.
     """
     told = told or ToldStatuses(instance)
     node = graph.get(asset_key)
@@ -122,11 +122,9 @@ def find_readiness(
         wanted = set[str]().union(*needed.values())
         coming = (expected or {}).get(upstream_asset, ())
         states = _find_states(told, graph, upstream_asset, wanted.difference(coming))
-        commits = (foreign or {}).get(upstream, {})
-        changed = wanted.intersection(commits).difference(coming)
-        states |= {
-            upstream_key: commits[upstream_key].describe_foreign() for upstream_key in changed
-        }
+        how = (foreign or {}).get(upstream, {})
+        changed = wanted.intersection(how).difference(coming)
+        states |= {upstream_key: how[upstream_key] for upstream_key in changed}
         states |= dict.fromkeys(wanted.intersection((refused or {}).get(upstream_asset, ())), _LOST)
         at_work = {key for key, state in states.items() if state == _IN_PROGRESS}
         runs = find_planning_runs(instance, upstream_asset) if at_work else {}
@@ -160,6 +158,11 @@ def find_readiness(
         frozenset(in_progress),
         found,
     )
+
+
+def describe_foreign_changes(log: TableLog) -> dict[str, str]:
+    """Describes how other programs changed partitions of a table, by key, as its log has it."""
+    return {key: commit.describe_foreign() for key, commit in log.foreign_changes.items()}
 
 
 def find_windows(

@@ -18,6 +18,7 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.due.downstream import find_dependent_partitions
 from backfill_assets.orchestration.due.readiness import (
     Readiness,
+    describe_foreign_changes,
     find_readiness,
     get_partitions_def,
 )
@@ -270,7 +271,9 @@ class Planner:
             windows=choice.pinned.windows,
             unfinished=unfinished,
             told=self.chooser.told,
-            foreign={name: log.foreign_changes for name, log in choice.pinned.inputs.items()},
+            foreign={
+                name: describe_foreign_changes(log) for name, log in choice.pinned.inputs.items()
+            },
         )
 
     def _find_standing(

@@ -114,7 +114,10 @@ def _is_in_log(
     if version not in checksums:
         return version <= log.version
     published = checksums[version].get(event.partition)
-    return published is None or published == (event.tags or {}).get(DATA_VERSION)
+    if published is None:
+        # A table that was made anew has other commits under the same numbers.
+        return event.partition in log.publishes or log.known_since > 0
+    return published == (event.tags or {}).get(DATA_VERSION)
 
 
 def _read_version(record: EventLogRecord) -> int | None:

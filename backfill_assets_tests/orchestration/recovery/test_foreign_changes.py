@@ -128,3 +128,23 @@ def test_what_a_table_has_lost_is_seen_by_the_home_that_knows_of_it(
     recover_table(pipeline.instance, log, now=NOW)
     assert pipeline.instance.get_runs_count() == runs, "entered once"
     assert find_changed_days(pipeline) == lost
+
+
+def test_a_table_made_anew_for_some_days_is_not_read_for_those_that_it_has_lost(
+    pipeline: Pipeline,
+) -> None:
+    """A flight of the fifth may land on the sixth, which raw had, and has no more."""
+    staged = pipeline.read_contents_checksums(STAGING_FLIGHTS)
+    shutil.rmtree(pipeline.warehouse.uri(RAW_FLIGHTS))
+    some = pipeline.run(RAW, first="2013-01-01", last=DAY)
+    assert some.success, some.message
+
+    reading = pipeline.run(STAGING, first="2013-01-01", last=DAY)
+    assert "raw/flights 2013-01-06 is changed by another writer (version" in reading.message
+    found = pipeline.read_contents_checksums(STAGING_FLIGHTS)
+    assert found == staged
+
+    rest = pipeline.run(RAW, first="2013-01-06", last="2013-01-12")
+    assert rest.success, rest.message
+    reading = pipeline.run(STAGING, first="2013-01-01", last=DAY)
+    assert reading.success, reading.message
