@@ -186,7 +186,9 @@ def _leave_out(fields: dict[str, Any], name: str) -> dict[str, Any]:
     return {other: value for other, value in fields.items() if other != name}
 
 
-def test_a_table_that_is_gone_has_not_the_commits_and_nothing_else_can_be_told(warehouse: Warehouse) -> None:
+def test_a_table_that_is_gone_has_no_commit_and_nothing_else_can_be_told(
+    warehouse: Warehouse,
+) -> None:
     rows = [replace(row, stated_in=None) for row in CERTIFICATE.partitions]
     older = replace(CERTIFICATE, partitions=rows)
     lines = verify_certificate(read_log(warehouse, FLIGHTS), older, WEEK[:1])
