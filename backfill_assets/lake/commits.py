@@ -266,6 +266,11 @@ def find_foreign_changes(commits: Iterable[Commit], keys: Iterable[str]) -> dict
     return found
 
 
+def describe_foreign_changes(changes: Mapping[str, Commit]) -> dict[str, str]:
+    """Describes how other programs changed partitions, by key."""
+    return {key: commit.describe_foreign() for key, commit in changes.items()}
+
+
 def keep_publishes(commits: Sequence[Commit]) -> tuple[Commit, ...]:
     """Keeps of commits what later runs need, restricted to the partitions that need it.
 

@@ -20,6 +20,7 @@ from backfill_assets.lake.commits import (
     RUNS_KEPT,
     Commit,
     Publish,
+    describe_foreign_changes,
     find_foreign_changes,
     find_latest_publishes,
     group_publishes,
@@ -129,7 +130,7 @@ class TableLog:
         publish has them, so that what reads the partition is never taken for the same.
         """
         published = {key: publish.checksum for key, publish in self.publishes.items()}
-        changed = {key: commit.describe_foreign() for key, commit in self.foreign_changes.items()}
+        changed = describe_foreign_changes(self.foreign_changes)
         return {**published, **changed}
 
     @cached_property

@@ -8,9 +8,10 @@ from pydantic import Field
 
 from backfill_assets.catalog import find_table
 from backfill_assets.errors import SettingsError
+from backfill_assets.lake.commits import describe_foreign_changes
 from backfill_assets.lake.filesystems import check_landing_root
 from backfill_assets.lake.table_log import read_log
-from backfill_assets.orchestration.due.readiness import describe_foreign_changes, find_readiness
+from backfill_assets.orchestration.due.readiness import find_readiness
 from backfill_assets.orchestration.instance.dagster_internals import AssetGraph
 from backfill_assets.orchestration.instance.partition_definitions import (
     find_asset_key,
@@ -158,7 +159,9 @@ def _rehearse_tables(
             expected=good,
             refused=bad,
             unread=recipe.unread,
-            foreign={log.table.key: describe_foreign_changes(log) for log in inputs},
+            foreign={
+                log.table.key: describe_foreign_changes(log.foreign_changes) for log in inputs
+            },
         )
         table = rehearser.rehearse(
             recipe,

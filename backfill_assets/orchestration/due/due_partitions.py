@@ -15,14 +15,13 @@ from dagster import DagsterInstance
 from pydantic import TypeAdapter, ValidationError
 
 from backfill_assets.errors import LandingError, LandingNotFoundError
-from backfill_assets.lake.commits import Publish
+from backfill_assets.lake.commits import Publish, describe_foreign_changes
 from backfill_assets.lake.landing_names import BEING_WRITTEN
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.lake.watermarks import Watermark
 from backfill_assets.orchestration.due.readiness import (
     Readiness,
-    describe_foreign_changes,
     find_downstream_keys,
     find_readiness,
     find_upstream_tables,
@@ -198,7 +197,10 @@ def find_due_partitions(
         asset_key,
         sorted(reasons),
         unread=recipe.unread,
-        foreign={table.key: describe_foreign_changes(logs[table.key]) for table in recipe.inputs},
+        foreign={
+            table.key: describe_foreign_changes(logs[table.key].foreign_changes)
+            for table in recipe.inputs
+        },
     )
     due: dict[str, DuePartition] = {}
     for key, reason in sorted(reasons.items()):

@@ -18,7 +18,6 @@ from dagster import (
     TimeWindowPartitionMapping,
 )
 
-from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.instance.dagster_internals import (
     AssetGraph,
     AssetPartitionStatus,
@@ -158,11 +157,6 @@ def find_readiness(
         frozenset(in_progress),
         found,
     )
-
-
-def describe_foreign_changes(log: TableLog) -> dict[str, str]:
-    """Describes how other programs changed partitions of a table, by key, as its log has it."""
-    return {key: commit.describe_foreign() for key, commit in log.foreign_changes.items()}
 
 
 def find_windows(

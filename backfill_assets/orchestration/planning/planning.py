@@ -10,6 +10,7 @@ from backfill_assets.catalog import find_table
 from backfill_assets.grains.chunk_sizes import ChunkSize
 from backfill_assets.health.estimates import add_estimates, estimate_seconds
 from backfill_assets.health.outcomes import Outcome, list_outcomes
+from backfill_assets.lake.commits import describe_foreign_changes
 from backfill_assets.lake.partitions import build_partitions
 from backfill_assets.lake.protections import Protections, read_protections
 from backfill_assets.lake.slices import Partition
@@ -18,7 +19,6 @@ from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.due.downstream import find_dependent_partitions
 from backfill_assets.orchestration.due.readiness import (
     Readiness,
-    describe_foreign_changes,
     find_readiness,
     get_partitions_def,
 )
@@ -272,7 +272,8 @@ class Planner:
             unfinished=unfinished,
             told=self.chooser.told,
             foreign={
-                name: describe_foreign_changes(log) for name, log in choice.pinned.inputs.items()
+                name: describe_foreign_changes(log.foreign_changes)
+                for name, log in choice.pinned.inputs.items()
             },
         )
 

@@ -16,6 +16,7 @@ from dagster import (
     EventLogRecord,
 )
 
+from backfill_assets.lake.commits import describe_foreign_changes
 from backfill_assets.lake.table_log import TableLog
 from backfill_assets.orchestration.instance.batching_instance import store_together
 from backfill_assets.orchestration.instance.dagster_internals import AssetPartitionStatus
@@ -51,7 +52,7 @@ def find_changed(
         log: of the table.
         shown: the data version of each partition that the instance shows, by key.
     """
-    foreign = {key: commit.describe_foreign() for key, commit in log.foreign_changes.items()}
+    foreign = describe_foreign_changes(log.foreign_changes)
     return {**_find_lost(instance, log, shown), **foreign}
 
 
