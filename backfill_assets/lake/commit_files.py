@@ -115,8 +115,7 @@ def list_versions(uri: str) -> list[int]:
 def is_newest(uri: str, version: int, *, read_at: float) -> bool:
     """Tells whether the newest commit is still the one that was read.
 
-    Versions have no gaps, so that no other one comes after a commit without the next. A commit file
-    that was written since is of another table at the same place.
+    Versions have no gaps, so that no other one comes after a commit without the next.
 
     Args:
         uri: of the table.
@@ -129,7 +128,21 @@ def is_newest(uri: str, version: int, *, read_at: float) -> bool:
     )
     if commit.type != fs.FileType.File or following.type == fs.FileType.File:
         return False
-    return commit.mtime_ns is None or commit.mtime_ns / 1e9 < read_at - _CLOCK_SECONDS
+    return not _is_written_after(commit, read_at - _CLOCK_SECONDS)
+
+
+def is_as_read(uri: str, version: int, *, read_at: float) -> bool:
+    """Tells whether a commit that was read is still the same, or was cleaned away since.
+
+    One that was written since is of another table at the same place, or of a log that had lost it.
+    """
+    filesystem, base = open_filesystem(uri)
+    return not _is_written_after(filesystem.get_file_info(_locate(base, version)), read_at)
+
+
+def _is_written_after(file: fs.FileInfo, then: float) -> bool:
+    """Tells whether a file is there, and newer than a time."""
+    return file.mtime_ns is not None and file.mtime_ns / 1e9 > then
 
 
 def read_commit_file(uri: str, version: int) -> bytes | None:

@@ -4,17 +4,19 @@ What a commit says is in `lake.commits`; whoever needs rows reads them at a vers
 """
 
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from backfill_assets.errors import HistoryError, TableError
-from backfill_assets.lake.commit_files import is_newest
+from backfill_assets.lake.commit_files import is_as_read, is_newest
 from backfill_assets.lake.commit_reader import CommitReader
 from backfill_assets.lake.commits import (
     RUNS_KEPT,
@@ -254,6 +256,20 @@ class TableLog:
         """Goes through all that the log still has, newest first, and reads as far as is asked."""
         return self._commits.iterate()
 
+    def had(self, version: int, then: float) -> bool:
+        """Tells whether the log had this version at a time, and not another one of its number.
+
+        A log that has lost its end, as a copy that is put back has, gives the numbers of what it
+        lost to what is committed next.
+
+        Args:
+            version: of the table.
+            then: in seconds since 1970.
+        """
+        versions, newest = self._made_until
+        place = bisect_right(versions, version)
+        return version <= self.version and (place == 0 or newest[place - 1] <= then)
+
     def has_transaction(self, application_id: str) -> bool:
         """Tells whether a commit with this transaction identifier was ever made."""
         found = self.snapshot and self.snapshot.transaction_version(application_id)
@@ -352,6 +368,13 @@ class TableLog:
         return find_missing_files(self.uri, paths)
 
     @cached_property
+    def _made_until(self) -> tuple[list[int], list[float]]:
+        """Known versions, ascending, and when the newest of all up to each was made."""
+        commits = sorted(self.known_commits, key=lambda commit: commit.version)
+        made = (commit.committed_at.timestamp() for commit in commits)
+        return [commit.version for commit in commits], list(accumulate(made, max))
+
+    @cached_property
     def _commits(self) -> CommitReader:
         earlier = self.earlier._commits if self.earlier and self.earlier.exists else None
         return CommitReader(self.uri, self.table, self.version, earlier)
@@ -366,11 +389,12 @@ class TableLog:
 
 
 def _continues(snapshot: DeltaTable | None, earlier: TableLog) -> bool:
-    """Tells whether a table is the one that was read earlier, and not an older state of it."""
+    """Tells whether a table is the one that was read earlier, with all that it had then."""
     return (
         snapshot is not None
         and str(snapshot.metadata().id) == earlier.table_id
         and snapshot.version() >= earlier.version
+        and is_as_read(earlier.uri, earlier.version, read_at=earlier.read_at)
     )
 
 

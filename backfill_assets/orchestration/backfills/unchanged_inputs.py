@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from dagster import AssetKey
 
@@ -67,14 +68,17 @@ def _find_unchanged_since(
 ) -> list[str]:
     """Finds those of some partitions, which a run withheld, that it would read the same of."""
     inputs, moved = dict(pinned.inputs), set[str]()
+    ended = datetime.fromisoformat(then.started_at).timestamp() + then.seconds
     for name, column in by_rows.items():
         version = then.input_versions.get(name)
         if not isinstance(version, int):
             continue
         source = pinned.inputs[name]
         try:
-            earlier = source.as_of(version)
+            earlier = source.as_of(version) if source.had(version, ended) else None
         except HistoryError:
+            earlier = None
+        if earlier is None:
             continue  # So only the mapping is known.
         moved |= find_moved_since(pinned.target.table, source, column, keys, since=version)
         inputs[name] = earlier

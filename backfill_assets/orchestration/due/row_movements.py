@@ -44,11 +44,14 @@ class Movements:
         version: of the input; movements up to it are looked up.
         outstanding: those that the partitions' publishes have not read yet.
         table_id: of the input; of another table at its place nothing is known.
+        read_at: when the input was read, in seconds since 1970; nothing is known of it either where
+            it has lost what it had then.
     """
 
     version: int
     outstanding: Mapping[str, Movement] = field(default_factory=dict)
     table_id: str = ""
+    read_at: float = 0
 
 
 def find_rows_for(graph: AssetGraph, asset_key: AssetKey) -> Mapping[str, str]:
@@ -75,7 +78,9 @@ def find_movements(
     Raises:
         TableError: if rows that are there can't be read.
     """
-    if known is not None and known.table_id != source.table_id:
+    if known is not None and not (
+        known.table_id == source.table_id and source.had(known.version, known.read_at)
+    ):
         known = None
     consumed = find_consumed_versions(reader, source)
     since = known.version if known else min(consumed.values(), default=source.version)
@@ -91,7 +96,7 @@ def find_movements(
     outstanding = {
         key: movement for key, movement in found.items() if movement.version > consumed.get(key, -1)
     }
-    return Movements(source.version, outstanding, source.table_id)
+    return Movements(source.version, outstanding, source.table_id, source.read_at)
 
 
 def find_consumed_versions(reader: TableLog, source: TableLog) -> dict[str, int]:
@@ -108,16 +113,29 @@ def find_consumed_versions(reader: TableLog, source: TableLog) -> dict[str, int]
         key: next((one for one in earlier[key] if not one.record.row_filter), None) for key in parts
     }
     found: dict[str, int] = {}
+    by_commit: dict[str, int | None] = {}
     for key, publish in newest.items():
         computed = whole.get(key, publish)
         if computed is None:
             found[key] = -1
             continue
-        version = computed.record.input_versions.get(source.table.key)
+        commit_id = computed.record.commit_id
+        if commit_id not in by_commit:
+            by_commit[commit_id] = _find_consumed_version(computed, source)
+        version = by_commit[commit_id]
         if version is not None:
-            is_same_table = computed.record.input_ids.get(source.table.key) == source.table_id
-            found[key] = int(version) if is_same_table else -1
+            found[key] = version
     return found
+
+
+def _find_consumed_version(publish: Publish, source: TableLog) -> int | None:
+    """Finds the version of an input that a commit read; None if it didn't read it."""
+    version = publish.record.input_versions.get(source.table.key)
+    if version is None:
+        return None
+    is_same_table = publish.record.input_ids.get(source.table.key) == source.table_id
+    stands = is_same_table and source.had(int(version), publish.commit.committed_at.timestamp())
+    return int(version) if stands else -1
 
 
 def find_moved(

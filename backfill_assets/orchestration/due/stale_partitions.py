@@ -72,7 +72,8 @@ def _find_moved(
     """Finds those for which rows moved in an input since they were computed."""
     versions = find_consumed_versions(log, source)
     consumed = [versions[key] for key in publishes if key in versions]
-    since = Movements(min(consumed, default=source.version), {}, source.table_id)
+    oldest = min(consumed, default=source.version)
+    since = Movements(oldest, {}, source.table_id, source.read_at)
     keys = find_partitions_def(log.table).get_partition_keys()
     found = find_movements(log, source, column, keys, since)
     return [key for key in publishes if key in found.outstanding]
