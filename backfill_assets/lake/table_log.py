@@ -212,11 +212,13 @@ class TableLog:
         return self
 
     def as_of(self, version: int) -> "TableLog":
-        """Returns the log as it was when `version` was the newest.
+        """Returns the log as it was when `version` was the newest; below 0 there was no table.
 
         Raises:
             HistoryError: if the log no longer has the version.
         """
+        if version < 0:
+            return TableLog(self.warehouse, self.table, None)
         for log in (self, self._newest.log):
             if log is not None and log.version == version:
                 return log

@@ -164,7 +164,7 @@ def find_moved(
         before, after = source.as_of(version - 1), source.as_of(version)
         return find_moved_rows(before, after, partitions, column=column, readers=readers)
     except (HistoryError, pa.ArrowInvalid, OSError):
-        nothing = TableLog(source.warehouse, source.table, None)
+        nothing = source.as_of(-1)
     try:
         return find_moved_rows(nothing, source, partitions, column=column, readers=readers)
     except (pa.ArrowInvalid, OSError) as error:

@@ -62,6 +62,9 @@ def test_versions_of_a_table_that_was_deleted_and_made_anew_say_nothing(tmp_path
     anew = raw.reread()
     assert (anew.version, anew.publishes[FIRST].record.run_id) == (0, "raw-again")
     assert find_consumed_versions(staging, anew) == {FIRST: -1}
+    # Its first commit has rows already, and before it there was nothing.
+    found = find_movements(staging, anew, "landing_date", [FIRST], None)
+    assert found.outstanding == {FIRST: Movement(0, FIRST)}
 
 
 def test_a_number_that_was_given_again_is_no_version_that_was_read(tmp_path: Path) -> None:
