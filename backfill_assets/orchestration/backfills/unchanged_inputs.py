@@ -70,16 +70,14 @@ def _find_unchanged_since(
     inputs, moved = dict(pinned.inputs), set[str]()
     ended = datetime.fromisoformat(then.started_at).timestamp() + then.seconds
     for name, column in by_rows.items():
-        version = then.input_versions.get(name)
-        if not isinstance(version, int):
+        source, version = pinned.inputs[name], then.input_versions.get(name)
+        # Without the version as it was, only the mapping is known.
+        if not isinstance(version, int) or not source.had(version, ended):
             continue
-        source = pinned.inputs[name]
         try:
-            earlier = source.as_of(version) if source.had(version, ended) else None
+            earlier = source.as_of(version)
         except HistoryError:
-            earlier = None
-        if earlier is None:
-            continue  # So only the mapping is known.
+            continue
         moved |= find_moved_since(pinned.target.table, source, column, keys, since=version)
         inputs[name] = earlier
     # What a mapping gives of these is set back, and so doesn't count: their rows do.

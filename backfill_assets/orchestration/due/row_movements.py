@@ -113,16 +113,12 @@ def find_consumed_versions(reader: TableLog, source: TableLog) -> dict[str, int]
         key: next((one for one in earlier[key] if not one.record.row_filter), None) for key in parts
     }
     found: dict[str, int] = {}
-    by_commit: dict[str, int | None] = {}
     for key, publish in newest.items():
         computed = whole.get(key, publish)
         if computed is None:
             found[key] = -1
             continue
-        commit_id = computed.record.commit_id
-        if commit_id not in by_commit:
-            by_commit[commit_id] = _find_consumed_version(computed, source)
-        version = by_commit[commit_id]
+        version = _find_consumed_version(computed, source)
         if version is not None:
             found[key] = version
     return found

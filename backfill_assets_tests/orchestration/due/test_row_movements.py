@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from backfill_assets.lake.table_log import read_log
+from backfill_assets.lake.table_log import TableLog, read_log
 from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.orchestration.due.row_movements import (
     Movement,
@@ -15,6 +15,24 @@ from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets_tests.pipeline.written_tables import commit_days
 
 FIRST, SECOND, THIRD = "2013-01-01", "2013-01-02", "2013-01-03"
+
+
+def publish_staging(raw: TableLog) -> TableLog:
+    """Publishes a day of staging from raw as it is in this log; returns the log of staging."""
+    commit_days(
+        raw.warehouse,
+        STAGING_FLIGHTS,
+        [FIRST],
+        run_id="staging",
+        input_versions={RAW_FLIGHTS.key: raw.version},
+        input_ids={RAW_FLIGHTS.key: raw.table_id},
+    )
+    return read_log(raw.warehouse, STAGING_FLIGHTS)
+
+
+def lose_newest(log: TableLog) -> None:
+    """Takes the newest commit away, as an older copy of the log that is put back does."""
+    Path(log.uri, "_delta_log", f"{log.version:020}.json").unlink()
 
 
 def test_rows_that_a_filter_left_out_are_of_the_version_before(tmp_path: Path) -> None:
@@ -47,15 +65,7 @@ def test_versions_of_a_table_that_was_deleted_and_made_anew_say_nothing(tmp_path
     warehouse = Warehouse(str(tmp_path))
     commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id="raw")
     raw = read_log(warehouse, RAW_FLIGHTS)
-    commit_days(
-        warehouse,
-        STAGING_FLIGHTS,
-        [FIRST],
-        run_id="staging",
-        input_versions={RAW_FLIGHTS.key: raw.version},
-        input_ids={RAW_FLIGHTS.key: raw.table_id},
-    )
-    staging = read_log(warehouse, STAGING_FLIGHTS)
+    staging = publish_staging(raw)
     assert find_consumed_versions(staging, raw) == {FIRST: 0}
     shutil.rmtree(warehouse.uri(RAW_FLIGHTS))
     commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id="raw-again")
@@ -73,17 +83,9 @@ def test_a_number_that_was_given_again_is_no_version_that_was_read(tmp_path: Pat
     for run_id in ("first", "second"):
         commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id=run_id)
     raw = read_log(warehouse, RAW_FLIGHTS)
-    commit_days(
-        warehouse,
-        STAGING_FLIGHTS,
-        [FIRST],
-        run_id="staging",
-        input_versions={RAW_FLIGHTS.key: raw.version},
-        input_ids={RAW_FLIGHTS.key: raw.table_id},
-    )
-    staging = read_log(warehouse, STAGING_FLIGHTS)
+    staging = publish_staging(raw)
     assert find_consumed_versions(staging, raw) == {FIRST: 1}
-    Path(warehouse.uri(RAW_FLIGHTS), "_delta_log", f"{1:020}.json").unlink()
+    lose_newest(raw)
     shorter = raw.reread()
     assert shorter.version == 0
     assert find_consumed_versions(staging, shorter) == {FIRST: -1}
@@ -103,8 +105,7 @@ def test_what_was_found_of_a_version_that_is_another_one_now_is_looked_up_again(
     staging, raw = read_log(warehouse, STAGING_FLIGHTS), read_log(warehouse, RAW_FLIGHTS)
     of_others = Movements(1, {FIRST: Movement(1, FIRST)}, raw.table_id, raw.read_at)
     assert find_movements(staging, raw, "landing_date", [FIRST], of_others) == of_others
-    lost = Path(warehouse.uri(RAW_FLIGHTS), "_delta_log", f"{1:020}.json")
-    lost.unlink()
+    lose_newest(raw)
     commit_days(warehouse, RAW_FLIGHTS, [SECOND], run_id="third")
     found = find_movements(staging, raw.reread(), "landing_date", [FIRST], of_others)
     assert not found.outstanding
