@@ -1,1 +1,1 @@
-"""Tests; the folders mirror the package. Nothing of Spark, Delta or Dagster is mocked."""
+"""Tests of the samples."""

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import psutil
 
-from backfill_assets.catalog import find_table
-from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.flights import land_flights
-from backfill_assets_tests.pipeline.aging import age_home, age_log, count_events, shift_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine_tests.pipeline.aging import age_home, age_log, count_events, shift_log
+from backfill_engine_tests.project import CATALOG
 from benchmarks.variants import prepare_home
 
 _TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
@@ -68,8 +68,8 @@ def _age(side: Path, commits: int, events: int) -> None:
     warehouse, home = Warehouse(str(side / "warehouse")), side / "home"
     until = datetime.now(tz=UTC) - timedelta(days=1)
     for key in _TABLES:
-        shift_log(warehouse, find_table(key), _DAYS_OLD)
-        age_log(warehouse, find_table(key), commits, until=until)
+        shift_log(warehouse, CATALOG.find_table(key), _DAYS_OLD)
+        age_log(warehouse, CATALOG.find_table(key), commits, until=until)
     with sqlite3.connect(home / "history" / "runs.db") as runs:
         (run_id,) = runs.execute("SELECT run_id FROM runs ORDER BY id DESC LIMIT 1").fetchone()
     before = count_events(home)

@@ -15,20 +15,19 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.lake.partitions import build_partitions
-from backfill_assets.lake.slices import Partition, build_predicate
-from backfill_assets.lake.table_log import read_log
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.writer import create_table
-from backfill_assets.pipelines import list_recipes
-from backfill_assets.publishing.inputs import PinnedInputs, pin_inputs
-from backfill_assets.publishing.publisher import Publisher
-from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.publishing.runs import Run
 from backfill_assets.samples.flights import land_flights
-from backfill_assets.spark.session import check_prerequisites
-from backfill_assets.tables.flights import RAW_FLIGHTS
+from backfill_engine.lake.input_window import InputWindow
+from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.slices import Partition, build_predicate
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.writer import create_table
+from backfill_engine.publishing.inputs import PinnedInputs, pin_inputs
+from backfill_engine.publishing.publisher import Publisher
+from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.publishing.runs import Run
+from backfill_engine.spark.session import check_prerequisites
+from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 from benchmarks.bare_tables import start_session
 
 _LAYERS = ("raw/flights", "staging/flights", "features/carrier_delays")
@@ -56,9 +55,9 @@ def main() -> None:
             for way, write in (("plain", _write_plain), ("audited", _write_audited)):
                 warehouse = Warehouse(str(Path(scratch, f"{way}-{counted}")))
                 for layer in _LAYERS:
-                    create_table(spark, read_log(warehouse, list_recipes()[layer].table))
+                    create_table(spark, read_log(warehouse, CATALOG.recipes[layer].table))
                     began = time.perf_counter()
-                    write(spark, warehouse, list_recipes()[layer], landing, partitions)
+                    write(spark, warehouse, CATALOG.recipes[layer], landing, partitions)
                     if counted >= 0:
                         seconds[layer][way].append(time.perf_counter() - began)
         spark.stop()

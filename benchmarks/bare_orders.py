@@ -13,17 +13,12 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.tables.declarations import Column, build_ddl
-from backfill_assets.tables.orders import (
-    CUSTOMER_ORDERS,
-    LANDED_LINE_FIELDS,
-    LANDED_ORDER_FIELDS,
-    RAW_ORDERS,
-    STAGING_ORDERS,
-)
+from backfill_assets.tables.orders import LANDED_LINE_FIELDS, LANDED_ORDER_FIELDS
 from backfill_assets.transforms.customer_orders import build_customer_orders
 from backfill_assets.transforms.raw_orders import build_raw_orders
 from backfill_assets.transforms.staging_orders import build_staging_orders
+from backfill_engine.tables.declarations import Column, build_ddl
+from backfill_engine_tests.project import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
 from benchmarks.bare_tables import BareTables, start_session
 
 

@@ -10,15 +10,11 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from backfill_assets.tables.flights import (
-    CARRIER_DELAYS,
-    RAW_FLIGHTS,
-    STAGING_FLIGHTS,
-    WINDOW_DAYS,
-)
+from backfill_assets.tables.flights import WINDOW_DAYS
 from backfill_assets.transforms.carrier_delays import build_carrier_delays
 from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_assets.transforms.staging_flights import build_staging_flights
+from backfill_engine_tests.project import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
 from benchmarks.bare_tables import BareTables, start_session
 
 _DAY = dt.timedelta(days=1)

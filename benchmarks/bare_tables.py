@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.lake.table_properties import build_create_table
-from backfill_assets.spark.session import build_spark_conf, train_sessions
-from backfill_assets.tables.declarations import Table
+from backfill_engine.lake.table_properties import build_create_table
+from backfill_engine.spark.session import build_spark_conf, train_sessions
+from backfill_engine.tables.declarations import Table
 
 
 def start_session(overrides: Mapping[str, str] | None = None) -> SparkSession:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from backfill_assets.samples.flights import land_flights
-from backfill_assets.spark.session import check_prerequisites
+from backfill_engine.spark.session import check_prerequisites
 from benchmarks.contents import check_same_contents
 from benchmarks.peers.contestants import DATACOOLIE_DAILY, prepare_contestant
 from benchmarks.peers.environments import ensure_environment, find_default_cache

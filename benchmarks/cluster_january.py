@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from backfill_assets.samples.flights import land_flights
-from backfill_assets_tests.commands import Project
-from backfill_assets_tests.spark_cluster import list_processes, serve_spark_cluster
+from backfill_engine_tests.commands import Project
+from backfill_engine_tests.spark_cluster import list_processes, serve_spark_cluster
 
 _RAW = ("raw/flights",)
 _OTHERS = ("staging/flights", "features/carrier_delays")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from backfill_assets.contents.read_back import read_back
-from backfill_assets.lake.partitions import build_partitions
-from backfill_assets.lake.table_log import TableLog, read_log
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.tables.declarations import Table
+from backfill_engine.contents.read_back import read_back
+from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.tables.declarations import Table
 
 
 class DifferentContentsError(Exception):

@@ -11,17 +11,7 @@ from dagster import Definitions, in_process_executor
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.asset_definitions import build_asset
-from backfill_assets.grains.days import DAYS
-from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.pipelines import list_recipes, list_table_assets
-from backfill_assets.publishing.code_versions import compute_code_version
-from backfill_assets.publishing.recipes import Recipe
-from backfill_assets.resources import build_resources
-from backfill_assets.rules.row_count import RowCount
-from backfill_assets.settings import read_settings
-from backfill_assets.table_assets import TableAsset
-from backfill_assets.tables.declarations import Table
+from backfill_assets import assets
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets.tables.weather import (
     DEPARTURE_CONDITIONS,
@@ -30,7 +20,13 @@ from backfill_assets.tables.weather import (
     STAGING_WEATHER,
     STATIONS,
 )
-from backfill_assets.transforms.landed_rows import build_landed_rows
+from backfill_engine.assembly import list_table_assets
+from backfill_engine.building import build_defs
+from backfill_engine.grains.days import DAYS
+from backfill_engine.lake.input_window import InputWindow
+from backfill_engine.rules.row_count import RowCount
+from backfill_engine.table_assets import TableAsset
+from backfill_engine.transforms.landed_rows import build_landed_rows
 
 DAILY_WEATHER = replace(
     RAW_WEATHER,
@@ -64,26 +60,23 @@ def build_daily_weather(window: InputWindow) -> DataFrame:
     )
 
 
-def _put_days(table: Table) -> Table:
-    return DAILY_WEATHER if table.key == RAW_WEATHER.key else table
+def _put_days(declared: TableAsset) -> TableAsset:
+    if declared.table == RAW_WEATHER:
+        return replace(declared, table=DAILY_WEATHER, compute=build_daily_weather)
+    inputs = (
+        replace(upstream, table=DAILY_WEATHER) if upstream.table == RAW_WEATHER else upstream
+        for upstream in declared.inputs
+    )
+    return replace(declared, inputs=tuple(inputs))
 
 
-def _build_recipe(declared: TableAsset) -> Recipe:
-    recipe = list_recipes()[declared.table.key]
-    if recipe.table.key == RAW_WEATHER.key:
-        version = compute_code_version(build_daily_weather, DAILY_WEATHER, recipe.landing)
-        return replace(
-            recipe, table=DAILY_WEATHER, compute=build_daily_weather, code_version=version
-        )
-    return replace(recipe, inputs=tuple(map(_put_days, recipe.inputs)))
-
-
-defs = Definitions(
-    assets=[
-        build_asset(_build_recipe(declared), declared.inputs)
-        for declared in list_table_assets()
-        if declared.table in _PUBLISHED
-    ],
-    resources=build_resources(read_settings()),
-    executor=in_process_executor,
+defs = Definitions.merge(
+    build_defs(
+        [
+            _put_days(declared)
+            for declared in list_table_assets([assets])
+            if declared.table in _PUBLISHED
+        ]
+    ),
+    Definitions(executor=in_process_executor),
 )

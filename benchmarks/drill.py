@@ -22,10 +22,10 @@ from typing import Any
 
 import psutil
 
-from backfill_assets_tests.commands import Project
-from backfill_assets_tests.pipeline.commanding import launch, read_lines, watch
-from backfill_assets_tests.pipeline.landing_zone import LandingZone, build_landed
-from backfill_assets_tests.servers import Dagster, wait_for
+from backfill_engine_tests.commands import Project
+from backfill_engine_tests.pipeline.commanding import launch, read_lines, watch
+from backfill_engine_tests.pipeline.landing_zone import LandingZone, build_landed
+from backfill_engine_tests.servers import Dagster, wait_for
 
 _TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
 _DAYS = [f"2013-01-{day:02}" for day in range(1, 4)]

@@ -18,10 +18,10 @@ from dagster import (
     in_process_executor,
 )
 
-from backfill_assets.orchestration.instance.batching_instance import store_together
-from backfill_assets.orchestration.instance.dagster_internals import EVENTS_ARE_LOGGED
-from backfill_assets.rules.verdicts import Check
-from backfill_assets.settings import Settings
+from backfill_engine.orchestration.instance.batching_instance import store_together
+from backfill_engine.orchestration.instance.dagster_internals import EVENTS_ARE_LOGGED
+from backfill_engine.rules.verdicts import Check
+from backfill_engine.settings import Settings
 
 DAYS = DailyPartitionsDefinition(start_date="2013-01-01", end_date="2014-01-02")
 NAMES = ("first", "second", "third")

@@ -22,12 +22,12 @@ from dagster import (
     in_process_executor,
 )
 
-from backfill_assets.grains.buckets import Buckets
-from backfill_assets.orchestration.instance.batching_instance import store_together
-from backfill_assets.orchestration.records.events import list_publish_checks
-from backfill_assets.rules.verdicts import Check
-from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
+from backfill_engine.grains.buckets import Buckets
+from backfill_engine.orchestration.instance.batching_instance import store_together
+from backfill_engine.orchestration.records.events import list_publish_checks
+from backfill_engine.rules.verdicts import Check
+from backfill_engine.tables.declarations import Table
+from backfill_engine_tests.project import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
 from benchmarks.empty_assets import METADATA, build_result, tell_passes
 
 BUCKETS = StaticPartitionsDefinition(

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from backfill_assets.grains.buckets import Buckets
-from backfill_assets.lake.table_log import read_log
-from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.orders import OrdersSampleReport, land_orders
-from backfill_assets.spark.session import check_prerequisites
-from backfill_assets.tables.orders import RAW_ORDERS
+from backfill_engine.grains.buckets import Buckets
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.spark.session import check_prerequisites
+from backfill_engine_tests.project import RAW_ORDERS
 from benchmarks.growth_report import TABLES, GrowthRun, write_growth_report
 from benchmarks.heap import build_heap_conf, find_most_alive
 from benchmarks.machine import describe_machine

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
+from backfill_engine_tests.project import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
 from benchmarks.report import describe_measuring, replace_section
 
 BEGIN, END = "<!-- growth results: begin -->", "<!-- growth results: end -->"

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 from gzip import compress, decompress
 from pathlib import Path
 
-from backfill_assets.lake.table_log import read_log
-from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.flights import land_flights
-from backfill_assets.spark.session import JAVA_OPTIONS, build_spark_conf, check_prerequisites
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.spark.session import JAVA_OPTIONS, build_spark_conf, check_prerequisites
 from benchmarks.variants import (
     DAGSTER_RANGE,
     REPOSITORY,

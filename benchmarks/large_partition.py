@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from backfill_assets.lake.table_log import read_log
-from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.orders import land_orders
-from backfill_assets.spark.session import check_prerequisites
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.spark.session import check_prerequisites
 from benchmarks.growth import build_buckets
 from benchmarks.growth_report import TABLES
 from benchmarks.heap import build_heap_conf, find_most_alive

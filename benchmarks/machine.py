@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from backfill_assets.spark.java import find_java, parse_java_version
+from backfill_engine.spark.java import find_java, parse_java_version
 
 _PACKAGES = ("dagster", "pyspark", "delta-spark", "deltalake", "pyarrow")
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from backfill_assets.tables.declarations import Table
+from backfill_engine.tables.declarations import Table
 from benchmarks.variants import DAGSTER_RANGE, Command, prepare_command
 
 PROJECT = "backfill_assets.definitions"

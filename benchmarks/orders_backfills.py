@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from backfill_assets.grains.buckets import Buckets
-from backfill_assets.lake.table_log import read_log
-from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.orders import OrdersSampleReport, land_orders
-from backfill_assets.spark.session import check_prerequisites
-from backfill_assets.tables.declarations import Table
+from backfill_engine.grains.buckets import Buckets
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.spark.session import check_prerequisites
+from backfill_engine.tables.declarations import Table
 from benchmarks.contents import check_same_checksums
 from benchmarks.growth import build_buckets
 from benchmarks.growth_report import TABLES

@@ -12,13 +12,18 @@ import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from backfill_assets.lake.served_versions import find_served
-from backfill_assets.lake.table_log import read_log
-from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.flights import land_flights
-from backfill_assets.spark.session import check_prerequisites
-from backfill_assets.tables.flights import CARRIER_DELAYS_V2, RAW_FLIGHTS, STAGING_FLIGHTS
-from backfill_assets.tables.serving import SERVED_CARRIER_DELAYS, TRAINING_EXAMPLES
+from backfill_engine.lake.served_versions import find_served
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.spark.session import check_prerequisites
+from backfill_engine_tests.project import (
+    CARRIER_DELAYS_V2,
+    RAW_FLIGHTS,
+    SERVED_CARRIER_DELAYS,
+    STAGING_FLIGHTS,
+    TRAINING_EXAMPLES,
+)
 from benchmarks.heap import build_heap_conf, find_most_alive
 from benchmarks.materializing import PROJECT, prepare_range
 from benchmarks.processes import time_command

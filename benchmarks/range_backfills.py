@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backfill_assets.samples.flights import land_flights
-from backfill_assets.spark.session import check_prerequisites
+from backfill_engine.spark.session import check_prerequisites
 from benchmarks.contents import check_same_contents
 from benchmarks.machine import describe_machine
 from benchmarks.processes import time_command

@@ -18,15 +18,15 @@ import pyarrow as pa
 from deltalake import WriterProperties, write_deltalake
 from pyspark.sql import SparkSession
 
-from backfill_assets.contents.partition_reader import PartitionReader
-from backfill_assets.contents.read_back import ReadBack, read_back
-from backfill_assets.lake.partitions import build_partitions
-from backfill_assets.lake.slices import Partition
-from backfill_assets.lake.table_log import TableLog, read_log
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.settings import read_settings
-from backfill_assets.spark.session import build_spark_conf, check_prerequisites
-from backfill_assets.tables.declarations import Column, Table, required
+from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.read_back import ReadBack, read_back
+from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.spark.session import build_spark_conf, check_prerequisites
+from backfill_engine.tables.declarations import Column, Table, required
+from backfill_engine_tests.project import CATALOG
 
 _PARTITIONS = 24
 _FIRST = dt.date(2013, 1, 1)
@@ -143,7 +143,7 @@ def _read(
 
 
 def _start_session(cores: int) -> SparkSession:
-    settings = read_settings()
+    settings = CATALOG.settings
     check_prerequisites(remote=None, jars=settings.jars)
     overrides = {"spark.master": f"local[{cores}]", "spark.log.level": "ERROR"}
     builder = SparkSession.builder

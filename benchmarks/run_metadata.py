@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from backfill_assets.tables.declarations import Table
+from backfill_engine.tables.declarations import Table
 
 _EVENTS = "SELECT count(*), coalesce(sum(length(CAST(event AS BLOB))), 0) FROM event_logs"
 

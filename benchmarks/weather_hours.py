@@ -15,14 +15,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from backfill_assets.lake.table_log import read_log
-from backfill_assets.lake.warehouse import Warehouse
 from backfill_assets.samples.flights import land_flights
 from backfill_assets.samples.weather import land_weather
-from backfill_assets.spark.session import check_prerequisites
-from backfill_assets.tables.declarations import Table
-from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
-from backfill_assets.tables.weather import DEPARTURE_CONDITIONS, RAW_WEATHER, STAGING_WEATHER
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.spark.session import check_prerequisites
+from backfill_engine.tables.declarations import Table
+from backfill_engine_tests.project import (
+    DEPARTURE_CONDITIONS,
+    RAW_FLIGHTS,
+    RAW_WEATHER,
+    STAGING_FLIGHTS,
+    STAGING_WEATHER,
+)
 from benchmarks.contents import check_same_contents
 from benchmarks.daily_weather import DAILY_WEATHER
 from benchmarks.machine import describe_machine

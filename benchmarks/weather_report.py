@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backfill_assets.tables.weather import RAW_WEATHER
+from backfill_engine_tests.project import RAW_WEATHER
 from benchmarks.report import describe_measuring
 from benchmarks.run_metadata import Metadata
 from benchmarks.sections import write_results, write_section

@@ -11,13 +11,13 @@ from dagster import Definitions, in_process_executor
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.asset_definitions import build_asset
-from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.pipelines import list_recipes, list_table_assets
-from backfill_assets.publishing.recipes import Compute, Recipe
-from backfill_assets.resources import build_resources
-from backfill_assets.settings import read_settings
+from backfill_assets import assets
 from backfill_assets.tables.flights import CARRIER_DELAYS, CARRIER_DELAYS_V2, STAGING_FLIGHTS
+from backfill_engine.assembly import list_table_assets
+from backfill_engine.building import build_defs
+from backfill_engine.lake.input_window import InputWindow
+from backfill_engine.publishing.recipes import Compute
+from backfill_engine.table_assets import TableAsset
 
 VERSIONS = (CARRIER_DELAYS, CARRIER_DELAYS_V2)
 _COPIES = int(os.environ.get("FEATURE_COPIES", "1"))
@@ -36,27 +36,24 @@ def _multiply(compute: Compute) -> Compute:
     return multiply
 
 
-def _build_recipe(key: str) -> Recipe:
-    recipe = list_recipes()[key]
+def _widen(declared: TableAsset) -> TableAsset:
+    if declared.table not in VERSIONS:
+        return declared
     return replace(
-        recipe,
-        table=replace(recipe.table, rules=()),
-        compute=_multiply(recipe.compute),
+        declared,
+        table=replace(declared.table, rules=()),
+        compute=_multiply(declared.compute),
         count_source=None,
     )
 
 
-defs = Definitions(
-    assets=[
-        build_asset(
-            _build_recipe(declared.table.key)
-            if declared.table in VERSIONS
-            else list_recipes()[declared.table.key],
-            declared.inputs,
-        )
-        for declared in list_table_assets()
-        if declared.table in (*VERSIONS, STAGING_FLIGHTS) or not declared.inputs
-    ],
-    resources=build_resources(read_settings()),
-    executor=in_process_executor,
+defs = Definitions.merge(
+    build_defs(
+        [
+            _widen(declared)
+            for declared in list_table_assets([assets])
+            if declared.table in (*VERSIONS, STAGING_FLIGHTS) or not declared.inputs
+        ]
+    ),
+    Definitions(executor=in_process_executor),
 )

@@ -5,12 +5,6 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.orchestration.instance.partition_definitions import (
-    find_first_day,
-    map_offsets,
-)
-from backfill_assets.table_assets import Required, Upstream, table_asset
 from backfill_assets.tables.flights import (
     CARRIER_DELAYS,
     CARRIER_DELAYS_V2,
@@ -20,11 +14,11 @@ from backfill_assets.tables.flights import (
     STAGING_FLIGHTS,
     WINDOW_DAYS,
 )
-from backfill_assets.tables.landings import JsonLanding
 from backfill_assets.transforms.carrier_delays import build_carrier_delays
 from backfill_assets.transforms.carrier_delays_v2 import build_carrier_delays_v2
 from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_assets.transforms.staging_flights import build_staging_flights
+from backfill_engine import InputWindow, JsonLanding, Required, Upstream, map_offsets, table_asset
 
 
 @table_asset(RAW_FLIGHTS, landing=JsonLanding("flights", FLIGHT_FIELDS))
@@ -36,7 +30,7 @@ def raw_flights(window: InputWindow) -> DataFrame:
     """
     return build_raw_flights(
         window.read_landing(),
-        begin=window.find_begin(find_first_day(RAW_FLIGHTS)),
+        begin=window.find_begin(),
         extra_fields=window.extra_fields,
     )
 

@@ -2,9 +2,6 @@
 
 from pyspark.sql import DataFrame
 
-from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.table_assets import Upstream, table_asset
-from backfill_assets.tables.landings import ParquetLanding
 from backfill_assets.tables.orders import (
     CUSTOMER_ORDERS,
     LANDED_LINE_FIELDS,
@@ -15,6 +12,7 @@ from backfill_assets.tables.orders import (
 from backfill_assets.transforms.customer_orders import build_customer_orders
 from backfill_assets.transforms.raw_orders import build_raw_orders
 from backfill_assets.transforms.staging_orders import build_staging_orders
+from backfill_engine import InputWindow, ParquetLanding, Upstream, table_asset
 
 _LANDING = ParquetLanding(
     "orders",

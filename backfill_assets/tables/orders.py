@@ -3,20 +3,19 @@
 Partitions are buckets of the order key, a number that the source only counts up.
 """
 
-from backfill_assets.grains.buckets import Buckets
-from backfill_assets.rules.agreement import Agreement
-from backfill_assets.rules.drift import Drift
-from backfill_assets.rules.nulls import Nulls
-from backfill_assets.rules.reconciled import Reconciled
-from backfill_assets.rules.rejects import Rejects
-from backfill_assets.rules.row_count import RowCount
-from backfill_assets.rules.values import Values
-from backfill_assets.rules.variation import Variation
-from backfill_assets.tables.declarations import Column, Table, required
-
-ORDER_BUCKETS = Buckets(step=100_000, space=10_000_000)
-"""Of all tables of the pipeline, so that one run backfills them all; `catalog` knows what an
-installation chose instead."""
+from backfill_assets.tables.order_buckets import ORDER_BUCKETS as ORDER_BUCKETS
+from backfill_assets.tables.owners import OWNERS
+from backfill_engine import Column, Table, required
+from backfill_engine.rules import (
+    Agreement,
+    Drift,
+    Nulls,
+    Reconciled,
+    Rejects,
+    RowCount,
+    Values,
+    Variation,
+)
 
 ORDER, LINE = "order", "line"
 """Values of `raw/orders.record`."""
@@ -79,6 +78,7 @@ LANDED_LINE_FIELDS = (
 """The columns of a landed file of lines, likewise."""
 
 RAW_ORDERS = Table(
+    owners=OWNERS,
     layer="raw",
     name="orders",
     partition_by="order_bucket",
@@ -103,6 +103,7 @@ RAW_ORDERS = Table(
 )
 
 STAGING_ORDERS = Table(
+    owners=OWNERS,
     layer="staging",
     name="orders",
     partition_by="order_bucket",
@@ -133,6 +134,7 @@ STAGING_ORDERS = Table(
 )
 
 CUSTOMER_ORDERS = Table(
+    owners=OWNERS,
     layer="features",
     name="customer_orders",
     partition_by="order_bucket",

@@ -2,18 +2,13 @@
 
 from dataclasses import replace
 
-from backfill_assets.rules.agreement import Agreement
-from backfill_assets.rules.drift import Drift
-from backfill_assets.rules.nulls import Nulls
-from backfill_assets.rules.reconciled import Reconciled
-from backfill_assets.rules.row_count import RowCount
-from backfill_assets.rules.values import Values
-from backfill_assets.rules.variation import Variation
+from backfill_assets.tables import flights
+from backfill_assets.tables.flights import LATE_MINUTES
 
 # As a module: a name of a table here would make it one of this pipeline.
-from backfill_assets.tables import flights
-from backfill_assets.tables.declarations import Column, Table, required
-from backfill_assets.tables.flights import LATE_MINUTES
+from backfill_assets.tables.owners import OWNERS
+from backfill_engine import Column, Table, required
+from backfill_engine.rules import Agreement, Drift, Nulls, Reconciled, RowCount, Values, Variation
 
 _FEATURES = tuple(
     column
@@ -51,6 +46,7 @@ SERVED_CARRIER_DELAYS = replace(
 )
 
 TRAINING_EXAMPLES = Table(
+    owners=OWNERS,
     layer="serving",
     name="training_examples",
     partition_by="flight_date",

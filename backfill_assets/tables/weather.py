@@ -1,21 +1,24 @@
 """The weather pipeline: hourly reports, whole days of them, and what a flight departed into."""
 
-from backfill_assets.grains.hours import HOURS
-from backfill_assets.rules.agreement import Agreement
-from backfill_assets.rules.drift import Drift
-from backfill_assets.rules.nulls import Nulls
-from backfill_assets.rules.reconciled import Reconciled
-from backfill_assets.rules.rejects import Rejects
-from backfill_assets.rules.row_count import RowCount
-from backfill_assets.rules.values import Values
-from backfill_assets.rules.variation import Variation
-from backfill_assets.tables.declarations import Column, Table, required
 from backfill_assets.tables.flights import (
     AIRPORTS,
     CARRIERS,
     DELAY_DRIFT,
     DELAY_EDGES,
     ROWS_TO_MEDIAN,
+)
+from backfill_assets.tables.owners import OWNERS
+from backfill_engine import Column, Table, required
+from backfill_engine.grains import HOURS
+from backfill_engine.rules import (
+    Agreement,
+    Drift,
+    Nulls,
+    Reconciled,
+    Rejects,
+    RowCount,
+    Values,
+    Variation,
 )
 
 STATIONS = AIRPORTS
@@ -70,6 +73,7 @@ MEASURED_RULES = (
 """What staging and features demand alike."""
 
 RAW_WEATHER = Table(
+    owners=OWNERS,
     layer="raw",
     name="weather",
     partition_by="landing_hour",
@@ -94,6 +98,7 @@ RAW_WEATHER = Table(
 )
 
 STAGING_WEATHER = Table(
+    owners=OWNERS,
     layer="staging",
     name="weather",
     partition_by="weather_date",
@@ -118,6 +123,7 @@ STAGING_WEATHER = Table(
 )
 
 DEPARTURE_CONDITIONS = Table(
+    owners=OWNERS,
     layer="features",
     name="departure_conditions",
     partition_by="flight_date",

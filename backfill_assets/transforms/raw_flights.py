@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.tables.audit_columns import BEFORE_FIRST_PARTITION
 from backfill_assets.tables.flights import FLIGHT_FIELDS, LANDING_DAYS, RAW_FLIGHTS
-from backfill_assets.transforms.landed_rows import build_landed_rows
+from backfill_engine import build_landed_rows
+from backfill_engine.audit_columns import BEFORE_FIRST_PARTITION
 
 
 def build_raw_flights(

@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.tables.audit_columns import REJECT_REASON, REJECTED_LINE
 from backfill_assets.tables.orders import LINE, ORDER, RAW_ORDERS
+from backfill_engine.audit_columns import REJECT_REASON, REJECTED_LINE
 
 
 def build_raw_orders(orders: DataFrame, lines: DataFrame) -> DataFrame:

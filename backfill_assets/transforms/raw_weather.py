@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from backfill_assets.tables.weather import RAW_WEATHER, REPORT_FIELDS
-from backfill_assets.transforms.landed_rows import build_landed_rows
+from backfill_engine import build_landed_rows
 
 
 def build_raw_weather(lines: DataFrame, *, extra_fields: Sequence[str] = ()) -> DataFrame:

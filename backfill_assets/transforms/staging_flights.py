@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from backfill_assets.tables.audit_columns import DUPLICATES
 from backfill_assets.tables.flights import STAGING_FLIGHTS
+from backfill_engine.audit_columns import DUPLICATES
 
 AIRPORTS_TIME_ZONE = "America/New_York"
 """All origins are New York's, and local times in the source are theirs."""

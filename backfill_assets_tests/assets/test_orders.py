@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.table_log import read_log
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.proof.certificates import find_certificates
 from backfill_assets.samples.orders import land_orders
-from backfill_assets.tables.orders import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
-from backfill_assets_tests.commands import Project
-from backfill_assets_tests.pipeline.running import Pipeline, copy_pipeline, open_pipeline
-from backfill_assets_tests.pipeline.watching import describe, watch
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.proof.certificates import find_certificates
+from backfill_engine_tests.commands import Project
+from backfill_engine_tests.pipeline.running import Pipeline, copy_pipeline, open_pipeline
+from backfill_engine_tests.pipeline.watching import describe, watch
+from backfill_engine_tests.project import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
 
 LAYERS = (RAW_ORDERS.key, STAGING_ORDERS.key, CUSTOMER_ORDERS.key)
 FIRST, LAST = "0000000", "0200000"

@@ -11,22 +11,22 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.table_log import read_log
-from backfill_assets.orchestration.status.partition_statuses import (
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.orchestration.status.partition_statuses import (
     FAILED,
     MissingRange,
     find_ranges_of,
     read_statuses,
 )
-from backfill_assets.tables.flights import RAW_FLIGHTS
-from backfill_assets_tests.pipeline.landing_zone import FLIGHTS_A_DAY, build_landed
-from backfill_assets_tests.pipeline.running import (
+from backfill_engine_tests.pipeline.landing_zone import FLIGHTS_A_DAY, build_landed
+from backfill_engine_tests.pipeline.running import (
     RAW,
     FinishedRun,
     Pipeline,
     list_days,
     open_pipeline,
 )
+from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 
 DAYS = list_days(1, 6)
 FIRST, LAST = DAYS[0], DAYS[-1]
@@ -66,9 +66,9 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         pipeline.zone.add_lines(BAD, *BAD_LINES)
         run(FIRST, LAST)
         (found,) = read_statuses(
-            pipeline.instance, pipeline.warehouse, [RAW_FLIGHTS], first=FIRST, last=LAST
+            CATALOG, pipeline.instance, pipeline.warehouse, [RAW_FLIGHTS], first=FIRST, last=LAST
         )
-        missing = find_ranges_of(found.partitions, {FAILED})
+        missing = find_ranges_of(CATALOG, found.partitions, {FAILED})
         pipeline.zone.land([BAD])
         for one in missing:
             run(one.first, one.last)

@@ -7,11 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from backfill_assets.pipelines import list_recipes
-from backfill_assets.tables.flights import CARRIER_DELAYS, CARRIER_DELAYS_V2, STAGING_FLIGHTS
-from backfill_assets.tables.serving import SERVED_CARRIER_DELAYS, TRAINING_EXAMPLES
-from backfill_assets_tests.pipeline.landing_zone import build_flights
-from backfill_assets_tests.pipeline.running import (
+from backfill_engine_tests.pipeline.landing_zone import build_flights
+from backfill_engine_tests.pipeline.running import (
     RAW,
     STAGING,
     FinishedRun,
@@ -19,7 +16,15 @@ from backfill_assets_tests.pipeline.running import (
     copy_pipeline,
     list_days,
 )
-from backfill_assets_tests.pipeline.watching import watch
+from backfill_engine_tests.pipeline.watching import watch
+from backfill_engine_tests.project import (
+    CARRIER_DELAYS,
+    CARRIER_DELAYS_V2,
+    CATALOG,
+    SERVED_CARRIER_DELAYS,
+    STAGING_FLIGHTS,
+    TRAINING_EXAMPLES,
+)
 
 TABLES = (CARRIER_DELAYS, CARRIER_DELAYS_V2, SERVED_CARRIER_DELAYS, TRAINING_EXAMPLES)
 KEYS = tuple(table.key for table in TABLES)
@@ -53,7 +58,7 @@ def test_versions_have_the_same_rows_and_other_figures_and_code(served) -> None:
     assert [[row[name] for name in keys] for row in before] == [
         [row[name] for name in keys] for row in now
     ]
-    recipes = list_recipes()
+    recipes = CATALOG.recipes
     assert len({recipes[key].code_version for key in KEYS}) == len(KEYS)
 
 

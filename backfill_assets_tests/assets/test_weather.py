@@ -15,23 +15,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.partitions import build_partitions
-from backfill_assets.lake.reader import read_table
-from backfill_assets.lake.table_log import read_log
-from backfill_assets.lake.warehouse import Warehouse
-from backfill_assets.lake.writer import build_record, create_table, overwrite_partitions
-from backfill_assets.proof.certificates import find_certificates
-from backfill_assets.proof.diffs import diff_table
-from backfill_assets.proof.untouched import prove_untouched
-from backfill_assets.tables.flights import STAGING_FLIGHTS
-from backfill_assets.tables.weather import (
-    DEPARTURE_CONDITIONS,
-    MEASURED,
-    RAW_WEATHER,
-    STAGING_WEATHER,
-    STATIONS,
-)
-from backfill_assets_tests.pipeline.running import (
+from backfill_assets.tables.weather import MEASURED, STATIONS
+from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.reader import read_table
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.writer import build_record, create_table, overwrite_partitions
+from backfill_engine.proof.certificates import find_certificates
+from backfill_engine.proof.diffs import diff_table
+from backfill_engine.proof.untouched import prove_untouched
+from backfill_engine_tests.pipeline.running import (
     RAW,
     STAGING,
     FinishedRun,
@@ -39,7 +32,13 @@ from backfill_assets_tests.pipeline.running import (
     copy_pipeline,
     open_pipeline,
 )
-from backfill_assets_tests.pipeline.watching import watch
+from backfill_engine_tests.pipeline.watching import watch
+from backfill_engine_tests.project import (
+    DEPARTURE_CONDITIONS,
+    RAW_WEATHER,
+    STAGING_FLIGHTS,
+    STAGING_WEATHER,
+)
 
 HOURS, DAYS, CONDITIONS = RAW_WEATHER.key, STAGING_WEATHER.key, DEPARTURE_CONDITIONS.key
 FIRST_DAY, LAST_DAY = "2013-01-02", "2013-01-04"

@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_assets.lake.table_log import read_log
-from backfill_assets.proof.certificates import find_certificates
-from backfill_assets.proof.diffs import diff_table
-from backfill_assets.tables.flights import CARRIER_DELAYS, STAGING_FLIGHTS
-from backfill_assets.tables.weather import RAW_WEATHER
-from backfill_assets_tests.conftest import build_days
-from backfill_assets_tests.pipeline.running import (
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.proof.certificates import find_certificates
+from backfill_engine.proof.diffs import diff_table
+from backfill_engine_tests.pipeline.running import (
     FEATURES,
     RAW,
     STAGING,
@@ -23,7 +20,9 @@ from backfill_assets_tests.pipeline.running import (
     Pipeline,
     open_pipeline,
 )
-from backfill_assets_tests.timed_commands import RUN_COMMAND_WITHOUT_JVM, run_python
+from backfill_engine_tests.project import CARRIER_DELAYS, RAW_WEATHER, STAGING_FLIGHTS
+from backfill_engine_tests.shared_fixtures import build_days
+from backfill_engine_tests.timed_commands import RUN_COMMAND_WITHOUT_JVM, run_python
 
 pytestmark = pytest.mark.slow
 
@@ -31,17 +30,6 @@ YEAR = build_days("2013-01-01", 365)
 FIVE_DAYS = build_days("2013-06-10", 5)
 FIRST, LAST = FIVE_DAYS[0].key, FIVE_DAYS[-1].key
 MOST_SECONDS, MOST_SECONDS_FOR_HOURS = 1.5, 3
-
-# Runs a command in a process that has imported nothing else, and says whether it needed pyspark.
-RUN_COMMAND = """
-import sys
-from backfill_assets.cli import main
-try:
-    main()
-except SystemExit as end:
-    assert not end.code, end.code
-assert "pyspark" not in sys.modules, "pyspark was imported"
-"""
 
 
 @dataclass(frozen=True)
@@ -71,7 +59,7 @@ def find_environment(year: Year) -> dict[str, str]:
     }
 
 
-def test_reading_the_log_is_quick_and_needs_no_spark(year: Year) -> None:
+def test_reading_the_log_is_quick_and_starts_no_jvm(year: Year) -> None:
     imports, _ = run_python(find_environment(year), "import backfill_assets.definitions")
     for command in (
         ("status", "--from", YEAR[0].key, "--to", YEAR[-1].key, "--json"),
@@ -79,7 +67,7 @@ def test_reading_the_log_is_quick_and_needs_no_spark(year: Year) -> None:
         ("history", STAGING),
         ("certificate", year.run.id),
     ):
-        seconds, output = run_python(find_environment(year), RUN_COMMAND, *command)
+        seconds, output = run_python(find_environment(year), RUN_COMMAND_WITHOUT_JVM, *command)
         assert seconds - imports < MOST_SECONDS, command
         if command[0] == "status":
             assert len(json.loads(output)) == 365 * 3

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from backfill_assets.errors import BackfillError
 from backfill_assets.samples.flights import SampleReport, compute_landing_day, land_flights
 from backfill_assets_tests.samples.landed_files import Files, read_files
+from backfill_engine.errors import BackfillError
 
 SPOILED = "year=2013/month=07/day=01/flights.json.gz"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.errors import BackfillError
 from backfill_assets.samples.flights_history import find_source_day, land_flights_history
+from backfill_engine.errors import BackfillError
 
 
 @pytest.fixture(scope="module")

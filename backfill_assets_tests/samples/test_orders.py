@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from backfill_assets import cli
-from backfill_assets.errors import BackfillError
 from backfill_assets.samples.orders import OrdersSampleReport, compute_parts, land_orders
 from backfill_assets_tests.samples.landed_files import Files, read_files
+from backfill_engine import cli
+from backfill_engine.errors import BackfillError
 
 SMALL, DOUBLE, TWO_PARTS = 0.001, 0.002, 0.26
 SMALL_REPORT = OrdersSampleReport(orders=1_500, lines=6_005, largest_key=5_988, files_written=2)

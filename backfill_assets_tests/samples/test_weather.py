@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from backfill_assets import cli
-from backfill_assets.errors import BackfillError
 from backfill_assets.samples.weather import WeatherSampleReport, land_weather
 from backfill_assets_tests.samples.landed_files import Files, read_files
+from backfill_engine import cli
+from backfill_engine.errors import BackfillError
 
 SPOILED = "year=2013/month=07/day=01/hour=13/weather.json.gz"
 REMOVED = "year=2013/month=12/day=31/hour=23/_EMPTY"

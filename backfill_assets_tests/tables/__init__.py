@@ -1,1 +1,1 @@
-"""Tests of `backfill_assets.tables`."""
+"""What is declared of the samples."""

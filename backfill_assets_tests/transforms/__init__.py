@@ -1,1 +1,1 @@
-"""Tests of `backfill_assets.transforms`."""
+"""Each transform of the samples."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from backfill_assets.tables.declarations import build_ddl
 from backfill_assets.tables.flights import STAGING_FLIGHTS
+from backfill_engine.tables.declarations import build_ddl
 
 DAY = dt.date(2013, 7, 1)
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.tables.declarations import build_ddl
 from backfill_assets.tables.orders import CUSTOMER_ORDERS, ORDER_BUCKETS, STAGING_ORDERS
 from backfill_assets.transforms.customer_orders import build_customer_orders
+from backfill_engine.tables.declarations import build_ddl
 
 STEP = ORDER_BUCKETS.step
 DAY = dt.date(1996, 1, 2)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.tables.declarations import build_ddl
 from backfill_assets.tables.flights import STAGING_FLIGHTS
 from backfill_assets.tables.weather import (
     DEPARTURE_CONDITIONS,
@@ -16,7 +15,8 @@ from backfill_assets.tables.weather import (
     STATIONS,
 )
 from backfill_assets.transforms.departure_conditions import build_departure_conditions
-from backfill_assets_tests.transforms.instants import collect_in_utc
+from backfill_engine.tables.declarations import build_ddl
+from backfill_engine_tests.transforms.instants import collect_in_utc
 
 DAY = dt.date(2013, 1, 1)
 NAMES = tuple(column.name for column in MEASURED)

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from backfill_assets.tables.audit_columns import (
+from backfill_assets.tables.flights import RAW_FLIGHTS
+from backfill_assets.transforms.raw_flights import build_raw_flights
+from backfill_engine.audit_columns import (
     BEFORE_FIRST_PARTITION,
     FIELD_SEPARATOR,
     FIELDS_SEEN,
     REJECT_REASON,
     REJECTED_LINE,
 )
-from backfill_assets.tables.flights import RAW_FLIGHTS
-from backfill_assets.transforms.raw_flights import build_raw_flights
 
 BEGIN = dt.date(2012, 1, 1)
 LANDED = dt.date(2013, 1, 2)

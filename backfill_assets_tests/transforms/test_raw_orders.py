@@ -9,9 +9,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.tables.audit_columns import REJECT_REASON, REJECTED_LINE
 from backfill_assets.tables.orders import LINE, ORDER, RAW_ORDERS
 from backfill_assets.transforms.raw_orders import build_raw_orders
+from backfill_engine.audit_columns import REJECT_REASON, REJECTED_LINE
 
 ORDER_COLUMNS = (
     "o_orderkey bigint, o_custkey bigint, o_orderstatus string, o_totalprice decimal(15,2), "

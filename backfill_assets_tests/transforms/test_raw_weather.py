@@ -6,15 +6,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.tables.audit_columns import (
+from backfill_assets.tables.weather import RAW_WEATHER
+from backfill_assets.transforms.raw_weather import build_raw_weather
+from backfill_engine.audit_columns import (
     FIELD_SEPARATOR,
     FIELDS_SEEN,
     REJECT_REASON,
     REJECTED_LINE,
 )
-from backfill_assets.tables.weather import RAW_WEATHER
-from backfill_assets.transforms.raw_weather import build_raw_weather
-from backfill_assets_tests.transforms.instants import collect_in_utc
+from backfill_engine_tests.transforms.instants import collect_in_utc
 
 HOUR = dt.datetime(2013, 1, 2, 3, tzinfo=dt.UTC)
 LANDED = {

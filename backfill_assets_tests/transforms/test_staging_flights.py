@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from backfill_assets.tables.audit_columns import DUPLICATES
-from backfill_assets.tables.declarations import build_ddl
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets.transforms.staging_flights import build_staging_flights
+from backfill_engine.audit_columns import DUPLICATES
+from backfill_engine.tables.declarations import build_ddl
 
 DAY = dt.date(2013, 1, 1)
 RECORD: dict[str, Any] = {

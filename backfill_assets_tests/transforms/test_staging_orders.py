@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.tables.declarations import build_ddl
 from backfill_assets.tables.orders import LINE, ORDER, ORDER_BUCKETS, RAW_ORDERS, STAGING_ORDERS
 from backfill_assets.transforms.staging_orders import build_staging_orders
+from backfill_engine.tables.declarations import build_ddl
 
 Record = dict[str, Any]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.tables.declarations import build_ddl
 from backfill_assets.tables.weather import MEASURED, RAW_WEATHER, STAGING_WEATHER, STATIONS
 from backfill_assets.transforms.staging_weather import build_staging_weather
-from backfill_assets_tests.transforms.instants import collect_in_utc
+from backfill_engine.tables.declarations import build_ddl
+from backfill_engine_tests.transforms.instants import collect_in_utc
 
 DAY = dt.date(2013, 3, 10)
 """New York's clocks change: local days have 23 hours, those of UTC don't."""

@@ -5,7 +5,6 @@ import datetime as dt
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_assets.tables.declarations import build_ddl
 from backfill_assets.tables.serving import (
     FEATURE_NAMES,
     SERVED_CARRIER_DELAYS,
@@ -21,6 +20,7 @@ from backfill_assets_tests.transforms.drawn_flights import (
     collect_figures,
     draw_flights,
 )
+from backfill_engine.tables.declarations import build_ddl
 
 
 def build_features(spark: SparkSession, *rows: tuple[dt.date, str, str, int]) -> DataFrame:

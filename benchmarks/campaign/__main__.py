@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from backfill_assets_tests.commands import PROJECT
-from backfill_assets_tests.postgres import Postgres, serve_postgres
+from backfill_engine_tests.commands import PROJECT
+from backfill_engine_tests.postgres import Postgres, serve_postgres
 from benchmarks.campaign.checker import Violation
 from benchmarks.campaign.disturbances import Pipeline, open_pipeline
 from benchmarks.campaign.steps import Step, prepare

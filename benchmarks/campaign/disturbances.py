@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from backfill_assets_tests.commands import Project
+from backfill_engine_tests.commands import Project
 from benchmarks.campaign import foreign_commits, side_files
 from benchmarks.campaign.checker import Checker, Violation
 from benchmarks.campaign.landing_faults import LandingZone, spoil

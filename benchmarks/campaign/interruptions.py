@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from backfill_assets_tests.commands import Project
+from backfill_engine_tests.commands import Project
 
 _MOST_SECONDS = 300.0
 _ORPHANS_SECONDS = 120.0

@@ -8,7 +8,7 @@ from typing import Any
 
 from dagster import AssetKey, DagsterInstance
 
-from backfill_assets_tests.commands import Project, find_program
+from backfill_engine_tests.commands import Project, find_program
 from benchmarks.campaign.checker import (
     FAILED,
     IN_PROGRESS,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dagster import AssetKey, DagsterInstance
 
-from backfill_assets_tests.commands import Project
+from backfill_engine_tests.commands import Project
 from benchmarks.campaign.model import TABLES
 
 

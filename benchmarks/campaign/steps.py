@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from backfill_assets_tests.commands import find_program
+from backfill_engine_tests.commands import find_program
 from benchmarks.campaign import foreign_commits
 from benchmarks.campaign.checker import Violation
 from benchmarks.campaign.disturbances import DAYS, Disturbances, Pipeline

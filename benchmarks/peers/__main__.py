@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from backfill_assets.samples.flights import land_flights
-from backfill_assets.spark.session import check_prerequisites
+from backfill_engine.spark.session import check_prerequisites
 from benchmarks.machine import describe_machine
 from benchmarks.peers.contents import check_published
 from benchmarks.peers.contestants import (

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from backfill_assets.tables.declarations import Table
+from backfill_engine.tables.declarations import Table
 from benchmarks.contents import DifferentContentsError, find_differing
 
 _DUCKDB_FILE = "warehouse.duckdb"

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from backfill_assets.spark.session import build_spark_conf
+from backfill_engine.spark.session import build_spark_conf
 from benchmarks.variants import BARE_RANGE, DAGSTER_RANGE, FIRST_DAY, Command, prepare_command
 
 _DAY = dt.timedelta(days=1)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backfill_assets.grains.buckets import Buckets
 from backfill_assets.samples.orders import OrdersSampleReport, land_orders
-from backfill_assets.spark.session import check_prerequisites
+from backfill_engine.grains.buckets import Buckets
+from backfill_engine.spark.session import check_prerequisites
 from benchmarks.growth import build_buckets
 from benchmarks.growth_report import TABLES
 from benchmarks.machine import describe_machine

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backfill_assets.samples.flights import land_flights
-from backfill_assets.spark.session import check_prerequisites
-from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
+from backfill_engine.spark.session import check_prerequisites
+from backfill_engine_tests.project import RAW_FLIGHTS, STAGING_FLIGHTS
 from benchmarks.machine import describe_machine
 from benchmarks.peers.contents import count_versions_without, read_published
 from benchmarks.peers.contestants import (

@@ -1,1 +1,0 @@
-"""Grains: which values of a partition column make one partition. One module each, pure."""

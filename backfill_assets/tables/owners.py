@@ -1,0 +1,3 @@
+"""Who answers for the samples."""
+
+OWNERS = ("team:data-platform",)

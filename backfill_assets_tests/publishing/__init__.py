@@ -1,1 +1,0 @@
-"""Tests of `backfill_assets.publishing`."""

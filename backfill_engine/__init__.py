@@ -1,0 +1,107 @@
+"""Safe partition backfills on Dagster, Spark and Delta Lake.
+
+1. Declare tables: `Table`, with `Column`s, one of `backfill_engine.grains`, and
+   `backfill_engine.rules`.
+2. Say how each is computed: a function decorated by `@table_asset`, which reads an `InputWindow`.
+3. `defs = build_defs([module])`: Dagster's definitions, to be merged with others.
+
+What is named here, in `rules`, `grains` and `audit_columns` is public. All else may change.
+"""
+
+import atexit
+import gc
+import importlib
+import warnings
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from backfill_engine.assembly import list_table_assets as list_table_assets
+    from backfill_engine.building import Features as Features
+    from backfill_engine.building import build_defs as build_defs
+    from backfill_engine.catalog import Catalog as Catalog
+    from backfill_engine.component import BackfillTablesComponent as BackfillTablesComponent
+    from backfill_engine.errors import BackfillError as BackfillError
+    from backfill_engine.errors import DeclarationError as DeclarationError
+    from backfill_engine.errors import SettingsError as SettingsError
+    from backfill_engine.lake.filesystems import check_writable as check_writable
+    from backfill_engine.lake.input_window import InputWindow as InputWindow
+    from backfill_engine.orchestration.instance.partition_definitions import (
+        map_offsets as map_offsets,
+    )
+    from backfill_engine.publishing.write_modes.mode import WriteMode as WriteMode
+    from backfill_engine.settings import Settings as Settings
+    from backfill_engine.settings import read_environment as read_environment
+    from backfill_engine.settings import read_settings as read_settings
+    from backfill_engine.table_assets import Required as Required
+    from backfill_engine.table_assets import TableAsset as TableAsset
+    from backfill_engine.table_assets import Upstream as Upstream
+    from backfill_engine.table_assets import serve_versions as serve_versions
+    from backfill_engine.table_assets import table_asset as table_asset
+    from backfill_engine.tables.declarations import Calendar as Calendar
+    from backfill_engine.tables.declarations import Column as Column
+    from backfill_engine.tables.declarations import Protected as Protected
+    from backfill_engine.tables.declarations import Table as Table
+    from backfill_engine.tables.declarations import required as required
+    from backfill_engine.tables.landings import EMPTY_MARKER as EMPTY_MARKER
+    from backfill_engine.tables.landings import JsonLanding as JsonLanding
+    from backfill_engine.tables.landings import ParquetLanding as ParquetLanding
+    from backfill_engine.tables.once_flows import Constant as Constant
+    from backfill_engine.tables.once_flows import DatePart as DatePart
+    from backfill_engine.tables.once_flows import OnceFlow as OnceFlow
+    from backfill_engine.tables.once_flows import Origin as Origin
+    from backfill_engine.transforms.landed_rows import build_landed_rows as build_landed_rows
+
+# What this project stands on is beta or preview in Dagster, and pinned by the lock. Without this,
+# every command opens with a screen of warnings that a user can do nothing about.
+warnings.filterwarnings(
+    "ignore",
+    message="Parameter `(allow_nonexistent_upstream_partitions|backfill_policy)` of .* in beta",
+)
+warnings.filterwarnings(
+    "ignore", message="Specifying a partitions_def on an AssetCheckSpec is currently in preview"
+)
+
+# A process that ends needs no search for what it no longer needs: among all that Dagster loads that
+# takes most of a second.
+atexit.register(gc.freeze)
+
+_PUBLIC = {
+    "backfill_engine.assembly": ("list_table_assets",),
+    "backfill_engine.building": ("Features", "build_defs"),
+    "backfill_engine.catalog": ("Catalog",),
+    "backfill_engine.component": ("BackfillTablesComponent",),
+    "backfill_engine.errors": ("BackfillError", "DeclarationError", "SettingsError"),
+    "backfill_engine.lake.filesystems": ("check_writable",),
+    "backfill_engine.lake.input_window": ("InputWindow",),
+    "backfill_engine.orchestration.instance.partition_definitions": ("map_offsets",),
+    "backfill_engine.publishing.write_modes.mode": ("WriteMode",),
+    "backfill_engine.settings": ("Settings", "read_environment", "read_settings"),
+    "backfill_engine.table_assets": (
+        "Required",
+        "TableAsset",
+        "Upstream",
+        "serve_versions",
+        "table_asset",
+    ),
+    "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
+    "backfill_engine.tables.landings": ("EMPTY_MARKER", "JsonLanding", "ParquetLanding"),
+    "backfill_engine.tables.once_flows": ("Constant", "DatePart", "OnceFlow", "Origin"),
+    "backfill_engine.transforms.landed_rows": ("build_landed_rows",),
+}
+_PLACES = {name: module for module, names in _PUBLIC.items() for name in names}
+
+__all__ = [*_PLACES]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __dir__() -> list[str]:
+    """Lists the public names, too, so that `dg` finds the component."""
+    return sorted({*globals(), *_PLACES})
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first asked for, as Dagster and Spark take seconds."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_PLACES[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,288 @@
+"""Builds the catalog of a project from the table assets that its modules declare."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
+from types import ModuleType
+from typing import TypeAlias
+
+from dagster import TimeWindowPartitionMapping
+
+from backfill_engine.catalog import Catalog, choose_histories
+from backfill_engine.errors import DeclarationError
+from backfill_engine.grains.grain import Grain
+from backfill_engine.publishing.code_versions import compute_code_version
+from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.publishing.write_modes.choosing import choose_options
+from backfill_engine.settings import Settings, read_settings
+from backfill_engine.table_assets import SAME_KEY, TableAsset, Upstream
+from backfill_engine.tables.declarations import Calendar, Table
+from backfill_engine.tables.once_flows import History, OnceFlow
+
+Declared: TypeAlias = ModuleType | TableAsset
+"""A table asset, a module that has some, or a package of such modules."""
+
+
+def build_catalog(
+    declared: Sequence[Declared],
+    *,
+    settings: Settings | None = None,
+    calendar: Calendar | None = None,
+    grains: Mapping[Grain, Grain] | None = None,
+    module: str = "",
+    name_prefix: str = "",
+) -> tuple[Catalog, tuple[TableAsset, ...]]:
+    """Builds a catalog.
+
+    Args:
+        declared: what declares tables; each module is a pipeline of its name.
+        settings: of the project; None to go by the environment.
+        calendar: the days of tables that don't say theirs; None for that of the settings.
+        grains: what an installation chose in place of declared grains.
+        module: of the definitions, by which commands find them.
+        name_prefix: of the names of jobs, sensors, schedules and resources.
+
+    Returns:
+        The catalog, and the table assets that it was built of.
+
+    Raises:
+        DeclarationError: if they don't fit together.
+        SettingsError: if the settings can't be used, or name a once-flow that there isn't.
+    """
+    chosen = settings or read_settings()
+    days = calendar or Calendar(chosen.begin, chosen.end)
+    modules = _list_pipelines(declared)
+    assets = _list_assets(modules)
+    check_together(assets)
+    tables = [asset.table for asset in assets]
+    histories = choose_histories(tables, chosen.once_flows, begin=days.begin)
+    dated = {
+        table.key: replace(
+            _set_calendar(table, days, histories),
+            grain=(grains or {}).get(table.grain, table.grain),
+        )
+        for table in tables
+    }
+    pipelines = {name: [one.table for one in found] for name, found in modules.items()}
+    recipes = {
+        asset.table.key: _build_recipe(asset, dated, histories.get(asset.table.key))
+        for asset in assets
+    }
+    catalog = Catalog(
+        recipes=recipes,
+        pipelines=_move_versions(pipelines),
+        tables=_sort_by_layer(recipes.values()),
+        once_flows=_list_once_flows(tables),
+        histories=histories,
+        module=module,
+        name_prefix=name_prefix,
+        given=settings,
+    )
+    return catalog, assets
+
+
+def _list_pipelines(declared: Iterable[Declared]) -> dict[str, list[TableAsset]]:
+    """Lists what each module declares, in its order there, by the module's name."""
+    found: dict[str, list[TableAsset]] = {}
+    for item in declared:
+        if isinstance(item, TableAsset):
+            found.setdefault(item.table.name, []).append(item)
+            continue
+        for module in _list_modules(item):
+            assets = [value for value in vars(module).values() if isinstance(value, TableAsset)]
+            if assets:
+                found.setdefault(module.__name__.rpartition(".")[2], []).extend(assets)
+    return found
+
+
+def list_table_assets(declared: Iterable[Declared]) -> tuple[TableAsset, ...]:
+    """Lists what modules declare, by module and in their order there."""
+    return _list_assets(_list_pipelines(declared))
+
+
+def _list_assets(pipelines: Mapping[str, Iterable[TableAsset]]) -> tuple[TableAsset, ...]:
+    # A module that imports an asset of another declares it no second time.
+    return tuple({id(one): one for found in pipelines.values() for one in found}.values())
+
+
+def _list_modules(module: ModuleType) -> list[ModuleType]:
+    """Lists a module, and where it is a package those in it."""
+    if not hasattr(module, "__path__"):
+        return [module]
+    names = sorted(inner.name for inner in pkgutil.iter_modules(module.__path__))
+    return [
+        module,
+        *(importlib.import_module(f"{module.__name__}.{name}") for name in names),
+    ]
+
+
+def _move_versions(pipelines: Mapping[str, Sequence[Table]]) -> dict[str, tuple[str, ...]]:
+    """Lists a served table's versions after the first with it, not where they are declared.
+
+    Who works with the first version alone misses nothing.
+    """
+    later = {
+        name: [version.key for table in tables for version in table.versions[1:]]
+        for name, tables in pipelines.items()
+    }
+    moved = {version for versions in later.values() for version in versions}
+    return {
+        name: (*later[name], *(table.key for table in tables if table.key not in moved))
+        for name, tables in pipelines.items()
+    }
+
+
+def _sort_by_layer(recipes: Iterable[Recipe]) -> tuple[Table, ...]:
+    """Sorts tables by layer: those first of which a table reads least; then as declared."""
+    by_key = {recipe.table.key: recipe for recipe in recipes}
+    depths: dict[str, int] = {}
+
+    def measure_depth(key: str) -> int:
+        if key not in depths:
+            inputs = by_key[key].inputs
+            depths[key] = 1 + max((measure_depth(read.key) for read in inputs), default=-1)
+        return depths[key]
+
+    layers: dict[str, int] = {}
+    for key, recipe in by_key.items():
+        layer = recipe.table.layer
+        layers[layer] = min(layers.get(layer, len(by_key)), measure_depth(key))
+    ranks = {layer: at for at, layer in enumerate(sorted(layers, key=layers.__getitem__))}
+    tables = (recipe.table for recipe in by_key.values())
+    return tuple(sorted(tables, key=lambda table: ranks[table.layer]))
+
+
+def _list_once_flows(tables: Iterable[Table]) -> dict[str, tuple[str, OnceFlow]]:
+    found: dict[str, tuple[str, OnceFlow]] = {}
+    for table in tables:
+        for flow in table.once:
+            if flow.name in found:
+                raise DeclarationError(
+                    f"{found[flow.name][0]} and {table.key} both have a once-flow `{flow.name}`, "
+                    "and a job is called so: rename one"
+                )
+            found[flow.name] = table.key, flow
+    return found
+
+
+def _set_calendar(table: Table, days: Calendar, histories: Mapping[str, History]) -> Table:
+    """Sets the calendar of a table, and of those that its declaration names."""
+    origin = table
+    while origin.begins_with is not None and origin.key not in histories:
+        origin = origin.begins_with
+    history = histories.get(origin.key)
+    calendar = Calendar(
+        table.begin or days.begin, table.end or days.end, history.begin if history else None
+    )
+    return replace(
+        table,
+        calendar=calendar,
+        versions=tuple(_set_calendar(version, days, histories) for version in table.versions),
+    )
+
+
+def check_together(found: Sequence[TableAsset]) -> None:
+    """Refuses table assets that don't fit together.
+
+    Args:
+        found: all of a project.
+
+    Raises:
+        DeclarationError: if a table has several assets, one reads a table that no asset publishes
+            or itself in a circle, a partition of an input can't be found, or what two of them read
+            of the landing zone has one name.
+    """
+    published = [asset.table.key for asset in found]
+    for asset in found:
+        if (count := published.count(asset.table.key)) > 1:
+            raise DeclarationError(
+                f"{asset.table.key} is published by {count} assets: leave it to one of them"
+            )
+        for upstream in asset.inputs:
+            if upstream.table.key not in published:
+                raise DeclarationError(
+                    f"{asset.table.key} reads {upstream.table.key}, which no asset publishes: "
+                    "write one with @table_asset, or don't read it"
+                )
+            _check_mapping(asset.table, upstream, upstream.table)
+        _check_begin(asset)
+    _check_circles({asset.table.key: [one.table.key for one in asset.inputs] for asset in found})
+    _check_landings(found)
+
+
+def _check_circles(inputs: Mapping[str, Sequence[str]]) -> None:
+    """Refuses tables that read each other in a circle."""
+    try:
+        TopologicalSorter(inputs).prepare()
+    except CycleError as error:
+        circle = " → ".join(error.args[1])
+        raise DeclarationError(f"tables read each other, {circle}: break the circle") from error
+
+
+def _check_begin(asset: TableAsset) -> None:
+    """Refuses a table that begins before one that it reads, or leaves out history that it could."""
+    table = asset.table
+    origins = {_find_origin(upstream.table) for upstream in asset.inputs}
+    begins = origins.pop() if len(origins) == 1 else None
+    if table.begins_with is not None and _find_origin(table) != begins:
+        raise DeclarationError(
+            f"{table.key} begins with {table.begins_with.key}, and not all that it reads does: "
+            "leave `begins_with` out, or let them begin with the same history"
+        )
+    if table.begins_with is None and begins is not None and begins.once:
+        raise DeclarationError(
+            f"all that {table.key} reads begins with the history of {begins.key}, and it doesn't: "
+            "declare `begins_with`"
+        )
+
+
+def _find_origin(table: Table) -> Table:
+    """Finds the table with whose history another begins, itself if it does with none."""
+    while table.begins_with is not None:
+        table = table.begins_with
+    return table
+
+
+def _check_landings(found: Sequence[TableAsset]) -> None:
+    """Refuses two tables of one name that both read the landing zone."""
+    readers: dict[str, str] = {}
+    for table in (one.table for one in found if one.landing is not None):
+        if readers.setdefault(table.name, table.key) != table.key:
+            raise DeclarationError(
+                f"{readers[table.name]} and {table.key} both read the landing zone, and what they "
+                f"read would be one asset, landing/{table.name}: give one of them another name"
+            )
+
+
+def _check_mapping(table: Table, upstream: Upstream, read: Table) -> None:
+    """Refuses an input of which no partition could be told that a partition needs."""
+    both = f"{table.key} is partitioned by {table.grain} and reads {read.key}, by {read.grain}"
+    if upstream.mapping == SAME_KEY and table.grain != read.grain:
+        cure = "give Upstream a mapping, such as map_offsets(), or both tables one grain"
+        raise DeclarationError(f"{both}, by the same key: {cure}")
+    by_time = isinstance(upstream.mapping, TimeWindowPartitionMapping)
+    if by_time and not (table.grain.cron and read.grain.cron):
+        raise DeclarationError(f"{both}, by its time: give both a grain of time, or both buckets")
+
+
+def _build_recipe(asset: TableAsset, dated: Mapping[str, Table], history: History | None) -> Recipe:
+    table = dated[asset.table.key]
+    choose_options(table)  # What it can't honour of its own declaration is refused here.
+    return Recipe(
+        table=table,
+        compute=asset.compute,
+        inputs=tuple(dated[upstream.table.key] for upstream in asset.inputs),
+        landing=asset.landing,
+        history=history,
+        count_source=asset.count_source,
+        code_version=compute_code_version(
+            asset.compute,
+            table,
+            asset.landing,
+            count_source=asset.count_source,
+            files=asset.files,
+        ),
+        guards=frozenset(upstream.table.key for upstream in asset.inputs if upstream.guards),
+    )

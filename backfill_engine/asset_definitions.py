@@ -1,0 +1,210 @@
+"""Makes Dagster's assets: partitioned ones that publish their table safely.
+
+Each step of a run goes `window → transform → audit → publish → record`, for all partitions of its
+range together: one Spark write and one Delta commit, whatever their number.
+"""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckResult,
+    AssetCheckSpec,
+    AssetDep,
+    AssetExecutionContext,
+    AssetMaterialization,
+    AssetsDefinition,
+    BackfillPolicy,
+    MaterializeResult,
+    TableColumn,
+    TableColumnConstraints,
+    TableSchema,
+    asset,
+)
+
+from backfill_engine.catalog import Catalog
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.orchestration.due.readiness import REQUIRED, ROWS_FOR
+from backfill_engine.orchestration.instance.dagster_internals import (
+    EVENTS_ARE_LOGGED,
+    AssetGraph,
+    ObjectMetadataValue,
+)
+from backfill_engine.orchestration.instance.own_runs import OWN_STEP
+from backfill_engine.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_landing_key,
+    find_partitions_def,
+)
+from backfill_engine.orchestration.records.events import (
+    build_readable_summary,
+    build_summaries,
+    list_publish_checks,
+)
+from backfill_engine.orchestration.records.failures import build_failure, fail_with_message
+from backfill_engine.orchestration.records.recording import StepResult
+from backfill_engine.orchestration.records.step_messages import describe_withheld
+from backfill_engine.orchestration.records.ui_pages import (
+    build_certificate_metadata,
+    build_failure_metadata,
+)
+from backfill_engine.orchestration.recovery.held_up import find_what_can_go_on, hold_up
+from backfill_engine.orchestration.runs.applied_rehearsals import find_shown
+from backfill_engine.orchestration.runs.pinned_code import check_pinned_code
+from backfill_engine.orchestration.runs.protecting import check_protection
+from backfill_engine.orchestration.runs.run_building import build_run, check_whole_run
+from backfill_engine.orchestration.runs.run_options import PublishConfig
+from backfill_engine.orchestration.runs.run_tags import WITHHELD_TAG
+from backfill_engine.orchestration.steps import Step
+from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.publishing.serving import choose_served
+from backfill_engine.resources import find_resources, list_resources
+from backfill_engine.rules.finding_names import list_names
+from backfill_engine.rules.verdicts import Check
+from backfill_engine.table_assets import SAME_KEY, Upstream
+from backfill_engine.tables.declarations import Table
+
+CATALOG = "backfill_engine/catalog"
+"""Name under which an asset's metadata has the catalog that it was built of."""
+
+_QUESTIONS = {
+    Check.COMPLETE: "Are all rows there? Counts within bounds, reconciled with the layer above.",
+    Check.VALID: "Is each row right? Unique keys, nulls, values, rejects, fields as declared.",
+    Check.STABLE: "Does it look like before? Population stability index over fixed bins.",
+}
+
+
+def build_asset(
+    catalog: Catalog, recipe: Recipe, upstreams: Sequence[Upstream]
+) -> AssetsDefinition:
+    """Builds the asset that publishes a table.
+
+    Args:
+        catalog: of the code location.
+        recipe: how the table is made.
+        upstreams: the tables that it reads, and which of their partitions.
+    """
+    table = recipe.table
+    asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
+    checks = list_publish_checks(table)
+
+    @asset(
+        key=asset_key,
+        group_name=table.layer,
+        description=inspect.getdoc(recipe.compute),
+        kinds={"pyspark", "delta"},
+        owners=list(table.owners),
+        code_version=recipe.code_version,
+        op_tags=OWN_STEP,
+        required_resource_keys=list_resources(catalog),
+        partitions_def=partitions_def,
+        backfill_policy=BackfillPolicy.single_run(),
+        deps=_list_deps(recipe, upstreams),
+        check_specs=[
+            AssetCheckSpec(
+                check.value,
+                asset=asset_key,
+                description=_describe_check(check),
+                partitions_def=partitions_def,
+            )
+            for check in checks
+        ],
+        metadata={
+            "dagster/column_schema": _describe_columns(table),
+            "dagster/table_name": table.key.replace("/", "."),
+            CATALOG: ObjectMetadataValue(catalog),
+            REQUIRED: {upstream.table.key: upstream.required.value for upstream in upstreams},
+            ROWS_FOR: {one.table.key: one.rows_for for one in upstreams if one.rows_for},
+        },
+    )
+    def publish_range(
+        context: AssetExecutionContext, config: PublishConfig
+    ) -> Iterator[
+        AssetMaterialization | AssetCheckEvaluation | AssetCheckResult | MaterializeResult
+    ]:
+        spark, lakehouse = find_resources(catalog, context)
+        outcome, now = StepResult(), datetime.now(tz=UTC)
+        with fail_with_message(context):
+            check_whole_run(catalog, context.instance, context.run, now=now)
+            recipes = catalog.recipes
+            code_versions = {key: one.code_version for key, one in recipes.items()}
+            rehearsal, shown = find_shown(
+                context.run, table, context.partition_keys, lakehouse.warehouse()
+            )
+            run = replace(
+                build_run(table, config, context.run, now=now),
+                rehearsal=rehearsal,
+                rehearsed=shown,
+                overrides=check_protection(
+                    catalog,
+                    context.instance,
+                    context.run,
+                    table,
+                    context.partition_keys,
+                    lakehouse.warehouse(),
+                ),
+                new_code=check_pinned_code(catalog, context.instance, context.run, code_versions),
+            )
+            chosen = recipe
+            if table.versions:
+                chosen = choose_served(recipe, read_log(lakehouse.warehouse(), table))
+            guards = [one for one in recipes.values() if table.key in one.guards]
+            step = Step(catalog, context, chosen, run, spark, lakehouse, guards)
+            # As a generator, so that a chunk's events are stored before the next begins.
+            yield from step.publish(outcome)
+        certificate = build_certificate_metadata(outcome.certificate)
+        summaries = build_summaries(outcome.results, checks, certificate)
+        if outcome.withheld:
+            tags = {WITHHELD_TAG: asset_key.to_user_string()}
+            context.instance.add_run_tags(context.run.run_id, tags)
+            yield from summaries
+            yield build_readable_summary(asset_key, outcome.results)
+            found = find_what_can_go_on(catalog, context, lakehouse.warehouse())
+            hold_up(catalog, context, found, lakehouse.check_events)
+            message = describe_withheld(
+                catalog, context.run, table, outcome.withheld, len(outcome.results), found
+            )
+            raise build_failure(message, build_failure_metadata(message, outcome.certificate))
+        yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)
+
+    return publish_range
+
+
+def find_catalogs(graph: AssetGraph) -> list[Catalog]:
+    """Finds the catalogs whose assets are in a graph."""
+    values = (graph.get(key).metadata.get(CATALOG) for key in graph.get_all_asset_keys())
+    found = (value.instance for value in values if isinstance(value, ObjectMetadataValue))
+    return list({id(one): one for one in found if isinstance(one, Catalog)}.values())
+
+
+def _list_deps(recipe: Recipe, upstreams: Sequence[Upstream]) -> list[AssetDep]:
+    tables = [
+        AssetDep(find_asset_key(upstream.table), partition_mapping=upstream.mapping)
+        for upstream in upstreams
+    ]
+    if recipe.landing is None:
+        return tables
+    return [*tables, AssetDep(find_landing_key(recipe.table), partition_mapping=SAME_KEY)]
+
+
+def _describe_check(check: Check) -> str:
+    """Describes the question that a check answers, and each finding that it may have."""
+    findings = (f"- `{name}`: {name.meaning}; bound: {name.bound}" for name in list_names(check))
+    return "\n".join((_QUESTIONS[check], "", *findings))
+
+
+def _describe_columns(table: Table) -> TableSchema:
+    return TableSchema(
+        columns=[
+            TableColumn(
+                name=column.name,
+                type=column.type,
+                description=column.comment,
+                constraints=TableColumnConstraints(nullable=column.nullable),
+            )
+            for column in table.columns
+        ]
+    )

@@ -1,0 +1,48 @@
+"""Runs a job of the project in this process, as a Dagster run like any other."""
+
+from typing import Any
+
+from dagster import DagsterEventType, DagsterInstance, execute_job
+
+from backfill_engine.cli.location import load_location
+from backfill_engine.errors import BackfillError
+
+# What the job has to say is its output; Dagster's own log is in the UI.
+_QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
+
+
+_LINE_LENGTH = 300
+
+
+def run_job(instance: DagsterInstance, job: str, op: str, config: dict[str, Any]) -> Any:
+    """Runs a job of one op.
+
+    Returns:
+        What the op returned.
+
+    Raises:
+        BackfillError: with the op's own message, if it failed.
+    """
+    location = load_location()
+    job, op = location.catalog.prefix(job), location.catalog.prefix(op)
+    with execute_job(
+        location.locate().get_reconstructable_job(job),
+        instance,
+        run_config={"ops": {op: {"config": config}}, "loggers": _QUIET},
+        raise_on_error=False,
+    ) as result:
+        if result.success:
+            return result.output_for_node(op)
+        raise BackfillError(_find_message(instance, result.run_id))
+
+
+def _find_message(instance: DagsterInstance, run_id: str) -> str:
+    for entry in instance.all_logs(run_id, of_type=DagsterEventType.STEP_FAILURE):
+        failure = entry.get_dagster_event().step_failure_data
+        if failure.user_failure_data and failure.user_failure_data.description:
+            return failure.user_failure_data.description
+        if failure.error:
+            cause = failure.error.cause or failure.error
+            line = " ".join(cause.message.split())[:_LINE_LENGTH]
+            return f"{line} (run {run_id} in the UI has the stack trace)"
+    return f"run {run_id} failed before its step: the UI has its log"

@@ -1,0 +1,249 @@
+"""How backfills, their progress and their outcomes look: on a terminal, in a pipe, as JSON."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.text import Text
+
+from backfill_engine.cli.grids import Grid, write_text
+from backfill_engine.cli.location import load_catalog
+from backfill_engine.cli.options import print_grid
+from backfill_engine.cli.terminal import echo, echo_lines
+
+if TYPE_CHECKING:
+    from backfill_engine.orchestration.backfills.backfill_outcomes import BackfillOutcome
+    from backfill_engine.orchestration.backfills.backfills import Backfill
+    from backfill_engine.orchestration.backfills.progress import Progress, TableProgress
+
+_BAR_WIDTH = 20
+_LISTED = 20
+_COLOURS = {"published": "green", "running": "cyan", "held back": "red", "failed": "red"}
+
+
+@dataclass
+class Display:
+    """Shows how a backfill comes on, each change once.
+
+    Attributes:
+        write: shows one state of it.
+        err: takes a warning.
+        last: what was shown last, but for pace and time.
+        warned: what was warned of.
+    """
+
+    write: Callable[["Progress"], None]
+    err: Callable[[str], None]
+    is_live: bool = False
+    last: Any = None
+    warned: set[str] = field(default_factory=set)
+
+    def show(self, progress: "Progress") -> None:
+        """Shows it; what is no terminal gets a line only of what has changed."""
+        now = (progress.state, progress.tables, progress.why_paused)
+        if self.is_live or now != self.last:
+            self.write(progress)
+            self.last = now
+
+    def warn(self, text: str) -> None:
+        """Says a thing on stderr, once."""
+        if text not in self.warned:
+            self.warned.add(text)
+            self.err(text)
+
+
+@contextmanager
+def show_progress(
+    backfill: "Backfill", *, as_json: bool, is_aside: bool = False
+) -> Iterator[Display]:
+    """Shows progress: bars on a terminal, else a line a change, or an object a line.
+
+    Args:
+        backfill: of what.
+        as_json: objects.
+        is_aside: lines, on stderr, where something else is printed on stdout.
+    """
+
+    def warn(text: str) -> None:
+        echo(text, err=True)
+
+    if as_json:
+        yield Display(lambda progress: echo(json.dumps(describe_progress(progress))), warn)
+    elif sys.stdout.isatty() and not is_aside:
+        console = Console()
+        with Live(console=console, transient=False, auto_refresh=False) as live:
+            yield Display(
+                lambda progress: live.update(build_bars(progress), refresh=True),
+                lambda text: console.print(write_text(text, "yellow")),
+                is_live=True,
+            )
+    else:
+        echo(f"{backfill.kind} {backfill.id}: {backfill.title}", err=is_aside)
+        yield Display(lambda progress: echo(format_line(progress), err=is_aside), warn)
+
+
+def build_bars(progress: "Progress") -> Group:
+    """Builds the bars by table, with what is published, held back, at work, and of how many."""
+    backfill = progress.backfill
+    grid = Grid.grid(padding=(0, 1))
+    for table in progress.tables:
+        colour = "red" if table.held_back else "green"
+        grid.add_row(
+            table.table,
+            ProgressBar(
+                total=max(1, table.partitions),
+                completed=table.done,
+                width=_BAR_WIDTH,
+                complete_style=colour,
+                finished_style=colour,
+            ),
+            _format_counts(table),
+        )
+    colour = _COLOURS.get(progress.state, "yellow")
+    title = Text.assemble(
+        backfill.id[:8], " ", (progress.state, colour), " ", write_text(backfill.title)
+    )
+    below = [write_text(line) for line in (_format_pause(progress), _format_pace(progress)) if line]
+    return Group(title, grid, *below)
+
+
+def format_line(progress: "Progress") -> str:
+    """Formats it as one line, for what is no terminal."""
+    tables = "; ".join(f"{table.table} {_format_counts(table)}" for table in progress.tables)
+    pace = _format_pause(progress) or _format_pace(progress)
+    time = f"{progress.read_at.astimezone():%H:%M:%S}"
+    return f"{time} {progress.state}: {'; '.join(filter(None, (tables, pace)))}"
+
+
+def _format_counts(table: "TableProgress") -> str:
+    counts = (("held back", table.held_back), ("at work", table.at_work))
+    others = "".join(f", {count:,} {words}" for words, count in counts if count)
+    return f"{table.published:,} of {table.partitions:,}{others}"
+
+
+def _format_pause(progress: "Progress") -> str:
+    """Says until when it is paused, and what ends that; empty if it isn't."""
+    return f"paused: {progress.why_paused}" if progress.why_paused else ""
+
+
+def _format_pace(progress: "Progress") -> str:
+    if progress.is_over or progress.state == "paused" or not progress.per_minute:
+        return ""
+    left = progress.seconds_left
+    ahead = f", {_format_seconds(left)} left" if left else ""
+    return f"{progress.per_minute:,.3g} partitions a minute{ahead}"
+
+
+def _format_seconds(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def describe_progress(progress: "Progress") -> dict[str, Any]:
+    """Describes it as a JSON object."""
+    left = progress.seconds_left
+    return {
+        "at": progress.read_at.isoformat(timespec="milliseconds"),
+        "state": progress.state,
+        "tables": [dataclasses.asdict(table) for table in progress.tables],
+        "per_minute": round(progress.per_minute, 3),
+        "seconds_left": None if left is None or progress.is_over else round(left, 1),
+        "why_paused": progress.why_paused,
+    }
+
+
+def print_outcome_line(outcome: "BackfillOutcome") -> None:
+    """Prints the outcome as one line of JSON."""
+    echo(json.dumps({"outcome": outcome.state, **dataclasses.asdict(outcome)}))
+
+
+def print_outcome(backfill: "Backfill", outcome: "BackfillOutcome") -> None:
+    """Prints what is published, what is held back and why, and the next commands."""
+    counts = ", ".join(
+        f"{count:,} of {outcome.partitions[table]:,} of {table}"
+        for table, count in outcome.published.items()
+    )
+    words = f": published {counts}" if counts else ""
+    echo(f"{backfill.kind} {backfill.id} is over, {outcome.state}{words}")
+    for table in outcome.held_back:
+        for reason in table["reasons"][:_LISTED]:
+            echo(f"{table['table']} {table['status']} {reason}")
+        if len(table["reasons"]) > _LISTED:
+            echo(f"{table['table']} … of {table['partitions']:,} partitions")
+    for error in outcome.errors:
+        echo_lines(error)
+    if outcome.commands:
+        echo("next, once the cause is mended:")
+        for command in outcome.commands:
+            echo(f"  {command}")
+
+
+def describe_backfill(progress: "Progress") -> dict[str, Any]:
+    """Describes a backfill of the list as a JSON object."""
+    catalog = load_catalog()
+    backfill = progress.backfill
+    ended = None if progress.why_paused else backfill.ended_at
+    return {
+        "id": backfill.id,
+        "title": backfill.title,
+        "launched_by": backfill.launched_by,
+        "reason": backfill.reason,
+        "requested": backfill.requested_at.isoformat(timespec="seconds"),
+        "ended": ended.isoformat(timespec="seconds") if ended else "",
+        "state": progress.state,
+        "why_paused": progress.why_paused,
+        "partitions": progress.partitions,
+        "published": progress.published,
+        "held_back": progress.done - progress.published,
+        "runs": len(backfill.chain.runs),
+        "error": backfill.error,
+        "tables": [
+            {**dataclasses.asdict(table), "ranges": ranges}
+            for table, (_, ranges) in zip(
+                progress.tables, backfill.list_target_ranges(catalog), strict=True
+            )
+        ],
+    }
+
+
+def print_backfills(found: "Sequence[Progress]") -> None:
+    """Prints the list of backfills."""
+    print_grid(build_grid(found), width=160)
+
+
+def build_grid(found: "Sequence[Progress]") -> Grid:
+    """Builds the list of backfills; long titles take more lines."""
+    grid = Grid("backfill", "requested", "by", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    grid.add_column("what and why", ratio=1, overflow="fold")
+    grid.add_column("state", no_wrap=True)
+    for name in ("published", "held"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    for column in grid.columns[:2]:
+        column.no_wrap = True
+    for progress in found:
+        backfill = progress.backfill
+        grid.add_row(
+            backfill.id,
+            f"{backfill.requested_at.astimezone():%m-%d %H:%M}",
+            backfill.launched_by,
+            _join_reason(progress),
+            write_text(progress.state, _COLOURS.get(progress.state, "yellow")),
+            f"{progress.published:,} of {progress.partitions:,}",
+            f"{progress.done - progress.published:,}",
+        )
+    return grid
+
+
+def _join_reason(progress: "Progress") -> str:
+    title, reason = progress.backfill.title, progress.backfill.reason
+    joined = title if not reason or reason in title else f"{title}: {reason}"
+    return "; ".join(filter(None, (joined, _format_pause(progress))))

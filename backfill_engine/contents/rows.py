@@ -1,0 +1,145 @@
+"""Rows as a reader other than Spark sees them: streamed, as canonical words, hashed.
+
+No Spark and no JVM: delta-rs and Arrow read, numpy computes. Batches come one at a time, so what is
+held doesn't grow with the rows.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from backfill_engine.contents.canonical_words import Longs, canonicalize, find_arrow_type
+from backfill_engine.contents.partition_index import PartitionIndex, find_column
+from backfill_engine.lake.slices import Partition, build_predicate, merge_slices
+from backfill_engine.lake.table_log import TableLog
+from backfill_engine.tables.declarations import Column, Table
+
+_BATCH_ROWS = 65_536
+
+_READER_SETTINGS = {
+    # Spark writes INT96; as nanoseconds, the default, years before 1678 and after 2261 wrap around.
+    "datafusion.execution.parquet.coerce_int96": "us",
+    "datafusion.execution.batch_size": str(_BATCH_ROWS),
+}
+# DataFusion recurses into OR; thousands of them overflow the stack, and the process is gone.
+_SLICES_PER_QUERY = 100
+
+
+class RowBatch(NamedTuple):
+    """Some rows: the index of each one's partition, and values as declared, by column."""
+
+    owners: Longs
+    values: Mapping[str, pa.Array]
+
+
+class RowSource(Protocol):
+    """Rows of a table's partitions that can be read more than once."""
+
+    @property
+    def table(self) -> Table:
+        """The declaration by which they are read."""
+        ...
+
+    def stream(self, columns: Sequence[Column], index: PartitionIndex) -> Iterator[RowBatch]:
+        """Streams these columns of the rows in the partitions of `index`.
+
+        They come in no particular order.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows of a table of the warehouse, at the version of its log."""
+
+    log: TableLog
+
+    @property
+    def table(self) -> Table:
+        """The declaration by which they are read."""
+        return self.log.table
+
+    def read_column_names(self) -> frozenset[str]:
+        """Reads the names of the columns that the table has at the version."""
+        return read_delta_names(self.log.open_snapshot())
+
+    def stream(self, columns: Sequence[Column], index: PartitionIndex) -> Iterator[RowBatch]:
+        """Streams rows as a `RowSource` does, and opens only files of the partitions.
+
+        Columns that the table lacks are null.
+
+        Raises:
+            ArrowInvalid: if a data file is missing, or unreadable.
+        """
+        if not index.partitions:
+            return
+        by = find_column(self.table, self.table.partition_by)
+        present = self.read_column_names()
+        wanted = dict.fromkeys((by, *columns))
+        read = [column for column in wanted if column.name in present]
+        names = [column.name for column in read]
+        snapshot, partitions = self.log.open_snapshot(), index.partitions
+        for batch in stream_rows(snapshot, names, partition_by=by.name, partitions=partitions):
+            values = {
+                column.name: stored.cast(find_arrow_type(column))
+                for column, stored in zip(read, batch.columns, strict=True)
+            }
+            for column in columns:
+                if column.name not in values:
+                    values[column.name] = pa.nulls(batch.num_rows, find_arrow_type(column))
+            yield RowBatch(index.find_owners(canonicalize(values[by.name])), values)
+
+
+def stream_rows(
+    contents: DeltaTable,
+    names: Sequence[str],
+    *,
+    partition_by: str,
+    partitions: Iterable[Partition] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Streams the columns `names` of a Delta table's rows, in batches of at most 65,536 rows.
+
+    Args:
+        contents: the table, at the version to read.
+        names: columns that it has.
+        partition_by: the column that `partitions` are about.
+        partitions: whose rows to read, at least one; files of others aren't opened. None for all.
+
+    Raises:
+        ArrowInvalid: if a data file is missing, or unreadable (another size than the log says).
+    """
+    select = f"SELECT {', '.join(f'`{name}`' for name in names)} FROM contents"
+    reader = QueryBuilder(_READER_SETTINGS).register("contents", contents)
+    for condition in _build_conditions(partition_by, partitions):
+        yield from join_small(pa.RecordBatchReader.from_stream(reader.execute(select + condition)))
+
+
+def join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Joins batches up to the largest size: each small file is one, and each costs the same."""
+    waiting, rows = list[pa.RecordBatch](), 0
+    for batch in batches:
+        if waiting and rows + batch.num_rows > _BATCH_ROWS:
+            yield pa.concat_batches(waiting)
+            waiting, rows = [], 0
+        waiting.append(batch)
+        rows += batch.num_rows
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def read_delta_names(contents: DeltaTable) -> frozenset[str]:
+    """Reads the names of the columns that a Delta table has."""
+    return frozenset(field.name for field in contents.schema().fields)
+
+
+def _build_conditions(partition_by: str, partitions: Iterable[Partition] | None) -> Iterator[str]:
+    if partitions is None:
+        yield ""
+        return
+    slices = merge_slices(partition.slice for partition in partitions)
+    for first in range(0, len(slices), _SLICES_PER_QUERY):
+        queried = slices[first : first + _SLICES_PER_QUERY]
+        yield f" WHERE {build_predicate(partition_by, queried)}"

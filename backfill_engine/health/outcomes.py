@@ -1,0 +1,122 @@
+"""What runs did to tables, by their certificates: how long it took, what changed, what didn't."""
+
+import datetime as dt
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from backfill_engine.health.quantiles import find_quantile
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.proof.certificates import (
+    Certificate,
+    CertifiedPartition,
+    list_documents,
+    read_readable,
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run did to one table.
+
+    Attributes:
+        table: `layer/name`.
+        run_id: the run.
+        started_at: UTC.
+        seconds: of the step, up to its certificate.
+        published: partitions.
+        withheld: partitions that failed their audit.
+        failed: partitions that the step ended before, or broke at.
+        again: of those published, the ones that were published before.
+        changed: of these, the ones that have other contents now.
+        changed_rows: rows in the changed ones now.
+        chunks: in how many it was worked through, those left aside that stood; 1 if it was told
+            nothing of chunks.
+    """
+
+    table: str
+    run_id: str
+    started_at: dt.datetime
+    seconds: float
+    published: int
+    withheld: int
+    failed: int
+    again: int
+    changed: int
+    changed_rows: int
+    chunks: int = 1
+
+    @property
+    def layer(self) -> str:
+        """The layer of its table."""
+        return self.table.partition("/")[0]
+
+
+@dataclass(frozen=True)
+class Runtimes:
+    """How long the steps of a layer took.
+
+    Attributes:
+        layer: which.
+        steps: how many.
+        p50: seconds of the middle one.
+        p95: seconds that 95 % of them don't exceed.
+    """
+
+    layer: str
+    steps: int
+    p50: float
+    p95: float
+
+
+def list_outcomes(
+    warehouse: Warehouse, *, since: dt.datetime, tables: Collection[str] | None = None
+) -> list[Outcome]:
+    """Lists what runs did to tables, oldest first; those whose certificate can't be read are not.
+
+    Args:
+        warehouse: beside whose tables the certificates are.
+        since: certificates that were written before are not opened.
+        tables: of which, by key; None for all.
+    """
+    documents = [
+        one
+        for one in list_documents(warehouse)
+        if one.written_at >= since and (tables is None or one.subject[1] in tables)
+    ]
+    outcomes = map(describe_outcome, read_readable(documents))
+    return sorted(outcomes, key=lambda one: (one.started_at, one.table))
+
+
+def describe_outcome(certificate: Certificate) -> Outcome:
+    """Counts the partitions of a certificate by what became of them."""
+    published = _select(certificate.partitions, "published")
+    again = [one for one in published if one.checksum_before is not None]
+    changed = [one for one in again if one.checksum != one.checksum_before]
+    return Outcome(
+        table=certificate.asset_key,
+        run_id=certificate.run_id,
+        started_at=dt.datetime.fromisoformat(certificate.started_at),
+        seconds=certificate.seconds,
+        published=len(published),
+        withheld=len(_select(certificate.partitions, "withheld")),
+        failed=len(_select(certificate.partitions, "failed")),
+        again=len(again),
+        changed=len(changed),
+        changed_rows=sum(one.rows for one in changed),
+        chunks=sum(one.status != "already published" for one in certificate.chunks) or 1,
+    )
+
+
+def summarize_runtimes(outcomes: Iterable[Outcome]) -> list[Runtimes]:
+    """Sums up how long steps took, by layer in the order of their first."""
+    seconds: dict[str, list[tuple[float, int]]] = {}
+    for one in outcomes:
+        seconds.setdefault(one.layer, []).append((one.seconds, 1))
+    return [
+        Runtimes(layer, len(of), find_quantile(of, 0.5), find_quantile(of, 0.95))
+        for layer, of in seconds.items()
+    ]
+
+
+def _select(rows: Sequence[CertifiedPartition], status: str) -> list[CertifiedPartition]:
+    return [row for row in rows if row.status == status]

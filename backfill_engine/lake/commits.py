@@ -1,0 +1,326 @@
+"""Commits of a table, and the audit record that each publish carries in its `userMetadata`.
+
+Here is what can be told from commits alone; `lake.table_log` reads them.
+"""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from backfill_engine.lake.consumed import (
+    Consumed,
+    UpstreamRead,
+    read_consumed,
+    restrict_consumed,
+)
+from backfill_engine.lake.file_names import is_file_name
+from backfill_engine.lake.landing import LandedFiles
+
+RUNS_KEPT = 2
+"""Runs of which the index of publishes has a partition's commits: the last, and the one before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitRecord:
+    """What a commit published, from what, by which code.
+
+    Attributes:
+        commit_id: unique for each attempt to publish; finds the commit in the log again.
+        run_id: the Dagster run.
+        asset_key: `layer/name`.
+        partition_start: first partition key published.
+        partition_end: last partition key published.
+        code_version: hash of all that decides the rows: `publishing.code_versions`.
+        input_versions: Delta version per input table; for the landing zone, a fingerprint of the
+            files.
+        input_ids: by input table, the id of the table at that place: what is made anew there has
+            other versions.
+        write_mode: how the rows came about, the name of a module of `publishing.write_modes`.
+        predicate: the rows that the commit replaced.
+        rows: rows per partition key; its keys are exactly the partitions replaced.
+        checksums: content checksum per partition key.
+        profiles: per partition key, what later partitions are compared with.
+        accepted: failed checks that a person let pass: check, partition and reason of each.
+        row_filter: the run's filter of what was computed; empty if none.
+        delete_missing: of a merge, whether rows that were not computed went.
+        batches: of an append, the batch by partition key.
+        backfill_id: the backfill that the run is part of or continues; empty if none.
+        based_on: the table's version when the inputs were pinned; None of commits from before 0.2.
+        provisional: by partition key, what of its input was not there yet, or not final.
+        restored: of a rollback, by partition key, what came back.
+        rules: the check and the rule of each finding of the audit, in one order for all partitions.
+        figures: by partition key, what each of `rules` measured; null where it measured nothing,
+            "" where it didn't apply.
+        remarks: by partition key, the findings that did not pass: index in `rules`, outcome, bound.
+        landed: by partition key, the landed files that it was computed from.
+        upstream: what the partitions were computed from, of each upstream table.
+        statement: hash of what the run's certificate says of this commit, see
+            `publishing.statements`; empty in commits of earlier releases and where a commit takes
+            back another of its run.
+        overrides: by partition key, of protected partitions: why they were published all the same.
+        new_code: why it went by other code than the runs of its backfill before it; empty if not.
+        rehearsal: that the run applied; empty if none.
+        serves: of a served table, the version of it that all of its partitions hold from then on.
+        switch: of a commit that changed that: the version `before`, `by` whom and `why`.
+        retired: of a commit that emptied a version that nobody reads any more: by whom and why.
+    """
+
+    commit_id: str
+    run_id: str
+    asset_key: str
+    partition_start: str
+    partition_end: str
+    code_version: str
+    input_versions: Mapping[str, int | str]
+    write_mode: str
+    predicate: str
+    rows: Mapping[str, int]
+    checksums: Mapping[str, str]
+    input_ids: Mapping[str, str] = field(default_factory=dict)
+    profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    accepted: tuple[Mapping[str, str], ...] = ()
+    row_filter: str = ""
+    delete_missing: bool = False
+    batches: Mapping[str, str] = field(default_factory=dict)
+    backfill_id: str = ""
+    based_on: int | None = None
+    provisional: Mapping[str, str] = field(default_factory=dict)
+    restored: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
+    figures: Mapping[str, tuple[int | float | str | None, ...]] = field(default_factory=dict)
+    remarks: Mapping[str, tuple[tuple[int, str, str], ...]] = field(default_factory=dict)
+    landed: Mapping[str, LandedFiles] = field(default_factory=dict)
+    upstream: tuple[UpstreamRead, ...] = ()
+    statement: str = ""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    new_code: str = ""
+    rehearsal: str = ""
+    serves: str = ""
+    switch: Mapping[str, str] = field(default_factory=dict)
+    retired: str = ""
+
+    def find_consumed(self, key: str) -> Consumed:
+        """Finds what a partition was computed from; commits of earlier releases don't say."""
+        return read_consumed(self.landed, self.upstream, key)
+
+    def to_json(self) -> str:
+        """Writes it as one line of JSON, keys in field order; rare ones only if not empty."""
+        empty = {name for name in _RARE if not getattr(self, name)}
+        return _RECORDS.dump_json(self, exclude=empty).decode()
+
+    def restrict(self, keys: Collection[str]) -> "CommitRecord":
+        """Returns the record with only what it says of the partitions `keys`.
+
+        The predicate, which is of all of them and may be long, is left out.
+        """
+        if all(key in keys for key in self.rows):
+            return self
+        kept = {
+            name: {key: value for key, value in getattr(self, name).items() if key in keys}
+            for name in _BY_PARTITION
+        }
+        accepted = tuple(one for one in self.accepted if one["partition"] in keys)
+        consumed = restrict_consumed(self.landed, self.upstream, kept["rows"])
+        return replace(self, predicate="", accepted=accepted, **kept, **consumed)
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "CommitRecord | None":
+        """Reads the record from a commit's `userMetadata`.
+
+        Returns None for a commit that isn't this project's (maintenance, or by hand); no run of it
+        commits if its certificate could lie elsewhere.
+        """
+        try:
+            record = _RECORDS.validate_json(text or "")
+        except ValidationError:
+            return None
+        names = (record.run_id, record.backfill_id or record.run_id)
+        return record if all(map(is_file_name, names)) else None
+
+
+_BY_PARTITION = (
+    "rows",
+    "checksums",
+    "profiles",
+    "batches",
+    "provisional",
+    "restored",
+    "figures",
+    "remarks",
+    "overrides",
+)
+_RARE = ("delete_missing", "overrides", "new_code", "rehearsal", "serves", "switch", "retired")
+
+_RECORDS = TypeAdapter(CommitRecord)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One version of a table.
+
+    Attributes:
+        version: of the table.
+        committed_at: UTC.
+        operation: as the commit names it.
+        record: None where the commit isn't a publish of this project.
+        foreign: of such a commit, the keys of the partitions whose data it changed, by its file
+            actions; None if it may be any.
+        restores: of a RESTORE by hand, the version that it put back.
+    """
+
+    version: int
+    committed_at: dt.datetime
+    operation: str
+    record: CommitRecord | None
+    foreign: tuple[str, ...] | None = ()
+    restores: int | None = None
+
+    def find_changed(self, keys: Iterable[str]) -> set[str]:
+        """Finds which of `keys` it changed."""
+        changed = self.record.rows if self.record is not None else self.foreign
+        return set(keys) if changed is None else set(keys).intersection(changed)
+
+    def describe_foreign(self) -> str:
+        """Says that another program made it, and what."""
+        return f"changed by another writer ({self.operation or 'a commit'}, version {self.version})"
+
+
+@dataclass(frozen=True)
+class Publish:
+    """What the log says of one partition's last publish.
+
+    Attributes:
+        commit: the commit that replaced it.
+        record: what that commit carries.
+        key: the partition.
+    """
+
+    commit: Commit
+    record: CommitRecord
+    key: str
+
+    @property
+    def version(self) -> int:
+        """The Delta version that the commit made."""
+        return self.commit.version
+
+    @property
+    def rows(self) -> int:
+        """Rows that the audit counted."""
+        return self.record.rows[self.key]
+
+    @property
+    def checksum(self) -> str:
+        """Checksum that the audit computed."""
+        return self.record.checksums[self.key]
+
+    @property
+    def consumed(self) -> Consumed:
+        """What it was computed from."""
+        return self.record.find_consumed(self.key)
+
+
+def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Publish]:
+    """Finds the newest commit that replaced each partition, by partition key.
+
+    Takes commits newest first.
+    """
+    return {key: publishes[0] for key, publishes in group_publishes(commits).items()}
+
+
+def group_publishes(commits: Iterable[Commit]) -> dict[str, list[Publish]]:
+    """Finds all publishes of each partition, by partition key; in the order of the commits."""
+    found: dict[str, list[Publish]] = {}
+    for commit in commits:
+        if commit.record is not None:
+            for key in commit.record.rows:
+                found.setdefault(key, []).append(Publish(commit, commit.record, key))
+    return found
+
+
+def find_foreign_changes(commits: Iterable[Commit], keys: Iterable[str]) -> dict[str, Commit]:
+    """Finds the partitions that another program changed since they were published last.
+
+    Args:
+        commits: newest first.
+        keys: what commits that may have changed any partition are taken to have changed.
+
+    Returns:
+        By partition key, the newest commit that changed it. One that was never published, and that
+        another program wrote, is among them.
+    """
+    settled: set[str] = set()
+    found: dict[str, Commit] = {}
+    for commit in commits:
+        if commit.record is not None:
+            settled.update(commit.record.rows)
+            continue
+        for key in keys if commit.foreign is None else commit.foreign:
+            if key not in settled:
+                settled.add(key)
+                found[key] = commit
+    return found
+
+
+def describe_foreign_changes(changes: Mapping[str, Commit]) -> dict[str, str]:
+    """Describes how other programs changed partitions, by key."""
+    return {key: commit.describe_foreign() for key, commit in changes.items()}
+
+
+def keep_publishes(commits: Sequence[Commit]) -> tuple[Commit, ...]:
+    """Keeps of commits what later runs need, restricted to the partitions that need it.
+
+    Of each partition these are the publishes of the run that published it last, and the last one of
+    the run before, to which an undo goes back. Of one that was ever appended to they are all, as
+    which batches it holds follows from all of them, and so are those of other programs. Of other
+    partitions those of other programs are kept that changed one last.
+
+    Args:
+        commits: newest first.
+
+    Returns:
+        Those of which anything is kept, newest first.
+    """
+    appended = {key for commit in commits if commit.record for key in commit.record.batches}
+    published = {key for commit in commits if commit.record for key in commit.record.rows}
+    foreign = {id(commit) for commit in find_foreign_changes(commits, published).values()}
+    runs: dict[str, set[str]] = defaultdict(set)
+    kept: list[Commit] = []
+    for commit in commits:
+        record = commit.record
+        if record is None:
+            is_kept = id(commit) in foreign or bool(commit.find_changed(appended))
+            kept += [commit] if is_kept else []
+            continue
+        keys = {key for key in record.rows if key in appended or len(runs[key]) < RUNS_KEPT}
+        for key in keys:
+            runs[key].add(record.run_id)
+        if keys:
+            kept.append(replace(commit, record=record.restrict(keys)))
+    return tuple(kept)
+
+
+def find_commit(commits: Iterable[Commit], commit_id: str) -> Commit | None:
+    """Finds the commit that carries this id; None if there is none."""
+    matching = (
+        commit for commit in commits if commit.record and commit.record.commit_id == commit_id
+    )
+    return next(matching, None)
+
+
+def find_changed_partitions(
+    commits: Iterable[Commit], keys: Iterable[str], *, run_id: str
+) -> set[str]:
+    """Finds which of `keys` a commit of another run may have changed.
+
+    A commit without a record is of another program, or was made by hand.
+    """
+    wanted = set(keys)
+    others = (
+        commit for commit in commits if commit.record is None or commit.record.run_id != run_id
+    )
+    return {key for commit in others for key in commit.find_changed(wanted)}

@@ -1,0 +1,146 @@
+"""A landing zone of several sources: the feed of a table, and the once-flows of the days before."""
+
+import datetime as dt
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
+
+from backfill_engine.lake.json_landing import JsonFolders
+from backfill_engine.lake.landing import FileFault, LandedFiles, LandingFile, Listing
+from backfill_engine.lake.once_landing import OnceListing, OnceSource
+from backfill_engine.lake.slices import Partition
+from backfill_engine.rules.landed import Landed
+from backfill_engine.tables.once_flows import History, OnceFlow
+
+Content = TypeVar("Content")
+
+
+def list_with_history(
+    folders: JsonFolders,
+    history: History,
+    partitions: Iterable[Partition],
+    *,
+    fields: tuple[str, ...],
+    bare: frozenset[str] = frozenset(),
+) -> Listing:
+    """Lists the files of days: each by the once-flow that fills it, or else by the feed.
+
+    Args:
+        folders: of the feed.
+        history: the flows, and where the feed begins.
+        partitions: days.
+        fields: all that a record may have.
+        bare: those of which JSON has numbers or booleans, and no strings.
+
+    Raises:
+        LandingNotFoundError: if the folder of a source isn't there of which days are asked for.
+        LandingError: if it can't be listed.
+    """
+    by_flow: dict[OnceFlow | None, list[Partition]] = {}
+    for partition in partitions:
+        day = partition.slice.start
+        assert isinstance(day, dt.date)
+        by_flow.setdefault(history.find_flow(day), []).append(partition)
+    feed = by_flow.pop(None, None)
+    parts: list[Listing] = [
+        OnceSource(folders.root, flow, fields, bare).list_files(days)
+        for flow, days in by_flow.items()
+        if flow is not None
+    ]
+    if feed or not parts:
+        parts.append(folders.list_files(feed or ()))
+    return parts[0] if len(parts) == 1 else JoinedListing(tuple(parts))
+
+
+def list_parts(listing: Listing | None) -> tuple[Listing, ...]:
+    """Lists what a listing is of: its sources', or itself."""
+    if isinstance(listing, JoinedListing):
+        return listing.parts
+    return (listing,) if listing is not None else ()
+
+
+def find_history_keys(listing: Listing) -> set[str]:
+    """Finds the keys of the listed partitions that a once-flow fills."""
+    return {
+        partition.key
+        for part in list_parts(listing)
+        if isinstance(part, OnceListing)
+        for partition in part.partitions
+    }
+
+
+@dataclass(frozen=True)
+class JoinedListing:
+    """A `Listing` of several, each of other partitions: history first, the feed last."""
+
+    parts: tuple[Listing, ...]
+
+    @property
+    def dataset(self) -> str:
+        """The folders below the root of all parts."""
+        return "+".join(dict.fromkeys(part.dataset for part in self.parts))
+
+    @property
+    def missing(self) -> Sequence[Partition]:
+        """Listed partitions of which nothing is there."""
+        return tuple(chain.from_iterable(part.missing for part in self.parts))
+
+    @property
+    def faults(self) -> Sequence[FileFault]:
+        """What is known to be unreadable before any record is read."""
+        return tuple(chain.from_iterable(part.faults for part in self.parts))
+
+    @property
+    def unfinished(self) -> Mapping[str, str]:
+        """By partition key, why more of it is yet to land; in words."""
+        return _merge(part.unfinished for part in self.parts)
+
+    def restrict(self, partitions: Collection[Partition]) -> "JoinedListing":
+        """Returns the part of the listing that is about `partitions`."""
+        return JoinedListing(tuple(part.restrict(partitions) for part in self.parts))
+
+    def fingerprint(self) -> str:
+        """Writes the fingerprints of all parts: the version of this input."""
+        return "; ".join(part.fingerprint() for part in self.parts)
+
+    def describe_files(self) -> Mapping[str, LandedFiles]:
+        """Describes the files that each listed partition is computed from, by its key."""
+        return _merge(part.describe_files() for part in self.parts)
+
+    def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
+        """Lists the files that `describe_files` describes, by partition key."""
+        return _merge(part.list_landed() for part in self.parts)
+
+    def name_file(self, file: LandingFile) -> str:
+        """Names a file below the root, which all parts have in common."""
+        return self.parts[-1].name_file(file)
+
+    def count_records(self) -> Mapping[str, int]:
+        """Counts the records that landed, by partition key, where that can be told."""
+        return _merge(part.count_records() for part in self.parts)
+
+    def measure_bytes(self) -> Mapping[str, int]:
+        """Measures bytes to read by partition key."""
+        return _merge(part.measure_bytes() for part in self.parts)
+
+    def describe_landed(self) -> Mapping[str, Landed]:
+        """Describes what is there, by the key of each listed partition."""
+        return _merge(part.describe_landed() for part in self.parts)
+
+    def check_unchanged(self) -> None:
+        """Lists again and compares, for after the files have been read.
+
+        Raises:
+            LandingError: if a file appeared, vanished or was rewritten meanwhile.
+        """
+        for part in self.parts:
+            part.check_unchanged()
+
+    def find_broken(self, error: str) -> Sequence[FileFault]:
+        """Finds the files that can't be read, each with the partitions that it may hold."""
+        return tuple(chain.from_iterable(part.find_broken(error) for part in self.parts))
+
+
+def _merge(found: Iterable[Mapping[str, Content]]) -> dict[str, Content]:
+    return {key: value for part in found for key, value in part.items()}

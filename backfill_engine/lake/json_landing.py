@@ -1,0 +1,363 @@
+"""JSON lines in the landing zone, in a folder for each partition."""
+
+import datetime as dt
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from backfill_engine.grains.grain import Grain
+from backfill_engine.lake.landed_lines import UNREADABLE, count_lines, find_broken_files
+from backfill_engine.lake.landing import (
+    FileFault,
+    LandedFiles,
+    LandingFile,
+    compute_fingerprint,
+    open_landing_zone,
+    refuse_changes,
+    relative_name,
+    require_folder,
+    summarize_files,
+)
+from backfill_engine.lake.landing_names import (
+    Entry,
+    find_name_fault,
+    find_reason_unread,
+    is_done,
+    is_hidden,
+    list_folder,
+)
+from backfill_engine.lake.same_files import Pairs, find_same_in_groups
+from backfill_engine.lake.slices import Partition
+from backfill_engine.rules.landed import Landed
+from backfill_engine.tables.landings import EMPTY_MARKER
+from backfill_engine.uris import join_uri
+
+_SUFFIXES = (".json", ".json.gz")
+
+
+@dataclass
+class FolderContents:
+    """What a partition's folder holds; `files` are those to read.
+
+    Attributes:
+        is_there: as a folder.
+        is_file: whether a file is in its place.
+        marker: the file that says that nothing is to come.
+        files: the data.
+        not_read: names of what else is there, and why it isn't read.
+        faults: names below the data set of what is half-written or can't be read, and how.
+    """
+
+    is_there: bool = False
+    is_file: bool = False
+    marker: LandingFile | None = None
+    files: list[LandingFile] = field(default_factory=list)
+    not_read: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def consumed(self) -> list[LandingFile]:
+        """The data, and the marker."""
+        return [*self.files, *([self.marker] if self.marker else [])]
+
+
+@dataclass(frozen=True)
+class JsonFolders:
+    """The folders `<root>/<dataset>/year=YYYY/month=MM[/day=DD…]/`, one JSON object a line.
+
+    Attributes:
+        root: of the landing zone.
+        dataset: a folder below it.
+        grain: of the table that is computed from them; tells each partition's folder.
+        empty_marker: name of the file that says that a partition is meant to have no records.
+    """
+
+    root: str
+    dataset: str
+    grain: Grain
+    empty_marker: str = EMPTY_MARKER
+
+    @property
+    def uri(self) -> str:
+        """Where the dataset is."""
+        return join_uri(self.root, self.dataset)
+
+    def list_files(self, partitions: Iterable[Partition]) -> "JsonListing":
+        """Lists the files that landed in the folders of `partitions`.
+
+        One listing call a month, whatever their number: calls are what object stores are slow at.
+
+        Raises:
+            LandingNotFoundError: if the dataset isn't there.
+            LandingError: if it can't be listed.
+        """
+        require_folder(self.root, self.dataset)
+        wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
+        by_folder = {
+            self.grain.find_landing_folder(partition.slice.start): partition for partition in wanted
+        }
+        levels = self.grain.landing_format.count("/") + 1
+        contents = {partition: FolderContents() for partition in wanted}
+        base = len(open_landing_zone(self.uri)[1]) + 1
+        for month in sorted({"/".join(folder.split("/")[:2]) for folder in by_folder}):
+            for entry in list_folder(join_uri(self.uri, month), levels=levels - 1):
+                path = entry.path[base:].split("/", levels)
+                folder = "/".join(path[:levels])
+                if entry.fault and len(path) <= levels:
+                    for other, partition in by_folder.items():
+                        if other == folder or other.startswith(f"{folder}/"):
+                            contents[partition].faults[folder] = entry.fault
+                elif (partition := by_folder.get(folder)) is not None:
+                    self._add(contents[partition], path[levels:], entry, entry.path[base:])
+        for found in contents.values():
+            found.files.sort()
+        return JsonListing(self, contents)
+
+    def list_landed_from(self, begin: dt.date) -> list[str]:
+        """Lists the keys, ascending, of partitions from a day on of which data or a marker landed.
+
+        Raises:
+            LandingError: if the folders can't be listed.
+        """
+        levels = self.grain.landing_format.count("/") + 1
+        base = len(open_landing_zone(self.uri)[1]) + 1
+        folders: set[str] = set()
+        years = [entry for entry in list_folder(self.uri) if entry.is_folder]
+        for year in (entry.name for entry in years if entry.name >= f"year={begin:%Y}"):
+            for month in list_folder(join_uri(self.uri, year)):
+                if not month.is_folder or f"{year}/{month.name}" < f"{begin:year=%Y/month=%m}":
+                    continue
+                for entry in list_folder(join_uri(self.uri, year, month.name), levels=levels - 1):
+                    path = entry.path[base:].split("/")
+                    is_data = not find_reason_unread(path[-1], entry, _SUFFIXES)
+                    if len(path) == levels + 1 and (is_data or path[-1] == self.empty_marker):
+                        folders.add("/".join(path[:levels]))
+        return sorted(key for folder in folders if (key := self._find_key(folder, begin)))
+
+    def _find_key(self, folder: str, begin: dt.date) -> str:
+        """Finds the key of a partition by its folder; of none, or an earlier one, it is empty."""
+        try:
+            moment = dt.datetime.strptime(folder, self.grain.landing_format).replace(tzinfo=dt.UTC)
+        except ValueError:
+            return ""
+        is_named_so = moment.strftime(self.grain.landing_format) == folder
+        return moment.strftime(self.grain.key_format) * (is_named_so and moment.date() >= begin)
+
+    def _add(self, contents: FolderContents, below: list[str], entry: Entry, path: str) -> None:
+        """Sorts in what was listed; `below` is its path below the partition's folder, if any."""
+        if not below:
+            contents.is_there = entry.is_folder
+            contents.is_file = not contents.is_there
+            return
+        contents.is_there = True  # object stores may list no folder of its own
+        name, _, nested = below[0].partition("/")
+        file = LandingFile(join_uri(self.uri, path), entry.size, entry.modified_ns)
+        if fault := find_name_fault(name, entry, _SUFFIXES):
+            contents.faults[path.removesuffix(f"/{nested}") if nested else path] = fault
+        elif name == self.empty_marker and not nested and not entry.is_folder:
+            contents.marker = file
+        elif is_done(name):
+            return
+        elif why := find_reason_unread(name, entry, _SUFFIXES):
+            contents.not_read[name] = why
+        elif not file.size and not name.endswith(".gz"):
+            contents.not_read[name] = "0 bytes"
+        else:
+            contents.files.append(file)
+
+
+@dataclass(frozen=True)
+class JsonListing:
+    """A `Listing` of JSON lines, by partition, ascending."""
+
+    folders: JsonFolders
+    contents: Mapping[Partition, FolderContents]
+
+    @property
+    def dataset(self) -> str:
+        """Its folder below the root."""
+        return self.folders.dataset
+
+    @property
+    def root(self) -> str:
+        """The landing zone's."""
+        return self.folders.root
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """The listed partitions, ascending."""
+        return tuple(self.contents)
+
+    @cached_property
+    def files(self) -> tuple[tuple[Partition, LandingFile], ...]:
+        """The files to read, in the order of their names, with their partitions."""
+        found = (
+            (partition, file)
+            for partition, contents in self.contents.items()
+            for file in contents.files
+        )
+        return tuple(sorted(found, key=lambda landed: landed[1]))
+
+    @property
+    def missing(self) -> tuple[Partition, ...]:
+        """Listed partitions of which no file is there, nor the marker of an empty one."""
+        return tuple(
+            partition
+            for partition, contents in self.contents.items()
+            if not contents.files and contents.marker is None
+        )
+
+    @property
+    def faults(self) -> list[FileFault]:
+        """What is half-written or can't be read, by its name, its kind or its size.
+
+        A gzip of no bytes is an upload that died, and no empty gzip.
+        """
+        named = [
+            FileFault(partition, f"{self.dataset}/{name}", fault)
+            for partition, contents in self.contents.items()
+            for name, fault in sorted(contents.faults.items())
+        ]
+        return named + [
+            FileFault(partition, self.name_file(file), "has 0 bytes, which is no gzip")
+            for partition, file in self.files
+            if not file.size
+        ]
+
+    @property
+    def unfinished(self) -> Mapping[str, str]:
+        """None: a time is over when it becomes a partition."""
+        return {}
+
+    def restrict(self, partitions: Collection[Partition]) -> "JsonListing":
+        """Returns the part of the listing that is about `partitions`."""
+        kept = set(partitions)
+        contents = {one: found for one, found in self.contents.items() if one in kept}
+        return JsonListing(self.folders, contents)
+
+    def fingerprint(self) -> str:
+        """Hashes the files' names, sizes and modification times: the version of this input."""
+        markers = [one.marker for one in self.contents.values() if one.marker is not None]
+        files = (file for _, file in self.files)
+        return compute_fingerprint([*files, *markers], self.folders.root)
+
+    def list_landed(self) -> dict[str, list[LandingFile]]:
+        """Lists the files of each partition, and its marker, by its key."""
+        return {partition.key: found.consumed for partition, found in self.contents.items()}
+
+    def name_file(self, file: LandingFile) -> str:
+        """Names a file below the root."""
+        return relative_name(file.uri, self.folders.root)
+
+    def describe_files(self) -> dict[str, LandedFiles]:
+        """Describes the files of each partition, and its marker, by its key."""
+        return {
+            key: summarize_files(files, self.folders.root)
+            for key, files in self.list_landed().items()
+        }
+
+    def measure_bytes(self) -> Mapping[str, int]:
+        """Sums the bytes of the files, compressed as they are, by partition key."""
+        return {
+            partition.key: sum(file.size for file in contents.files)
+            for partition, contents in self.contents.items()
+            if contents.files
+        }
+
+    def describe_landed(self) -> dict[str, Landed]:
+        """Describes what is there, by partition key; compares its files."""
+        same = find_same_in_groups(contents.files for contents in self.contents.values())
+        return {
+            partition.key: self._describe(contents, pairs)
+            for (partition, contents), pairs in zip(self.contents.items(), same, strict=True)
+        }
+
+    def check_unchanged(self) -> None:
+        """Lists again and compares, for after the files have been read.
+
+        Raises:
+            LandingError: if a file appeared, vanished or was rewritten meanwhile.
+        """
+        now = self.folders.list_files(self.partitions)
+        refuse_changes(
+            {
+                partition.key
+                for partition, contents in self.contents.items()
+                if contents.consumed != now.contents[partition].consumed
+            }
+        )
+
+    def count_lines(self) -> dict[str, int]:
+        """Counts the lines of each partition that aren't blank, by its key, without Spark.
+
+        Raises:
+            OSError, EOFError, zlib.error: if a file can't be read.
+        """
+        return {
+            partition.key: sum(map(count_lines, contents.files))
+            for partition, contents in self.contents.items()
+        }
+
+    def count_records(self) -> dict[str, int]:
+        """Counts lines, of each partition whose files can be read, by its key."""
+        counted: dict[str, int] = {}
+        for partition, contents in self.contents.items():
+            with suppress(*UNREADABLE):
+                counted[partition.key] = sum(map(count_lines, contents.files))
+        return counted
+
+    def find_broken(self, error: str) -> list[FileFault]:
+        """Finds the files that don't decompress, or that `error` names, with their partitions."""
+        broken = find_broken_files([file for _, file in self.files], error)
+        return [
+            FileFault(partition, self.name_file(file), broken[file])
+            for partition, file in self.files
+            if file in broken
+        ]
+
+    def _describe(self, contents: FolderContents, same: Pairs) -> Landed:
+        not_read = {
+            name: why
+            for name, why in contents.not_read.items()
+            # Beside these, what is hidden is nobody's loss, unless it is named as data are.
+            if not contents.consumed or not is_hidden(name) or name.endswith(_SUFFIXES)
+        }
+        if contents.marker is not None and contents.files:
+            not_read[self.folders.empty_marker] = "a marker beside files"
+        sizes: dict[str, int] = {}
+        for file in contents.files:
+            suffix = _find_suffix(file)
+            sizes[suffix] = sizes.get(suffix, 0) + file.size
+        return Landed(
+            evidence=self._find_evidence(contents),
+            lack=self._find_lack(contents),
+            cure=f"land it again, or put a file {self.folders.empty_marker} into its folder",
+            not_read=tuple(f"{name} ({why})" for name, why in sorted(not_read.items())),
+            repeated=tuple(
+                f"{self.name_file(file)} holds the same as {self.name_file(earlier)}"
+                for file, earlier in same
+            ),
+            bytes=sizes,
+        )
+
+    def _find_evidence(self, contents: FolderContents) -> str:
+        if contents.marker is not None:
+            return f"its folder holds {self.folders.empty_marker}"
+        if contents.is_there and not (contents.files or contents.not_read or contents.faults):
+            return "its folder is there and empty"
+        return ""
+
+    def _find_lack(self, contents: FolderContents) -> str:
+        if contents.files:
+            names = ", ".join(self.name_file(file) for file in contents.files[:10])
+            return f"its files hold no record ({names})"
+        if contents.not_read:
+            return "nothing in its folder is read"
+        if contents.is_there:
+            return "its folder is there and empty"
+        return "a file is in its folder's place" if contents.is_file else "its folder isn't there"
+
+
+def _find_suffix(file: LandingFile) -> str:
+    return next(suffix for suffix in _SUFFIXES if file.uri.endswith(suffix))

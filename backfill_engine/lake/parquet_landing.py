@@ -1,0 +1,329 @@
+"""Parquet files in the landing zone, whose footers say which integer keys they hold."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from backfill_engine.errors import LandingError
+from backfill_engine.grains.buckets import Buckets
+from backfill_engine.lake.landed_lines import find_named_files
+from backfill_engine.lake.landing import (
+    FileFault,
+    LandedFiles,
+    LandingFile,
+    compute_fingerprint,
+    refuse_changes,
+    relative_name,
+    require_folder,
+    summarize_files,
+)
+from backfill_engine.lake.landing_names import (
+    BEING_WRITTEN,
+    find_name_fault,
+    find_reason_unread,
+    is_hidden,
+    list_folder,
+)
+from backfill_engine.lake.parquet_contents import find_copies, is_broken, measure_own_bytes
+from backfill_engine.lake.parquet_footers import ParquetFile, RowGroup, read_footer
+from backfill_engine.lake.slices import Partition
+from backfill_engine.rules.landed import Landed
+from backfill_engine.tables.declarations import Column
+from backfill_engine.uris import join_uri
+
+_SUFFIXES = (".parquet",)
+
+
+@dataclass(frozen=True)
+class ParquetFolders:
+    """The folders `<root>/<dataset>/<name>/` with Parquet files.
+
+    Attributes:
+        root: of the landing zone.
+        dataset: a folder below it.
+        keys: name of each kind of file, and its key column.
+        grain: of the table that is computed from them.
+        space_setting: the environment variable that sets the key space.
+        fields: by name of a kind, the columns that its files have; without any, none are checked.
+    """
+
+    root: str
+    dataset: str
+    keys: tuple[tuple[str, str], ...]
+    grain: Buckets
+    space_setting: str
+    fields: tuple[tuple[str, tuple[Column, ...]], ...] = ()
+
+    def list_files(self, partitions: Iterable[Partition]) -> "ParquetListing":
+        """Lists all files, and reads their footers.
+
+        Raises:
+            LandingNotFoundError: if the dataset isn't there.
+            LandingError: if it can't be listed, a footer doesn't say which keys there are, or if a
+                key lies outside of the key space: no partition would ever hold it.
+        """
+        require_folder(self.root, self.dataset)
+        listed = {name: self._list_kind(name) for name, _ in self.keys}
+        files = [
+            read_footer(
+                name,
+                key,
+                file,
+                where=relative_name(file.uri, self.root),
+                fields=self.find_fields(name),
+            )
+            for name, key in self.keys
+            for file in listed[name].files
+        ]
+        for landed in files:
+            self._refuse_outside(landed)
+        wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
+        not_read = tuple(other for kind in listed.values() for other in kind.not_read)
+        faults = tuple(fault for kind in listed.values() for fault in kind.faults)
+        return ParquetListing(self, tuple(wanted), tuple(files), not_read, faults)
+
+    def list_names(self, name: str) -> list[LandingFile]:
+        """Lists the files of one kind, by name."""
+        return self._list_kind(name).files
+
+    def find_fields(self, name: str) -> tuple[Column, ...]:
+        """Finds the declared columns of one kind of file; none if it has no declaration."""
+        return dict(self.fields).get(name, ())
+
+    def _list_kind(self, name: str) -> "_KindContents":
+        uri = join_uri(self.root, self.dataset, name)
+        contents = _KindContents([], [], [])
+        for entry in sorted(list_folder(uri)):
+            file = LandingFile(join_uri(uri, entry.name), entry.size, entry.modified_ns)
+            where = relative_name(file.uri, self.root)
+            fault = find_name_fault(entry.name, entry, _SUFFIXES)
+            # What is being written is no loss yet: nobody takes what lies there for all of a key.
+            if fault and fault != BEING_WRITTEN:
+                contents.faults.append((where, fault))
+            elif why := find_reason_unread(entry.name, entry, _SUFFIXES):
+                contents.not_read.extend([] if is_hidden(entry.name) else [f"{where} ({why})"])
+            else:
+                contents.files.append(file)
+        return contents
+
+    def _refuse_outside(self, landed: ParquetFile) -> None:
+        where = relative_name(landed.file.uri, self.root)
+        for group in landed.row_groups:
+            if group.smallest < 0:
+                raise LandingError(
+                    f"{where} holds keys from {group.smallest} on, and no partition holds negative "
+                    "ones: nothing was written; land it with keys from 0 on"
+                )
+            if group.largest >= self.grain.space:
+                raise LandingError(
+                    f"{where} holds keys from {group.smallest} to {group.largest}, outside of the "
+                    f"key space 0 to {self.grain.space - 1}, so no partition would hold them: "
+                    f"nothing was written; set {self.space_setting} higher, then run again"
+                )
+
+
+class _KindContents(NamedTuple):
+    """What the folder of one kind holds, by name: files; what isn't read, or can't be, and why."""
+
+    files: list[LandingFile]
+    not_read: list[str]
+    faults: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class ParquetListing:
+    """A `Listing` of Parquet files; `files` are all that are there, in the order of their names.
+
+    What `not_read` and `named_faults` name may hold keys of any partition.
+    """
+
+    folders: ParquetFolders
+    partitions: tuple[Partition, ...]
+    files: tuple[ParquetFile, ...]
+    not_read: tuple[str, ...] = ()
+    named_faults: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def dataset(self) -> str:
+        """Its folder below the root."""
+        return self.folders.dataset
+
+    @property
+    def missing(self) -> tuple[Partition, ...]:
+        """Listed partitions above the largest key: a sequence has not come so far."""
+        largest = self.largest_key
+        return tuple(
+            partition
+            for partition in self.partitions
+            if largest is None or partition.slice.start > largest  # type: ignore[operator]
+        )
+
+    @property
+    def faults(self) -> list[FileFault]:
+        """Files that aren't whole or as declared, and what partitions they may hold keys of."""
+        named = [
+            FileFault(partition, name, fault)
+            for name, fault in self.named_faults
+            for partition in self.partitions
+        ]
+        return named + [
+            FileFault(partition, relative_name(landed.file.uri, self.folders.root), landed.fault)
+            for landed in self.files
+            if landed.fault
+            for partition in self.partitions
+            if landed.overlaps(partition)
+        ]
+
+    @property
+    def unfinished(self) -> Mapping[str, str]:
+        """The bucket that the sequence has come to, and not through."""
+        largest, space = self.largest_key, self.folders.grain.space
+        if largest is None:
+            return {}
+        return {
+            partition.key: f"{self.dataset} has landed up to {largest} of it"
+            for partition in self.partitions
+            if partition.slice.start <= largest < min(partition.slice.end, space) - 1  # type: ignore[operator,type-var]
+        }
+
+    @cached_property
+    def largest_key(self) -> int | None:
+        """Of all files; None if there are none."""
+        return max((group.largest for group in self._row_groups), default=None)
+
+    def find_files(self, name: str) -> list[ParquetFile]:
+        """Finds the files of one kind that may hold keys of the partitions."""
+        return [landed for landed in self.overlapping if landed.name == name]
+
+    def restrict(self, partitions: Collection[Partition]) -> "ParquetListing":
+        """Returns the part of the listing that is about `partitions`."""
+        kept = set(partitions)
+        remaining = tuple(partition for partition in self.partitions if partition in kept)
+        return replace(self, partitions=remaining)
+
+    def fingerprint(self) -> str:
+        """Computes the fingerprint of the files that may hold keys of the partitions."""
+        return compute_fingerprint((landed.file for landed in self.overlapping), self.folders.root)
+
+    def describe_files(self) -> dict[str, LandedFiles]:
+        """Describes the files that may hold keys of each partition, by its key."""
+        return {
+            key: summarize_files(files, self.folders.root)
+            for key, files in self.list_landed().items()
+        }
+
+    def list_landed(self) -> dict[str, list[LandingFile]]:
+        """Lists the files that may hold keys of each partition, by its key."""
+        return {
+            partition.key: [landed.file for landed in self.files if landed.overlaps(partition)]
+            for partition in self.partitions
+        }
+
+    def name_file(self, file: LandingFile) -> str:
+        """Names a file below the root."""
+        return relative_name(file.uri, self.folders.root)
+
+    def count_records(self) -> dict[str, int]:
+        """Counts the rows, by the footers, of partitions with files that hold no other's keys."""
+        counted: dict[str, int] = {}
+        for partition in self.partitions:
+            files = [landed for landed in self.files if landed.overlaps(partition)]
+            if all(landed.lies_in(partition) for landed in files):
+                counted[partition.key] = sum(landed.rows for landed in files)
+        return counted
+
+    def count_whole_files(self) -> int | None:
+        """Counts the rows of the files, by the footers; None if one may hold others' keys."""
+        step, listed = self.folders.grain.step, {one.slice.start for one in self.partitions}
+        files = self.overlapping
+        spans = (
+            range(group.smallest // step * step, group.largest + 1, step)
+            for landed in files
+            for group in landed.row_groups
+        )
+        if not all(one.keys_are_known for one in files) or not all(map(listed.issuperset, spans)):
+            return None
+        return sum(landed.rows for landed in files)
+
+    def measure_bytes(self) -> Mapping[str, int]:
+        """Sums the bytes of the files by partition key.
+
+        Each part of a file is shared evenly among all buckets that it spans.
+        """
+        step = self.folders.grain.step
+        sizes = dict.fromkeys((partition.key for partition in self.partitions), 0)
+        for group in self._row_groups:
+            share = group.bytes // (group.largest // step - group.smallest // step + 1)
+            for partition in self.partitions:
+                if group.overlaps(partition):
+                    sizes[partition.key] += share
+        return sizes
+
+    def describe_landed(self) -> dict[str, Landed]:
+        """Describes what is there, by partition key; compares files of the same keys.
+
+        A file says nothing of a bucket that it has no key of, so nothing is evidence.
+        """
+        copies = find_copies(self.overlapping, self.folders.root)
+        unfinished, missing = self.unfinished, set(self.missing)
+        return {
+            partition.key: Landed(
+                lack=self._find_lack(partition, is_missing=partition in missing),
+                cure="land it again",
+                not_read=self.not_read,
+                repeated=tuple(copy for landed, copy in copies if landed.overlaps(partition)),
+                unfinished=unfinished.get(partition.key, ""),
+                bytes=measure_own_bytes(self.files, partition),
+            )
+            for partition in self.partitions
+        }
+
+    def check_unchanged(self) -> None:
+        """Lists again and compares, for after the files have been read.
+
+        Raises:
+            LandingError: if a file with keys of the partitions was rewritten or vanished, or if any
+                appeared.
+        """
+        now = {file for name, _ in self.folders.keys for file in self.folders.list_names(name)}
+        known = {landed.file for landed in self.files}
+        gone = {
+            partition.key
+            for partition in self.partitions
+            for landed in self.files
+            if landed.file not in now and landed.overlaps(partition)
+        }
+        refuse_changes(gone or {partition.key for partition in self.partitions if now - known})
+
+    def find_broken(self, error: str) -> list[FileFault]:
+        """Finds the partitions that a file which can't be read may hold keys of."""
+        named = find_named_files([landed.file for landed in self.overlapping], error)
+        return [
+            FileFault(partition, relative_name(landed.file.uri, self.folders.root))
+            for landed in self.overlapping
+            if landed.file in named or is_broken(landed.file)
+            for partition in self.partitions
+            if landed.overlaps(partition)
+        ]
+
+    def _find_lack(self, partition: Partition, *, is_missing: bool) -> str:
+        if is_missing:
+            reached = "nothing" if self.largest_key is None else f"key {self.largest_key}"
+            return f"{self.dataset} has landed up to {reached}"
+        if any(landed.overlaps(partition) for landed in self.overlapping):
+            return "the files whose keys are around it hold none of it"
+        return "no file holds a key of it"
+
+    @cached_property
+    def overlapping(self) -> tuple[ParquetFile, ...]:
+        """The files that may hold keys of the partitions."""
+        return tuple(
+            landed
+            for landed in self.files
+            if any(landed.overlaps(partition) for partition in self.partitions)
+        )
+
+    @property
+    def _row_groups(self) -> Iterator[RowGroup]:
+        return (group for landed in self.files for group in landed.row_groups)

@@ -1,0 +1,29 @@
+"""Where a row belongs, in Spark: the number of its partition, and its folder."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from backfill_engine.grains.grain import Grain
+from backfill_engine.tables.declarations import Table
+
+
+def build_number(grain: Grain, column: str) -> Column:
+    """Builds the number, BIGINT, of the partition that holds the value of `column`.
+
+    Args:
+        grain: of the partitions.
+        column: of a type that the grain takes.
+    """
+    return F.expr(grain.number_sql(column)).cast("bigint")
+
+
+def add_folder(rows: DataFrame, table: Table) -> DataFrame:
+    """Sets the folder column, so that a row is always in the folder of its partition.
+
+    Args:
+        rows: with the table's partition column; unchanged if that is the folder column too.
+        table: the table.
+    """
+    if table.folder_by is None:
+        return rows
+    return rows.withColumn(table.folder_by, F.to_date(table.partition_by))

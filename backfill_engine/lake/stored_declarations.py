@@ -1,0 +1,153 @@
+"""Whether a table on disk is as it is declared, as its Delta log says; before any work."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from backfill_engine.errors import TableError
+from backfill_engine.lake.evolution import extend_table
+from backfill_engine.lake.table_log import TableLog
+from backfill_engine.lake.table_properties import GRAIN_PROPERTY
+from backfill_engine.tables.column_types import ColumnType, parse_type
+from backfill_engine.tables.declarations import Column
+
+_KINDS = {
+    "byte": "TINYINT",
+    "short": "SMALLINT",
+    "integer": "INT",
+    "long": "BIGINT",
+}
+"""What Delta calls otherwise than Spark SQL."""
+
+
+def check_stored(log: TableLog, *, evolves: bool = False) -> None:
+    """Refuses a table on disk that can't be written, or read, as it is declared.
+
+    Columns in another order do no harm, as they are found by name; nor does a declared one that the
+    table lacks and that may be null, as `find_missing_columns` has it.
+
+    Args:
+        log: of the table, which need not exist.
+        evolves: whether it may have columns for fields that no schema declares.
+
+    Raises:
+        TableError: if it differs, with what to do; nothing was written.
+    """
+    if log.snapshot is None:
+        return
+    table = log.table
+    where = f"{table.key} at {log.uri}"
+    check_grain(log)
+    folders = log.snapshot.metadata().partition_columns
+    if folders != [table.folder_column]:
+        raise TableError(
+            f"{where} has folders by {', '.join(folders) or 'nothing'}, and {table.folder_column} "
+            f"is declared: {_START_ANEW}"
+        )
+    stored = _read_fields(log)
+    for column in table.columns:
+        if column.name in stored:
+            _check_type(log, column, stored[column.name])
+            if column.nullable and not stored[column.name].nullable:
+                raise TableError(
+                    f"{where} has `{column.name}` as required, and it is declared as one that may "
+                    f'be null: declare it with required("{column.name}", …); nothing was written'
+                )
+        elif not column.nullable:
+            raise TableError(
+                f"{where} lacks `{column.name}`, which is declared as required, and what it holds "
+                "has none: declare it with Column(…), and it is added; nothing was written"
+            )
+    for name in log.extra_fields:
+        kind = _translate(stored[name].type)
+        if not evolves or kind != "STRING" or not stored[name].nullable:
+            raise TableError(
+                f"{where} has a column `{name}`, which isn't declared: declare it again as "
+                f'Column("{name}", "{kind}", …); nothing was written'
+            )
+
+
+def check_readable(log: TableLog) -> None:
+    """Refuses an input on disk that can't be read as it is declared; it need not exist.
+
+    Raises:
+        TableError: if a declared column isn't there, or of another type; nothing was written.
+    """
+    check_grain(log)
+    stored = _read_fields(log)
+    for column in log.table.columns:
+        if stored and column.name not in stored:
+            raise TableError(
+                f"{log.table.key} at {log.uri} lacks `{column.name}`, which is declared: "
+                f"materialize any partition of {log.table.key}, which adds it, then run this again"
+            )
+        if stored:
+            _check_type(log, column, stored[column.name])
+
+
+def check_grain(log: TableLog) -> None:
+    """Refuses a table on disk of another grain; it need not exist.
+
+    Partitions of another size would be replaced in part, or with their neighbours.
+    """
+    stored = log.properties.get(GRAIN_PROPERTY)
+    if stored is not None and stored != str(log.table.grain):
+        raise TableError(
+            f"{log.table.key} at {log.uri} is partitioned by {stored}, not by {log.table.grain}: "
+            "set it back, or use another warehouse; nothing was written"
+        )
+
+
+def find_missing_columns(log: TableLog, extra_fields: Sequence[str] = ()) -> tuple[Column, ...]:
+    """Finds the columns that the table on disk lacks; none if there is no table.
+
+    Args:
+        log: of the table.
+        extra_fields: fields that it is to have beyond its declaration.
+    """
+    stored = _read_fields(log)
+    columns = extend_table(log.table, extra_fields).columns
+    return tuple(column for column in columns if stored and column.name not in stored)
+
+
+_START_ANEW = (
+    "declare it as it is stored, or declare a table of another name and fill that; nothing was "
+    "written"
+)
+
+
+def _check_type(log: TableLog, column: Column, field: Any) -> None:
+    if (stored := _translate(field.type)) != column.type:
+        raise TableError(
+            f"{log.table.key} at {log.uri} has `{column.name}` as {stored}, and {column.type} is "
+            f"declared: {_START_ANEW}"
+        )
+
+
+def _read_fields(log: TableLog) -> Mapping[str, Any]:
+    fields = log.snapshot.schema().fields if log.snapshot is not None else ()
+    return {field.name: field for field in fields}
+
+
+def _translate(stored: Any) -> str:
+    """Spells a type of delta-rs as declarations do; one that none can have, as Delta does."""
+    try:
+        return str(_build_type(stored))
+    except ValueError:
+        return str(stored)
+
+
+def _build_type(stored: Any) -> ColumnType:
+    match getattr(stored, "type", ""):
+        case "array":
+            return ColumnType("ARRAY", parts=(_build_type(stored.element_type),))
+        case "map":
+            parts = (_build_type(stored.key_type), _build_type(stored.value_type))
+            return ColumnType("MAP", parts=parts)
+        case "struct":
+            return ColumnType(
+                "STRUCT",
+                parts=tuple(_build_type(field.type) for field in stored.fields),
+                names=tuple(field.name for field in stored.fields),
+            )
+        case name:
+            return parse_type(_KINDS.get(name, name))

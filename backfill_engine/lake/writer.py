@@ -1,0 +1,260 @@
+"""The only code that writes the layers: creates tables, and replaces partitions in one commit."""
+
+import uuid
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from backfill_engine.errors import TableError
+from backfill_engine.lake.commits import Commit, CommitRecord, find_changed_partitions, find_commit
+from backfill_engine.lake.data_files import list_folder
+from backfill_engine.lake.locks import Lock, hold_lock
+from backfill_engine.lake.partitions import build_folder_predicate, build_table_predicate
+from backfill_engine.lake.slices import Partition, Slice
+from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.stored_declarations import check_grain
+from backfill_engine.lake.table_log import TableLog
+from backfill_engine.lake.table_properties import build_create_table
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.tables.declarations import Column, Table, build_ddl
+
+_CONFLICT_ATTEMPTS = 8
+# Delta's conflict errors, by error class (Spark Connect) or exception name (Spark in the process).
+_CONFLICT_MARKS = (
+    "DELTA_CONCURRENT_",
+    "DELTA_METADATA_CHANGED",
+    "DELTA_PROTOCOL_CHANGED",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+)
+
+
+class PartitionsChangedError(Exception):
+    """Another run changed partitions that were about to be replaced, or were replaced meanwhile.
+
+    Attributes:
+        keys: those partitions; they must be computed again from the inputs as they are now.
+    """
+
+    def __init__(self, keys: set[str]) -> None:
+        super().__init__(f"changed by another run: {', '.join(sorted(keys))}")
+        self.keys = keys
+
+
+def create_table(spark: SparkSession, log: TableLog) -> None:
+    """Creates the table, empty, unless it exists; so first writes of two runs don't race.
+
+    Raises:
+        TableError: if it exists with partitions of another grain, or has lost its log.
+    """
+    warehouse, table, log = log.warehouse, log.table, log.reread()
+    if log.exists:
+        check_grain(log)
+        return
+    statement = build_create_table(
+        table, warehouse.uri(table), retention_days=warehouse.retention_days
+    )
+    with hold_lock(warehouse, table.key) as lock:
+        if not warehouse.exists(table):
+            _refuse_lost_log(log)
+        for attempt in retry_conflicts(lock):
+            with attempt:
+                spark.sql(statement)
+
+
+def _refuse_lost_log(log: TableLog) -> None:
+    """Refuses a place that has data and no log: Delta makes no table there, and says nothing."""
+    if files := list_folder(log.uri):
+        raise TableError(
+            f"{log.table.key}: {log.uri} has no Delta log, but {files[0]}: restore _delta_log from "
+            "a copy, or move the folder away to publish all anew; nothing was written"
+        )
+
+
+@contextmanager
+def hold_partitions(
+    log: TableLog, keys: Collection[str], *, run_id: str
+) -> Iterator[tuple[Lock, TableLog]]:
+    """Holds the table's lock for a run that judged partitions, unless another has changed some.
+
+    What the run writes of them meanwhile, beside the table too, is then newer than all others'.
+
+    Args:
+        log: of the table, as it was when the run pinned its inputs.
+        keys: the partitions.
+        run_id: the run.
+
+    Yields:
+        The lock, for checking it before each commit, and the log as it is now.
+
+    Raises:
+        PartitionsChangedError: if another run has changed some of them since `log`: its inputs may
+            be newer. Nothing was written then.
+        TableError: if another table is there now, or an older state of it.
+    """
+    with hold_lock(log.warehouse, log.table.key) as lock:
+        newest = log.reread()
+        if not newest.exists:
+            _refuse_lost_log(newest)
+        if log.exists and (newest.table_id != log.table_id or newest.version < log.version):
+            raise TableError(
+                f"{log.table.key}: the table at {log.uri} was replaced or set back while the run "
+                "was at work: run these partitions again; nothing of them was written"
+            )
+        _refuse_changed(newest.list_commits_after(log.version), keys, run_id)
+        yield lock, newest
+
+
+def overwrite_partitions(
+    frame: DataFrame,
+    log: TableLog,
+    partitions: Sequence[Partition],
+    record: CommitRecord,
+    *,
+    transaction: str | None = None,
+) -> int:
+    """Replaces exactly `partitions` by the rows of `frame`, in one Delta commit.
+
+    A partition without rows in `frame` becomes empty. Delta refuses rows outside the partitions
+    (its constraint check).
+
+    Args:
+        frame: the columns that the table has in storage, in order; only rows of `partitions`.
+        log: of the table, as it was when the inputs of `frame` were pinned.
+        partitions: what to replace, ascending; at least one.
+        record: what the commit carries; of exactly these partitions, as `build_record` makes it.
+        transaction: application id of Delta's transaction identifier, by which Delta commits at
+            most once; None for none.
+
+    Returns:
+        The version that the commit made.
+
+    Raises:
+        ValueError: if there are no partitions, or `record` isn't about them.
+        PartitionsChangedError: if another run has changed some of them since `log`: its inputs may
+            be newer than ours. Nothing was written then, but on storage without a lock, where a
+            race is seen only afterwards.
+        TableError: if the transaction was committed before, or the commit can't be found in the log
+            afterwards.
+    """
+    keys = [partition.key for partition in partitions]
+    if set(record.rows) != set(keys) or set(record.checksums) != set(keys):
+        raise ValueError(f"{log.table.key}: the record must be of exactly the partitions {keys}")
+    writer = (
+        frame.write.format("delta")
+        .mode("overwrite")
+        .option("replaceWhere", record.predicate)
+        .option("userMetadata", record.to_json())
+    )
+    if transaction is not None:
+        writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
+    with hold_partitions(log, keys, run_id=record.run_id) as (lock, newest):
+        for attempt in retry_conflicts(lock):
+            with attempt:
+                writer.save(log.uri)
+        newest = newest.reread()
+    commits = newest.list_commits_after(log.version)
+    commit = find_commit(commits, record.commit_id)
+    if commit is None and transaction is not None and newest.has_transaction(transaction):
+        # Delta has skipped the write without a word: this very append was committed before.
+        _refuse_changed(commits, keys, record.run_id)
+        raise TableError(
+            f"{log.table.key}: this batch was appended to {keys[0]} … {keys[-1]} by a commit that "
+            "the log no longer describes; nothing was written"
+        )
+    if commit is None:
+        raise TableError(
+            f"{log.table.key}: Spark reported a commit that the log at {log.uri} lacks: "
+            "the storage is not safe for concurrent commits"
+        )
+    earlier = [other for other in commits if other.version < commit.version]
+    _refuse_changed(earlier, keys, record.run_id)
+    return commit.version
+
+
+def build_record(table: Table, partitions: Sequence[Partition], **content: Any) -> CommitRecord:
+    """Builds the record of a commit that replaces `partitions`, ascending.
+
+    The rest is as in CommitRecord.
+
+    Raises:
+        ValueError: if there are no partitions.
+    """
+    predicate = build_table_predicate(table, (partition.slice for partition in partitions))
+    return CommitRecord(
+        commit_id=str(uuid.uuid4()),
+        asset_key=table.key,
+        partition_start=partitions[0].key,
+        partition_end=partitions[-1].key,
+        predicate=predicate,
+        **content,
+    )
+
+
+def _refuse_changed(commits: Sequence[Commit], keys: Collection[str], run_id: str) -> None:
+    changed = find_changed_partitions(commits, keys, run_id=run_id)
+    if changed:
+        raise PartitionsChangedError(changed)
+
+
+def add_columns(spark: SparkSession, log: TableLog, columns: Sequence[Column]) -> None:
+    """Adds nullable columns in a commit of their own; old partitions read null.
+
+    Those that another run has added meanwhile are left as they are.
+    """
+    if not columns:
+        return
+    with hold_lock(log.warehouse, log.table.key) as lock:
+        for attempt in retry_conflicts(lock):
+            with attempt:
+                fields = log.reread().open_snapshot().schema().fields
+                stored = {field.name.lower() for field in fields}
+                missing = [column for column in columns if column.name.lower() not in stored]
+                if missing:
+                    spark.sql(f"ALTER TABLE delta.`{log.uri}` ADD COLUMNS ({build_ddl(missing)})")
+
+
+def optimize_partitions(
+    spark: SparkSession, warehouse: Warehouse, table: Table, slices: Sequence[Slice]
+) -> None:
+    """Rewrites the small files of partitions as few large ones: a commit that changes no data."""
+    predicate = build_folder_predicate(table, slices)
+    with hold_lock(warehouse, table.key) as lock:
+        for attempt in retry_conflicts(lock):
+            with attempt:
+                spark.sql(f"OPTIMIZE delta.`{warehouse.uri(table)}` WHERE {predicate}")
+
+
+def vacuum_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> None:
+    """Removes files that no version within the table's own retention needs.
+
+    Without the lock: it commits no data, and files of a run at work are younger than any retention.
+    """
+    spark.sql(f"VACUUM delta.`{warehouse.uri(table)}`")
+
+
+def retry_conflicts(lock: Lock) -> Retrying:
+    """Returns attempts at a commit, while Delta says that another one came in between.
+
+    Before each the lock is checked: the other one may be of a process that took it over.
+    """
+    return Retrying(
+        before=lambda _: lock.check(),
+        retry=retry_if_exception(_is_conflict),
+        stop=stop_after_attempt(_CONFLICT_ATTEMPTS),
+        wait=wait_random_exponential(multiplier=0.5, max=10),
+        reraise=True,
+    )
+
+
+def _is_conflict(error: BaseException) -> bool:
+    text = f"{type(error).__name__} {error}"
+    return isinstance(error, SPARK_ERRORS) and any(mark in text for mark in _CONFLICT_MARKS)

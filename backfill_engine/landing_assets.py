@@ -1,0 +1,46 @@
+"""Makes the external assets that stand for what lands: Dagster observes them, and runs nothing."""
+
+import re
+
+from dagster import AssetSpec
+
+from backfill_engine.orchestration.instance.partition_definitions import (
+    LANDING,
+    find_landing_key,
+    find_partitions_def,
+)
+from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.tables.landings import ParquetLanding
+from backfill_engine.uris import join_uri
+
+_NAMES = {"%Y": "YYYY", "%m": "MM", "%d": "DD", "%H": "HH", "%M": "MM"}
+
+
+def build_landing_asset(recipe: Recipe, landing_root: str) -> AssetSpec:
+    """Builds the asset that stands for what a table reads of the landing zone.
+
+    Its partitions are the table's. The sensor `observe_landing` observes them.
+
+    Args:
+        recipe: how the table is made; it reads the landing zone.
+        landing_root: root of the landing zone.
+    """
+    landing, table = recipe.landing, recipe.table
+    assert landing is not None, f"{table.key} reads no landing zone"
+    uri = join_uri(landing_root, landing.dataset)
+    if isinstance(landing, ParquetLanding):
+        kind, below = "parquet", f"{{{','.join(dict(landing.keys))}}}/*.parquet"
+    else:
+        folder = re.sub("%.", lambda part: _NAMES[part.group()], table.grain.landing_format)
+        kind, below = "json", f"{folder}/*.json[.gz]"
+    return AssetSpec(
+        find_landing_key(table),
+        description=(
+            f"What lands for `{table.key}`, by its partitions, at `{uri}/{below}`. Observations "
+            "say what came, went or was rewritten, and when that was seen; nothing is run here."
+        ),
+        group_name=LANDING,
+        kinds={kind},
+        partitions_def=find_partitions_def(table),
+        metadata={"dagster/uri": uri},
+    )

@@ -1,0 +1,292 @@
+"""Resumes a backfill: asks Dagster for one of just what is not published of it and can be now."""
+
+import getpass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dagster import AssetKey, DagsterInstance, DagsterRun, PartitionsDefinition
+
+from backfill_engine.catalog import Catalog
+from backfill_engine.errors import BackfillError
+from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.protections import read_protections
+from backfill_engine.lake.served_versions import find_unread
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.backfills.backfills import Backfill, find_never_requested
+from backfill_engine.orchestration.backfills.progress import Progress, State
+from backfill_engine.orchestration.backfills.unchanged_inputs import find_unchanged
+from backfill_engine.orchestration.due.downstream import fit_title, request_backfill
+from backfill_engine.orchestration.due.readiness import Readiness, find_readiness
+from backfill_engine.orchestration.instance.dagster_internals import (
+    BULK_ACTION_TERMINAL_STATUSES,
+    AssetGraph,
+)
+from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_engine.orchestration.instance.ranges import describe_ranges, format_ranges
+from backfill_engine.orchestration.runs.run_options import build_asset_config, read_override
+from backfill_engine.orchestration.runs.run_tags import (
+    LAUNCHED_BY_TAG,
+    LAUNCHED_CODE_TAG,
+    PLAN_TAG,
+    REASON_TAG,
+)
+from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
+from backfill_engine.orchestration.status.attempts import Attempt, find_attempts
+from backfill_engine.publishing.inputs import PinnedInputs, list_landing
+from backfill_engine.publishing.serving import choose_served
+from backfill_engine.spark.remotes import SPARK_REMOTE_TAG
+
+RESUMES_TAG = "backfill_assets/resumes"
+"""Tag of a backfill and its runs: the backfill, or the run, that it resumes."""
+
+_SHOWN_OF_ID = 8
+_UNCHANGED = "withheld, and neither its input nor its code is another one since"
+_WISHES_OF_RUNS = (REASON_TAG, SPARK_REMOTE_TAG, "dagster/priority")
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """What is to be asked for again.
+
+    Attributes:
+        catalog: of the code location.
+        backfill: what is resumed.
+        partitions: by asset, upstream ones first; assets without any are left out.
+        left_alone: by table key, why the others that are not published are left alone.
+    """
+
+    catalog: Catalog
+    backfill: Backfill
+    partitions: Mapping[AssetKey, Sequence[str]]
+    left_alone: Mapping[str, Mapping[str, str]]
+
+    @property
+    def count(self) -> int:
+        """Partitions over all tables."""
+        return sum(map(len, self.partitions.values()))
+
+    def describe_partitions(self) -> dict[str, list[str]]:
+        """Describes them as ranges, by table."""
+        return {
+            key.to_user_string(): format_ranges(_find_def(self.catalog, key.to_user_string()), keys)
+            for key, keys in self.partitions.items()
+        }
+
+    def describe_left_alone(self) -> list[str]:
+        """Describes what is left alone, and why: a line for each table and reason."""
+        return [
+            f"{table} {line}"
+            for table, why in self.left_alone.items()
+            for line in describe_ranges(_find_def(self.catalog, table), why)
+        ]
+
+
+@dataclass(frozen=True)
+class Resumer:
+    """Finds what can be asked for again.
+
+    Attributes:
+        instance: the Dagster instance.
+        graph: of all assets.
+        warehouse: the tables.
+        catalog: of the code location.
+        landing_root: root of the landing zone.
+    """
+
+    instance: DagsterInstance
+    graph: AssetGraph
+    warehouse: Warehouse
+    catalog: Catalog
+    landing_root: str
+
+    def find(self, progress: Progress, *, take_all: bool) -> Resumption:
+        """Finds what is not published of a backfill, and can be as things stand now.
+
+        What was withheld can if its input or its code is another one since; what reads others, if
+        these are published, or are to be before; what is protected, if the backfill says why.
+
+        Args:
+            progress: of the backfill.
+            take_all: also what was withheld and has the same input and code.
+
+        Raises:
+            BackfillError: while it is at work, or what resumes it already, or other runs on
+                partitions of it; or if what is protected can't be read.
+        """
+        backfill = progress.backfill
+        _refuse_at_work(progress)
+        lacking: dict[str, Sequence[str]] = {}
+        for table, states in progress.states.items():
+            attempts = self._find_attempts(table, list(states))
+            lacking[table] = [
+                key
+                for key, state in states.items()
+                if state is not State.PUBLISHED
+                or (key in attempts and attempts[key].status != "published")
+            ]
+        return self._find(backfill, lacking, take_all=take_all)
+
+    def find_never_requested(self, backfill: Backfill) -> Resumption:
+        """Finds what no run was requested for, and can be published as things stand now.
+
+        Nothing that its own verdict or an error held back is among it.
+
+        Args:
+            backfill: of which no run is at work.
+
+        Raises:
+            BackfillError: as `find`.
+        """
+        return self._find(
+            backfill, find_never_requested(self.catalog, self.instance, backfill), take_all=False
+        )
+
+    def _find(
+        self, backfill: Backfill, lacking: Mapping[str, Sequence[str]], *, take_all: bool
+    ) -> Resumption:
+        self._refuse_twice(backfill)
+        at_work = find_partitions_at_work(self.instance, self.graph)
+        protections = read_protections(self.warehouse)
+        chosen: dict[AssetKey, list[str]] = {}
+        left: dict[str, dict[str, str]] = {}
+        for asset_key in self.graph.toposorted_asset_keys:
+            table = asset_key.to_user_string()
+            keys = lacking.get(table, ())
+            if not keys:
+                continue
+            _refuse_busy(self.catalog, table, set(keys) & at_work.get(asset_key, frozenset()))
+            log = read_log(self.warehouse, self.catalog.find_table(table))
+            readiness = find_readiness(
+                self.instance,
+                self.graph,
+                asset_key,
+                keys,
+                expected=chosen,
+                unread=find_unread(log),
+            )
+            left[table] = dict(readiness.blocked)
+            if not take_all:
+                tried = self._find_attempts(table, keys)
+                withheld = {key: one for key, one in tried.items() if one.status == "withheld"}
+                unchanged = self._find_unchanged(table, withheld, readiness, chosen)
+                left[table] |= dict.fromkeys(unchanged, _UNCHANGED)
+            if not read_override(find_told_run(backfill), asset_key):
+                protected = protections.find(self.catalog.find_table(table), keys)
+                left[table] |= {
+                    key: f"protected: {one.describe()}" for key, one in protected.items()
+                }
+            rest = [key for key in keys if key not in left[table]]
+            if rest:
+                chosen[asset_key] = rest
+        return Resumption(
+            self.catalog, backfill, chosen, {key: why for key, why in left.items() if why}
+        )
+
+    def _find_attempts(self, table: str, keys: Sequence[str]) -> dict[str, Attempt]:
+        return find_attempts(
+            self.instance, read_log(self.warehouse, self.catalog.find_table(table)), keys
+        )
+
+    def _find_unchanged(
+        self,
+        table: str,
+        withheld: Mapping[str, Attempt],
+        readiness: Readiness,
+        chosen: Mapping[AssetKey, Collection[str]],
+    ) -> list[str]:
+        if not withheld:
+            return []
+        log = read_log(self.warehouse, self.catalog.find_table(table))
+        recipe = choose_served(self.catalog.recipes[table], log)
+        partitions = build_partitions(recipe.table, list(withheld))
+        pinned = PinnedInputs(
+            target=log,
+            inputs={one.key: read_log(self.warehouse, one) for one in recipe.inputs},
+            listing=list_landing(recipe, self.landing_root, partitions),
+            windows=readiness.windows,
+        )
+        return find_unchanged(self.graph, recipe, withheld, pinned, coming=chosen)
+
+    def _refuse_twice(self, backfill: Backfill) -> None:
+        for record in self.instance.get_backfills():
+            resumes = (record.tags or {}).get(RESUMES_TAG) == backfill.id
+            if resumes and record.status not in BULK_ACTION_TERMINAL_STATUSES:
+                raise BackfillError(
+                    f"backfill {record.backfill_id} resumes {backfill.id} already, and is "
+                    f"{record.status.value.lower()}: `backfill-assets watch {record.backfill_id}`; "
+                    "nothing was requested"
+                )
+
+
+def request_resumption(
+    instance: DagsterInstance, graph: AssetGraph, found: Resumption
+) -> tuple[str, str]:
+    """Asks Dagster for a backfill that resumes another, told what that was told.
+
+    Returns:
+        Its id and its title.
+    """
+    backfill = found.backfill
+    title = fit_title(f"resumes {backfill.id[:_SHOWN_OF_ID]}: {backfill.title}")
+    tags = {
+        **_find_wishes(backfill),
+        LAUNCHED_BY_TAG: getpass.getuser(),
+        RESUMES_TAG: backfill.id,
+    }
+    config = _find_config(backfill, list(found.partitions))
+    backfill_id = request_backfill(
+        instance, graph, found.partitions, title=title, tags=tags, run_config=config
+    )
+    return backfill_id, title
+
+
+def _find_wishes(backfill: Backfill) -> dict[str, str]:
+    """Finds the tags that say what was wished; not what became of a run, nor what was planned."""
+    if backfill.record is not None:
+        planned = (PLAN_TAG, LAUNCHED_CODE_TAG)
+        return {name: value for name, value in backfill.tags.items() if name not in planned}
+    return {name: backfill.tags[name] for name in _WISHES_OF_RUNS if name in backfill.tags}
+
+
+def _find_config(backfill: Backfill, keys: Sequence[AssetKey]) -> Mapping[str, Any] | None:
+    if backfill.record is not None:
+        return backfill.record.run_config
+    return build_asset_config(backfill.chain.runs[0], keys) or None
+
+
+def find_told_run(backfill: Backfill) -> DagsterRun:
+    """Finds a run that was told what what resumes it is: of a backfill, as each of its own is.
+
+    That run is none of the instance's; its id is the backfill's.
+    """
+    record = backfill.record
+    if record is None:
+        return backfill.chain.runs[0]
+    config = dict(record.run_config or {})
+    return DagsterRun("", run_id=backfill.id, tags=dict(backfill.tags), run_config=config)
+
+
+def _refuse_at_work(progress: Progress) -> None:
+    if progress.is_over:
+        return
+    backfill = progress.backfill
+    raise BackfillError(
+        f"{backfill.kind} {backfill.id} is at work ({progress.at_work}): wait for it "
+        f"(`backfill-assets watch {backfill.id[:_SHOWN_OF_ID]}`) or cancel it first; nothing was "
+        "requested"
+    )
+
+
+def _refuse_busy(catalog: Catalog, table: str, busy: Collection[str]) -> None:
+    if busy:
+        listed = ", ".join(format_ranges(_find_def(catalog, table), sorted(busy)))
+        raise BackfillError(
+            f"other runs are at work on {table} {listed}: wait for them or cancel them; nothing "
+            "was requested"
+        )
+
+
+def _find_def(catalog: Catalog, table: str) -> PartitionsDefinition:
+    return find_partitions_def(catalog.find_table(table))

@@ -1,0 +1,39 @@
+"""What landed of times that have no partitions, as the calendar ends before them."""
+
+from collections.abc import Mapping
+
+from backfill_engine.errors import LandingError
+from backfill_engine.lake.json_landing import JsonFolders
+from backfill_engine.orchestration.instance.ranges import shorten
+from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.tables.landings import JsonLanding
+
+_LISTED = 7
+
+
+def describe_landed_beyond(recipes: Mapping[str, Recipe], landing_root: str) -> list[str]:
+    """Describes what landed and no run will ever read, a line a table.
+
+    Args:
+        recipes: of the tables, by key.
+        landing_root: root of the landing zone.
+    """
+    lines: list[str] = []
+    for key, recipe in recipes.items():
+        end = recipe.table.calendar.end if recipe.table.calendar else None
+        if end is None or not isinstance(recipe.landing, JsonLanding):
+            continue
+        landing, grain = recipe.landing, recipe.table.grain
+        folders = JsonFolders(landing_root, landing.dataset, grain, landing.empty_marker)
+        try:
+            beyond = folders.list_landed_from(end)
+        except LandingError as error:
+            lines.append(f"{key}: {error}")
+            continue
+        if beyond:
+            lines.append(
+                f"{key}: landed, but beyond BACKFILL_END {end}: "
+                f"{', '.join(shorten(beyond, _LISTED))}: set BACKFILL_END to a later day to take "
+                "this in"
+            )
+    return lines

@@ -1,0 +1,178 @@
+"""The one place for what is private in Dagster, each name with the reason why no public one does.
+
+Nothing else imports `dagster._core` or leans on a convention that Dagster doesn't document; the
+test of this module says in one line which of them a new version of Dagster has broken.
+"""
+
+from dagster import AssetKey, DagsterInstance, DagsterRun
+
+# The UI shows a check as not run for a partition unless its evaluation names the materialization
+# that it is about, and the public evaluation takes that as an instance of this class.
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationPlanned,
+)
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData as TargetMaterialization,
+)
+
+# A backfill of chosen partitions of several assets, and whether one has ended: public only over
+# HTTP, for which a webserver would have to run.
+from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
+
+# What `repository_def.asset_graph` returns; there is no public name to annotate it by.
+from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph as AssetGraph
+
+# Whether a partition shows as unsynced: the names of the tags by which Dagster tells, and from how
+# many upstream partitions on it doesn't compare them. Its docs have the tag of a data version only.
+from dagster._core.definitions.data_version import (
+    SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD as UNCOMPARED_PARTITIONS,
+)
+from dagster._core.definitions.data_version import (
+    get_input_data_version_tag,
+    get_input_event_pointer_tag,
+)
+
+# An asset's metadata carries the catalog that it was built of: an object, which no public value is.
+# An asset's metadata carries the catalog that it was built of: an object, which no public value is.
+from dagster._core.definitions.metadata.metadata_value import ObjectMetadataValue
+
+# `execute_job` takes one to run a job of a code location, and nothing public makes it.
+from dagster._core.definitions.reconstruct import ReconstructableRepository
+
+# What a run did that an instance never saw: the public way has no runs and no plans; and that of
+# observing takes no time. An instance stores events as a batch that it is told are one.
+from dagster._core.events import (
+    AssetMaterializationPlannedData,
+    AssetObservationData,
+    DagsterEvent,
+    DagsterEventBatchMetadata,
+    JobFailureData,
+    StepMaterializationData,
+    generate_event_batch_id,
+)
+from dagster._core.events.log import EventLogEntry
+from dagster._core.execution.backfill import (
+    BULK_ACTION_TERMINAL_STATUSES,
+    BulkActionsFilter,
+    BulkActionStatus,
+    PartitionBackfill,
+)
+
+# An instance class of one's own, which `dagster.yaml` may name, has to return the defaults.
+from dagster._core.instance.ref import InstanceRef
+
+# By what an event is known that belongs to no run.
+from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
+
+# What an instance is given of a job whose run it creates: by the ops the job is known.
+from dagster._core.remote_representation.external import RemoteJob
+
+# Arguments and results of public methods of the instance and its storage.
+from dagster._core.scheduler.instigation import InstigatorStatus
+from dagster._core.snap import JobSnap
+from dagster._core.storage.asset_check_execution_record import (
+    AssetCheckExecutionRecordStatus as CheckStatus,
+)
+from dagster._core.storage.dagster_run import RunRecord
+
+# Dagster's storages of events store each in a transaction of its own; to extend one is private.
+from dagster._core.storage.event_log import SqlEventLogStorage, SqliteEventLogStorage
+from dagster._core.storage.event_log.schema import (
+    AssetCheckExecutionsTable,
+    SqlEventLogStorageTable,
+)
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME as INDEX_SHARD
+
+# The states of partitions, and all of an asset's at once: the public method compares each key that
+# it is given with each state, which was a third of the time of a plan over a year of hours.
+from dagster._core.storage.partition_status_cache import (
+    AssetPartitionStatus,
+    get_and_update_asset_status_cache_value,
+)
+
+# By which a run's retries are found, those that are to come and those that came; and how a tag
+# begins that the UI shows to nobody.
+from dagster._core.storage.tags import (
+    AUTO_RETRY_RUN_ID_TAG,
+    HIDDEN_TAG_PREFIX,
+    ROOT_RUN_ID_TAG,
+    WILL_RETRY_TAG,
+)
+from dagster._core.utils import make_new_backfill_id
+
+# How an instance keeps which class stands for a part of it, and with what configuration.
+from dagster._serdes import ConfigurableClassData, serialize_value
+
+__all__ = [
+    "AUTO_RETRY_RUN_ID_TAG",
+    "BACKFILL_TAG",
+    "BULK_ACTION_TERMINAL_STATUSES",
+    "COMPOSITE_STORAGE",
+    "EVENTS_ARE_LOGGED",
+    "HIDDEN_TAG_PREFIX",
+    "INDEX_SHARD",
+    "ROOT_RUN_ID_TAG",
+    "RUNLESS_JOB_NAME",
+    "RUNLESS_RUN_ID",
+    "UNCOMPARED_PARTITIONS",
+    "WILL_RETRY_TAG",
+    "AssetCheckEvaluationPlanned",
+    "AssetCheckExecutionsTable",
+    "AssetGraph",
+    "AssetGraphSubset",
+    "AssetMaterializationPlannedData",
+    "AssetObservationData",
+    "AssetPartitionStatus",
+    "BulkActionStatus",
+    "BulkActionsFilter",
+    "CheckStatus",
+    "ConfigurableClassData",
+    "DagsterEvent",
+    "DagsterEventBatchMetadata",
+    "EventLogEntry",
+    "InstanceRef",
+    "InstigatorStatus",
+    "JobFailureData",
+    "JobSnap",
+    "ObjectMetadataValue",
+    "PartitionBackfill",
+    "ReconstructableRepository",
+    "RemoteJob",
+    "RunRecord",
+    "SqlEventLogStorage",
+    "SqlEventLogStorageTable",
+    "SqliteEventLogStorage",
+    "StepMaterializationData",
+    "TargetMaterialization",
+    "find_run_assets",
+    "generate_event_batch_id",
+    "get_and_update_asset_status_cache_value",
+    "get_input_data_version_tag",
+    "get_input_event_pointer_tag",
+    "make_new_backfill_id",
+    "serialize_value",
+]
+
+BACKFILL_TAG = "dagster/backfill"
+"""Tag of the runs of a backfill: its id."""
+
+# Which storage is to be the default, if the three parts of it are of different makes; a
+# `dagster.yaml` that names one of them gets it, too.
+COMPOSITE_STORAGE = ("dagster._core.storage.legacy_storage", "CompositeStorage")
+"""Module and name of a storage of given parts."""
+
+# A range run logs one materialization for each partition, with that partition's figures and data
+# version. The event that Dagster would add for every partition of the output, the same for all, is
+# turned off by the key with which it marks outputs whose events are logged already.
+EVENTS_ARE_LOGGED = {"__source_asset_observation__": True}
+"""Metadata of a result."""
+
+
+# Only a run of chosen assets says which (`asset_selection`); one of a job, or of some of its ops,
+# has them in its plan alone, and the instance's way to read that has no public name.
+def find_run_assets(instance: DagsterInstance, run: DagsterRun) -> frozenset[AssetKey]:
+    """Finds the assets that a run was to materialize, however it was started."""
+    if run.execution_plan_snapshot_id is None:
+        return frozenset(run.asset_selection or ())
+    plan = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id)
+    return frozenset(plan.asset_selection)

@@ -1,0 +1,85 @@
+"""Partition definitions and mappings, as Dagster knows them."""
+
+import datetime as dt
+from functools import cache
+
+from dagster import (
+    AssetKey,
+    PartitionsDefinition,
+    StaticPartitionsDefinition,
+    TimeWindowPartitionMapping,
+    TimeWindowPartitionsDefinition,
+)
+
+from backfill_engine.errors import DeclarationError
+from backfill_engine.grains.grain import Grain
+from backfill_engine.tables.declarations import LANDING, Calendar, Table
+
+
+@cache
+def build_partitions_def(
+    grain: Grain, first_day: dt.date, end: dt.date | None
+) -> PartitionsDefinition:
+    """Builds the partitions of a grain from a day to the last before the end, or of all key space.
+
+    Tables of the same grain and days share them, so that Dagster backfills them in one run.
+    """
+    if not grain.cron:
+        return StaticPartitionsDefinition(grain.list_keys())
+    return TimeWindowPartitionsDefinition(
+        start=first_day.strftime(grain.key_format),
+        end=end.strftime(grain.key_format) if end else None,
+        fmt=grain.key_format,
+        cron_schedule=grain.cron,
+    )
+
+
+def find_partitions_def(table: Table) -> PartitionsDefinition:
+    """Finds the partitions of a table's asset.
+
+    Args:
+        table: of a catalog.
+    """
+    calendar = _find_calendar(table)
+    return build_partitions_def(table.grain, calendar.first, calendar.end)
+
+
+def find_feed_begin(table: Table) -> str:
+    """Finds the key of the first partition of a table that is no history.
+
+    Args:
+        table: of a catalog.
+    """
+    if not table.grain.cron:
+        return table.grain.list_keys()[0]
+    calendar = _find_calendar(table)
+    partitions_def = build_partitions_def(table.grain, calendar.begin, calendar.end)
+    first = partitions_def.get_first_partition_key()
+    assert first is not None
+    return first
+
+
+def _find_calendar(table: Table) -> Calendar:
+    if table.calendar is None:
+        raise DeclarationError(f"{table.key} has no calendar: take the table from a catalog")
+    return table.calendar
+
+
+def map_offsets(*, start: int = 0, end: int = 0) -> TimeWindowPartitionMapping:
+    """Maps a time to the upstream partitions from `start` to `end`, offsets in its own unit.
+
+    As far as the data reaches back, or has come.
+    """
+    return TimeWindowPartitionMapping(
+        start_offset=start, end_offset=end, allow_nonexistent_upstream_partitions=True
+    )
+
+
+def find_asset_key(table: Table) -> AssetKey:
+    """Finds the key of a table's asset: `layer`, `name`."""
+    return AssetKey([table.layer, table.name])
+
+
+def find_landing_key(table: Table) -> AssetKey:
+    """Finds the key of the asset that stands for what a table reads of the landing zone."""
+    return AssetKey([LANDING, table.name])

@@ -1,0 +1,105 @@
+"""What a step says to people: what it published, what it withheld and why, and how to go on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dagster import DagsterRun
+
+from backfill_engine.catalog import Catalog
+from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_engine.orchestration.instance.ranges import build_command, describe_ranges, shorten
+from backfill_engine.orchestration.runs.continuation import Continuation
+from backfill_engine.orchestration.runs.run_options import build_asset_config
+from backfill_engine.publishing.results import PartitionResult, describe_failures
+from backfill_engine.tables.declarations import Table
+
+_LISTED = 50
+_UPSTREAM_LISTED = 7
+
+
+@dataclass(frozen=True)
+class ChunkMessages:
+    """What there is to say of a chunk: always what is published, and what a person may wonder."""
+
+    published: str
+    warnings: tuple[str, ...]
+
+
+def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMessages:
+    """Describes the results of one chunk, at least one, ascending."""
+    published = [result for result in results if result.is_written]
+    rows = sum(result.measures.rows for result in published)
+    versions = sorted({str(result.version) for result in published})
+    message = (
+        f"{table.key}: published {len(published)} of {len(results)} partitions "
+        f"({results[0].key}...{results[-1].key}, {rows:,} rows)"
+    )
+    if versions:
+        message += f" as version {', '.join(versions)}"
+    standing = sum(result.unchanged for result in results)
+    if standing:
+        message += f"; {standing} already published, left as they stand"
+    warnings: list[str] = []
+    repeated = [result.key for result in results if result.repeated_batch]
+    if repeated:
+        warnings.append(
+            f"{table.key}: {repeated[0]} … {repeated[-1]} ({len(repeated)} partitions) hold this "
+            "batch already: nothing was written there"
+        )
+    emptied = [result.key for result in published if result.verdict.emptied]
+    if emptied:
+        listed = ", ".join(shorten(emptied, _LISTED))
+        warnings.append(f"{table.key}: {listed}: the source has no records; published empty")
+    return ChunkMessages(message, tuple(warnings))
+
+
+def describe_withheld(
+    catalog: Catalog,
+    run: DagsterRun,
+    table: Table,
+    withheld: Sequence[PartitionResult],
+    partitions: int,
+    found: Continuation,
+) -> str:
+    """Describes in one message the withheld partitions with their reasons, and how to go on.
+
+    Args:
+        catalog: of the code location.
+        run: the run.
+        table: its table.
+        withheld: at least one, ascending; also what is not due, which is counted apart.
+        partitions: how many the step was asked for.
+        found: what can go on.
+    """
+    partitions_def = find_partitions_def(table)
+    not_due = [result for result in withheld if result.not_due]
+    reasons = {
+        result.key: describe_failures(result.verdict) for result in withheld if not result.not_due
+    }
+    counted = [f"withheld {len(reasons)} of {partitions} partitions"] if reasons else []
+    lines = shorten(describe_ranges(partitions_def, reasons), _LISTED)
+    if not_due:
+        of_all = "more" if reasons else f"of {partitions} partitions"
+        counted.append(f"{len(not_due)} {of_all} are not due")
+        lines += describe_ranges(partitions_def, dict.fromkeys(*_describe_not_due(not_due)))
+    message = (
+        f"{table.key}: {', '.join(counted)} (the other {partitions - len(withheld)} are "
+        "published):\n  " + "\n  ".join(lines)
+    )
+    commands = _build_commands(catalog, run, found)
+    if commands:
+        message += "\nTo go on with what does not depend on them:\n  " + "\n  ".join(commands)
+    return message
+
+
+def _describe_not_due(results: Sequence[PartitionResult]) -> tuple[list[str], str]:
+    """Describes them together: their keys, and all that they wait for."""
+    never_came = dict.fromkeys(upstream for result in results for upstream in result.not_due)
+    listed = ", ".join(shorten(list(never_came), _UPSTREAM_LISTED))
+    return [result.key for result in results], f"not due: {listed} never came"
+
+
+def _build_commands(catalog: Catalog, run: DagsterRun, found: Continuation) -> list[str]:
+    assets = [key.to_user_string() for key in found.assets]
+    config = build_asset_config(run, found.assets)
+    return [build_command(catalog, assets, first, last, config) for first, last in found.ranges]

@@ -1,0 +1,146 @@
+"""Recovers the view that a Dagster home has of one table, or of all: dead runs, and what they did.
+
+Upstream goes first: what a home is told of an upstream partition later is something new to Dagster.
+"""
+
+import datetime as dt
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from dagster import DagsterInstance
+
+from backfill_engine.catalog import Catalog
+from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.orchestration.recovery.recovery import (
+    Recovery,
+    apply_recovery,
+    find_recovery,
+)
+from backfill_engine.orchestration.recovery.recovery_messages import (
+    describe_dead_runs,
+    describe_recovery,
+)
+from backfill_engine.orchestration.runs.claims import fail_dead_runs, find_dead_runs
+from backfill_engine.proof.certified_publishes import keep_publishes
+
+
+@dataclass(frozen=True)
+class RecoveryReport:
+    """What was recorded, or is to be.
+
+    Attributes:
+        dead_runs: runs whose process is gone.
+        published: partitions, as `layer/name key`, that no event told of.
+        withheld: likewise those that were withheld.
+        to_run_again: likewise those that a dead run published and that can't be relied on.
+        changed: likewise those that another writer has changed.
+        messages: all of it in words.
+    """
+
+    dead_runs: tuple[str, ...]
+    published: tuple[str, ...]
+    withheld: tuple[str, ...]
+    to_run_again: tuple[str, ...]
+    changed: tuple[str, ...]
+    messages: tuple[str, ...]
+
+
+def recover_table(
+    catalog: Catalog,
+    instance: DagsterInstance,
+    log: TableLog,
+    *,
+    now: dt.datetime,
+    dead: Collection[str] = (),
+    with_certificates: bool = False,
+    reader: PartitionReader = IN_THIS_PROCESS,
+) -> list[Recovery]:
+    """Finds what the instance has yet to be told of a table, and records it.
+
+    What a dead run committed is kept from the log's retention, too. The rest is as in
+    `find_recovery`.
+
+    Returns:
+        What was found of upstream tables, and of the table.
+    """
+    recovery = find_recovery(
+        instance,
+        keep_publishes(log),
+        dead=dead,
+        with_certificates=with_certificates,
+        reader=reader,
+    )
+    upstream = _recover_upstream(catalog, instance, recovery, reader, now=now)
+    apply_recovery(instance, recovery, now=now)
+    return [*upstream, recovery]
+
+
+def recover_tables(
+    catalog: Catalog,
+    instance: DagsterInstance,
+    select: str | None,
+    *,
+    dry_run: bool,
+    reader: PartitionReader = IN_THIS_PROCESS,
+) -> RecoveryReport:
+    """Marks dead runs failed, and records what tables and certificates know of all partitions.
+
+    Args:
+        catalog: of the code location.
+        instance: the Dagster instance.
+        select: tables, comma-separated; None for all.
+        dry_run: only find it.
+        reader: reads what the instance was not told of.
+
+    Raises:
+        TableError: if a table doesn't exist.
+    """
+    now = dt.datetime.now(tz=dt.UTC)
+    find = find_dead_runs if dry_run else fail_dead_runs
+    dead = find(instance, now=now, silent_seconds=catalog.settings.silent_seconds)
+    messages = describe_dead_runs(dead, done=not dry_run)
+    warehouse = catalog.warehouse
+    tables = (
+        [catalog.find_table(key.strip()) for key in select.split(",")] if select else catalog.tables
+    )
+    published, withheld, doubtful, changed = (list[str]() for _ in range(4))
+    for table in tables:
+        log = read_log(warehouse, table)
+        if dry_run:
+            found = [find_recovery(instance, log, dead=dead, with_certificates=True, reader=reader)]
+        else:
+            found = recover_table(
+                catalog, instance, log, now=now, dead=dead, with_certificates=True, reader=reader
+            )
+        for recovery in found:
+            messages += describe_recovery(recovery, done=not dry_run)
+        recovery = found[-1]
+        published += [f"{table.key} {result.key}" for result in recovery.published]
+        withheld += [f"{table.key} {key}" for key in recovery.withheld_keys]
+        doubtful += [f"{table.key} {key}" for key in recovery.doubtful]
+        changed += [f"{table.key} {key}" for key in recovery.changed]
+    return RecoveryReport(
+        *map(tuple, (dead, published, withheld, doubtful, changed, messages)),
+    )
+
+
+def _recover_upstream(
+    catalog: Catalog,
+    instance: DagsterInstance,
+    recovery: Recovery,
+    reader: PartitionReader,
+    *,
+    now: dt.datetime,
+) -> list[Recovery]:
+    """Recovers the upstream of what was found, where the instance lacks something of it."""
+    log = recovery.log
+    keys = {key for result in recovery.published for key in result.consumed.upstream}
+    return [
+        found
+        for table in catalog.tables
+        if table.key in keys
+        for found in recover_table(
+            catalog, instance, read_log(log.warehouse, table), now=now, reader=reader
+        )
+    ]

@@ -1,0 +1,297 @@
+"""Tells the Dagster instance what the tables know and it does not.
+
+The tables need nothing: a commit is there or isn't. But a run that was killed between a commit and
+its events leaves partitions published that Dagster takes for missing, and a new or older Dagster
+home knows nothing of what happened since. Nor does one whose events were wiped, deleted or lost. So
+what the tables say is compared with what the instance shows, whatever else the instance remembers.
+The log of a table says what is published, with all that the run's events said; the certificates say
+what was withheld.
+"""
+
+import datetime as dt
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+
+from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.lake.commits import Publish, find_changed_partitions, group_publishes
+from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.table_log import TableLog
+from backfill_engine.orchestration.due.input_tags import find_input_tags
+from backfill_engine.orchestration.instance.batching_instance import store_together
+from backfill_engine.orchestration.instance.materializations import (
+    find_data_versions,
+    find_latest_materializations,
+    find_planning_runs,
+)
+from backfill_engine.orchestration.instance.partition_definitions import (
+    find_asset_key,
+)
+from backfill_engine.orchestration.instance.recovered_runs import (
+    RECOVERED_TAG,
+    enter_evaluation,
+    enter_materialization,
+    enter_plan,
+    enter_runs,
+)
+from backfill_engine.orchestration.records.events import build_evaluations, build_materialization
+from backfill_engine.orchestration.records.withheld_records import (
+    WithheldRecords,
+    find_withheld_records,
+)
+from backfill_engine.orchestration.recovery.changed_partitions import enter_changed, find_changed
+from backfill_engine.proof.certificates import locate_certificate
+from backfill_engine.publishing.differences import explain_change
+from backfill_engine.publishing.recorded_audits import read_result
+from backfill_engine.publishing.results import PartitionResult, judge_contents
+from backfill_engine.publishing.write_modes.options import TAKE_BACK
+from backfill_engine.rules.verdicts import Check, Outcome
+
+_EVALUATIONS = 10_000
+"""Of a recovery; beyond, only those are recorded that did not pass."""
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What the instance has yet to be told of one table.
+
+    Attributes:
+        log: of the table.
+        published: partitions that a commit published and no event tells of, as audited, ascending.
+        doubtful: of these, by key, those that are to be run again, and why: they are not as their
+            run audited them, or replaced what came from newer inputs. They stay missing or failed.
+        withheld: what certificates say was withheld since the partition was published last, of
+            which the instance shows nothing; and which certificates can't be read.
+        changed: partitions that another writer has changed, by key, and how.
+        is_new: whether the instance shows nothing of the table, of which partitions are published.
+    """
+
+    log: TableLog
+    published: tuple[PartitionResult, ...] = ()
+    doubtful: Mapping[str, str] = field(default_factory=dict)
+    withheld: WithheldRecords = field(default_factory=WithheldRecords)
+    changed: Mapping[str, str] = field(default_factory=dict)
+    is_new: bool = False
+
+    @property
+    def withheld_keys(self) -> list[str]:
+        """The partitions that were withheld, ascending."""
+        return sorted(key for record in self.withheld.runs for key in record.keys)
+
+
+def find_recovery(
+    instance: DagsterInstance,
+    log: TableLog,
+    *,
+    dead: Collection[str] = (),
+    with_certificates: bool = False,
+    reader: PartitionReader = IN_THIS_PROCESS,
+) -> Recovery:
+    """Finds what the instance has yet to be told of a table; reads what it was not told of.
+
+    Args:
+        instance: the Dagster instance.
+        log: of the table.
+        dead: unfinished runs that are dead; of other unfinished ones nothing is to be recorded.
+        with_certificates: look for withheld partitions in any case, and not only if the instance
+            lacks something that was published.
+        reader: reads what it was not told of.
+    """
+    asset_key = find_asset_key(log.table)
+    shown = find_data_versions(instance, asset_key)
+    lost = _find_unsure(instance, log, dead, shown)
+    known = find_recorded_versions(instance, asset_key, lost)
+    lost = [key for key in lost if _is_lost(log.publishes[key], known.get(key))]
+    published: list[PartitionResult] = []
+    doubtful: dict[str, str] = {}
+    partitions = build_partitions(log.table, lost)
+    for key, found in (reader.read_back(log, partitions) if partitions else {}).items():
+        publish = log.publishes[key]
+        result, judged = read_result(publish), judge_contents(found, publish)
+        if judged.outcome is not Outcome.PASSED:
+            doubtful[key] = f"{found.rows} rows are not as they were audited"
+        elif newer := _find_replaced_newer(log, publish):
+            doubtful[key] = f"it replaced version {newer}, of newer inputs"
+        else:
+            findings = {**result.verdict.findings, Check.READABLE: (judged,)}
+            verdict = replace(result.verdict, findings=findings)
+            published.append(replace(result, verdict=verdict))
+    return Recovery(
+        log,
+        tuple(published),
+        doubtful,
+        find_withheld_records(instance, log, entered=[result.key for result in published])
+        if lost or with_certificates
+        else WithheldRecords(),
+        find_changed(instance, log, shown),
+        is_new=bool(lost) and not known and len(lost) == len(log.publishes),
+    )
+
+
+def apply_recovery(instance: DagsterInstance, recovery: Recovery, *, now: dt.datetime) -> None:
+    """Records what was found: first what was published, then what was withheld later.
+
+    Args:
+        instance: the Dagster instance.
+        recovery: what was found.
+        now: UTC.
+    """
+    log, asset_key = recovery.log, find_asset_key(recovery.log.table)
+    published = (*(result.key for result in recovery.published), *recovery.doubtful)
+    runs = {key: log.publishes[key].record.run_id for key in published}
+    withholding = (withheld.certificate.run_id for withheld in recovery.withheld.runs)
+    enter_runs(instance, log.warehouse, (*runs.values(), *withholding))
+    at_work = _find_runs_at_work(instance, asset_key, [result.key for result in recovery.published])
+    input_tags = find_input_tags(instance, recovery.published, log.table)
+    before = _find_publishes_before(log, [result.key for result in recovery.published])
+    with store_together(instance):
+        for result in recovery.published:
+            record = log.publishes[result.key].record
+            event = build_materialization(
+                asset_key,
+                result,
+                uri=log.uri,
+                code_version=record.code_version,
+                certificate=locate_certificate(log, record.run_id, record.backfill_id),
+                input_tags=input_tags[result.key],
+                final_changed=explain_change(
+                    before.get(result.key), result, code_version=record.code_version
+                ),
+                recovered_at=now,
+            )
+            enter_materialization(instance, record.run_id, event)
+    _enter_evaluations(instance, asset_key, recovery.published, runs)
+    with store_together(instance):
+        for key, run_id in at_work.items():
+            # What was entered is newer than its plan, and would pass for its own success.
+            enter_plan(instance, run_id, asset_key, key)
+        planned_by = find_planning_runs(instance, asset_key) if recovery.doubtful else {}
+        for key in recovery.doubtful:
+            if planned_by.get(key) != runs[key]:
+                enter_plan(instance, runs[key], asset_key, key)
+    for withheld in recovery.withheld.runs:
+        run_id = withheld.certificate.run_id
+        with store_together(instance):
+            for key in withheld.keys:
+                enter_plan(instance, run_id, asset_key, key)
+        of_run = dict.fromkeys(withheld.keys, run_id)
+        _enter_evaluations(instance, asset_key, withheld.results, of_run)
+    enter_changed(instance, log, recovery.changed)
+
+
+def _find_publishes_before(log: TableLog, keys: Collection[str]) -> dict[str, Publish]:
+    """Finds what of another run was published before the last publish of each partition."""
+    publishes = group_publishes(log.known_commits) if keys else {}
+    found: dict[str, Publish] = {}
+    for key in keys:
+        last = log.publishes[key]
+        for publish in publishes.get(key, ()):
+            if publish.version < last.version and publish.record.run_id != last.record.run_id:
+                found[key] = publish
+                break
+    return found
+
+
+def _find_runs_at_work(
+    instance: DagsterInstance, asset_key: AssetKey, keys: Collection[str]
+) -> dict[str, str]:
+    """Finds the unfinished runs that are to materialize partitions, by key."""
+    planned_by = find_planning_runs(instance, asset_key) if keys else {}
+    planned_by = {key: run_id for key, run_id in planned_by.items() if key in keys}
+    if not planned_by:
+        return {}
+    runs = instance.get_runs(RunsFilter(run_ids=sorted(set(planned_by.values()))))
+    unfinished = {run.run_id for run in runs if not run.is_finished}
+    return {key: run_id for key, run_id in planned_by.items() if run_id in unfinished}
+
+
+def _enter_evaluations(
+    instance: DagsterInstance,
+    asset_key: AssetKey,
+    results: Sequence[PartitionResult],
+    runs: Mapping[str, str],
+) -> None:
+    """Enters the checks of partitions, each under the run that `runs` has for its key."""
+    targets = find_latest_materializations(instance, asset_key, [result.key for result in results])
+    many = len(results) * len(Check) > _EVALUATIONS
+    recovering = frozenset[str]() if many else None
+    with store_together(instance):
+        for evaluation in build_evaluations(
+            asset_key, results, targets=targets, recovering=recovering
+        ):
+            assert evaluation.partition is not None
+            enter_evaluation(instance, runs[evaluation.partition], evaluation)
+
+
+def _find_runs(instance: DagsterInstance, log: TableLog) -> dict[str, DagsterRun]:
+    """Finds the runs that published partitions last, by id; those that the instance saw itself.
+
+    Of one that was entered for another table, this table's events may still be lacking.
+    """
+    run_ids = sorted({publish.record.run_id for publish in log.publishes.values()})
+    if not run_ids:
+        return {}
+    runs = instance.get_runs(RunsFilter(run_ids=run_ids))
+    return {run.run_id: run for run in runs if RECOVERED_TAG not in run.tags}
+
+
+def _find_unsure(
+    instance: DagsterInstance, log: TableLog, dead: Collection[str], shown: Mapping[str, str]
+) -> list[str]:
+    """Finds the partitions of which the instance may lack the last publish.
+
+    Of a run that still works it will be told. Of one that ended well it shows what is there, unless
+    events were lost since; that takes one look at all partitions.
+    """
+    runs = _find_runs(instance, log)
+    unsure: list[str] = []
+    for key, publish in log.publishes.items():
+        run = runs.get(publish.record.run_id)
+        if run is None or run.run_id in dead:
+            unsure.append(key)
+        elif run.is_finished:
+            ended_well = run.status is DagsterRunStatus.SUCCESS
+            if not ended_well or shown.get(key) != publish.checksum:
+                unsure.append(key)
+    return unsure
+
+
+def _is_lost(publish: Publish, recorded: int | None) -> bool:
+    # Of what a run took back, an earlier event tells; that run had no success.
+    if publish.record.write_mode == TAKE_BACK:
+        return recorded is None
+    return recorded is None or recorded < publish.version
+
+
+def _find_replaced_newer(log: TableLog, publish: Publish) -> int | None:
+    """Finds a version that a run replaced without knowing of it; None if there is none.
+
+    Where nothing locks a table, a run sees only after its commit that another came before; one that
+    died between the two leaves what it computed from older inputs.
+    """
+    based_on = publish.record.based_on
+    if based_on is None:
+        return None
+    run_id = publish.record.run_id
+    between = (
+        commit
+        for commit in log.list_commits_after(based_on)
+        if commit.version < publish.version
+        and find_changed_partitions([commit], [publish.key], run_id=run_id)
+    )
+    return max((commit.version for commit in between), default=None)
+
+
+def find_recorded_versions(
+    instance: DagsterInstance, asset_key: AssetKey, keys: Collection[str]
+) -> dict[str, int]:
+    """Finds the Delta version that the latest event of each partition tells of."""
+    versions: dict[str, int] = {}
+    for key, record in find_latest_materializations(instance, asset_key, keys).items():
+        event = record.asset_materialization
+        version = event.metadata.get("delta_version") if event else None
+        if version is not None:
+            assert isinstance(version.value, int)
+            versions[key] = version.value
+    return versions

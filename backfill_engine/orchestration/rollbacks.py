@@ -1,0 +1,324 @@
+"""A rollback as a Dagster run: which partitions, what comes back, what is recorded."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from dagster import AssetKey, Config, OpExecutionContext
+from pydantic import Field
+
+from backfill_engine.catalog import Catalog
+from backfill_engine.contents.partition_index import PartitionIndex
+from backfill_engine.errors import RollbackError
+from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.protections import read_protections
+from backfill_engine.lake.served_versions import find_served, find_unread
+from backfill_engine.lake.stored_declarations import check_readable
+from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.due.downstream import find_dependent_partitions, request_backfill
+from backfill_engine.orchestration.due.readiness import get_partitions_def
+from backfill_engine.orchestration.due.row_movements import find_moved, find_rows_for
+from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
+from backfill_engine.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
+from backfill_engine.orchestration.instance.ranges import find_ranges
+from backfill_engine.orchestration.records.certificates import leave_certificate
+from backfill_engine.orchestration.records.events import list_publish_checks
+from backfill_engine.orchestration.records.op_records import record_results
+from backfill_engine.orchestration.recovery.recovering import recover_table
+from backfill_engine.orchestration.runs.claims import fail_dead_runs
+from backfill_engine.orchestration.runs.protecting import refuse_protected, split_protected
+from backfill_engine.orchestration.runs.run_options import read_override_of
+from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG
+from backfill_engine.orchestration.selecting.selections import find_keys_in_range
+from backfill_engine.proof.certified_publishes import keep_publishes
+from backfill_engine.publishing.publisher import Publisher
+from backfill_engine.publishing.restoring import (
+    RollbackPlan,
+    build_rollback_recipe,
+    plan_acceptance,
+    plan_rollback,
+)
+from backfill_engine.publishing.results import PartitionResult, describe_failures
+from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.write_modes.options import WriteOptions
+from backfill_engine.publishing.write_modes.restore import Rollback
+from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
+from backfill_engine.rules.verdicts import Acceptance
+from backfill_engine.tables.declarations import Table
+
+ROLLS_BACK_TAG = "backfill_assets/after_rollback"
+"""Tag of a backfill: the rollback's run that it follows."""
+
+
+_REBUILD = "to rebuild these: --downstream, or backfill them yourself"
+
+
+class RollbackConfig(Config):
+    """What to take back, and to where."""
+
+    table: str = Field(description="As staging/flights.")
+    first: str = Field(description="First partition key.")
+    last: str = Field(description="Last partition key, included.")
+    to_version: int | None = Field(
+        default=None, description="The Delta version whose contents come back."
+    )
+    before_run: str | None = Field(default=None, description="Or the run to undo.")
+    accept: str | None = Field(
+        default=None,
+        description="Or why what another writer made of the partitions is right: what they hold is "
+        "audited and recorded as published, and nothing is taken back.",
+    )
+    force: bool = Field(
+        default=False,
+        description="Undo later commits of other runs too, and publish what fails its audit.",
+    )
+    downstream: bool = Field(
+        default=False, description="Request a backfill of what was computed from the partitions."
+    )
+    override_protection: str | None = Field(
+        default=None, description="Why protected partitions are to be taken back all the same."
+    )
+
+
+def roll_back(
+    catalog: Catalog,
+    context: OpExecutionContext,
+    config: RollbackConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    """Restores the partitions in one commit, records them, and says what depends on them.
+
+    Raises:
+        BackfillError: if it can't be done; nothing is written then, but for partitions that pass
+            where others fail their audit.
+    """
+    overrides = refuse_protected(
+        lakehouse.warehouse(),
+        table := catalog.find_table(config.table),
+        find_keys_in_range(find_partitions_def(table), first=config.first, last=config.last),
+        override=read_override_of(context.run, config.override_protection),
+        how=f"with --override-protection, or by the tag {OVERRIDE_TAG}",
+    )
+    return _roll_back(catalog, context, config, spark, lakehouse, overrides)
+
+
+def _roll_back(
+    catalog: Catalog,
+    context: OpExecutionContext,
+    config: RollbackConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+    overrides: Mapping[str, str],
+) -> str:
+    instance, table, now = context.instance, catalog.find_table(config.table), datetime.now(tz=UTC)
+    fail_dead_runs(instance, now=now, silent_seconds=lakehouse.silent_seconds)
+    warehouse, reader = lakehouse.warehouse(), build_reader(spark, lakehouse)
+    warehouse.check_writable()
+    log = read_log(warehouse, table).require()
+    check_readable(log)
+    recovery = recover_table(catalog, instance, log, now=now, reader=reader)[-1]
+    log = recovery.log
+    run = Run(
+        run_id=context.run.run_id,
+        started_at=now,
+        config=context.run.run_config,
+        options=WriteOptions(write_mode=Rollback.name),
+        acceptances=_accept_all(table, config),
+        overrides=overrides,
+    )
+    keys = find_keys_in_range(find_partitions_def(table), first=config.first, last=config.last)
+    if config.accept:
+        keys = _choose_changed(config, keys, recovery.changed)
+        plan = plan_acceptance(log, build_partitions(table, keys))
+    else:
+        plan = plan_rollback(
+            log,
+            build_partitions(table, keys),
+            to_version=config.to_version,
+            before_run=config.before_run,
+            force=config.force,
+            now=run.started_at,
+        )
+    if plan.restored_in is not None:
+        restored = dict.fromkeys(keys, plan.restored_in)
+        return "\n".join(
+            [
+                f"{table.key}: {len(keys)} partitions ({keys[0]} … {keys[-1]}) hold already what "
+                f"they held at version {plan.to_version}, since version {plan.restored_in}",
+                *_describe_undone(plan),
+                *_go_on_downstream(catalog, context, config, log, restored),
+            ]
+        )
+    recipe = build_rollback_recipe(plan)
+    publisher = Publisher(
+        spark=spark.spark_session,
+        recipe=recipe,
+        run=run,
+        landing_root=lakehouse.landing_root,
+        withheld_days=lakehouse.withheld_days,
+        reader=reader,
+        whole=recipe.serves != find_served(log),
+        restored={
+            key: f"{recovery.changed[key]}, accepted: {config.accept}"
+            if config.accept
+            else f"version {plan.to_version}, "
+            + (f"published by run {by.run_id}" if by else "when nothing was published")
+            for key, by in plan.published_by.items()
+        },
+    )
+    results = publisher.publish_as_pinned(plan.partitions, plan.pin())
+    leave_certificate(context, log, results, run, code_version=recipe.code_version, reader=reader)
+    record_results(context, log, results, run, code_version=recipe.code_version)
+    keep_publishes(log.reread())
+    restored = {result.key: result.version for result in results if result.version is not None}
+    _refuse_withheld(plan, results)
+    what = (
+        f"are accepted as another writer left them at version {plan.to_version}"
+        if config.accept
+        else f"hold again what they held at version {plan.to_version}"
+    )
+    # What an acceptance writes is what was there: the rows moved in the other writer's commit.
+    restored |= {
+        key: log.foreign_changes[key].version
+        for key in restored
+        if config.accept and key in log.foreign_changes
+    }
+    return "\n".join(
+        [
+            f"{table.key}: {len(restored)} partitions ({keys[0]} … {keys[-1]}) {what}, "
+            f"as version {results[0].version}",
+            *_describe_undone(plan),
+            *_go_on_downstream(catalog, context, config, log.reread(), restored),
+        ]
+    )
+
+
+def _choose_changed(
+    config: RollbackConfig, keys: Sequence[str], changed: Mapping[str, str]
+) -> list[str]:
+    """Chooses the partitions that another writer has changed; the others stay as they are."""
+    if config.to_version is not None or config.before_run is not None:
+        raise RollbackError("either accept what is there, or go back: not both")
+    chosen = [key for key in keys if key in changed]
+    if not chosen:
+        raise RollbackError(
+            f"{config.table}: nothing to accept: no other writer has changed "
+            f"{config.first}...{config.last} since it was published; nothing was written"
+        )
+    return chosen
+
+
+def _accept_all(table: Table, config: RollbackConfig) -> tuple[Acceptance, ...]:
+    reason = config.accept or ("rolled back with --force" if config.force else "")
+    checks = list_publish_checks(table) if reason else ()
+    return tuple(Acceptance(check.value, reason) for check in checks)
+
+
+def _refuse_withheld(plan: RollbackPlan, results: Sequence[PartitionResult]) -> None:
+    withheld = [result for result in results if result.version is None]
+    if withheld:
+        listed = "".join(
+            f"\n  {result.key}: {describe_failures(result.verdict)}" for result in withheld
+        )
+        raise RollbackError(
+            f"{plan.table.key}: {len(withheld)} of {len(results)} partitions of version "
+            f"{plan.to_version} fail their audit and are left as they were; --force publishes "
+            f"them all the same:{listed}"
+        )
+
+
+def _describe_undone(plan: RollbackPlan) -> list[str]:
+    return [
+        f"undone: {f'run {run}' if run else 'another program'} "
+        f"(version {', '.join(map(str, versions))})"
+        for run, versions in plan.undone.items()
+    ]
+
+
+def _find_moved(
+    catalog: Catalog,
+    graph: AssetGraph,
+    asset_key: AssetKey,
+    log: TableLog,
+    restored: Mapping[str, int],
+) -> dict[AssetKey, set[str]]:
+    """Finds, of assets that tell by rows what they read, the partitions that lost or gained any.
+
+    Args:
+        catalog: of the code location.
+        graph: of all assets.
+        asset_key: of the table.
+        log: of the table.
+        restored: by partition key, the version that brought it back.
+    """
+    moved: dict[AssetKey, set[str]] = {}
+    for reader in graph.get(asset_key).child_keys:
+        column = find_rows_for(graph, reader).get(log.table.key)
+        if column is None:
+            continue
+        readers, moved[reader] = _index_partitions(catalog, graph, reader), set()
+        for version in set(restored.values()):
+            keys = [key for key, brought_back in restored.items() if brought_back == version]
+            moved[reader] |= find_moved(log, version, keys, column, readers).keys()
+    return moved
+
+
+def _index_partitions(catalog: Catalog, graph: AssetGraph, asset_key: AssetKey) -> PartitionIndex:
+    table = catalog.find_table(asset_key.to_user_string())
+    keys = get_partitions_def(graph, asset_key).get_partition_keys()
+    return PartitionIndex(table, build_partitions(table, keys))
+
+
+def _go_on_downstream(
+    catalog: Catalog,
+    context: OpExecutionContext,
+    config: RollbackConfig,
+    log: TableLog,
+    restored: Mapping[str, int],
+) -> list[str]:
+    repository = context.repository_def
+    graph, asset_key = repository.asset_graph, find_asset_key(log.table)
+    moved = _find_moved(catalog, graph, asset_key, log, restored)
+    served = (table for table in catalog.tables if table.versions)
+    unread = {find_asset_key(one): find_unread(read_log(log.warehouse, one)) for one in served}
+    dependent = find_dependent_partitions(
+        context.instance, graph, asset_key, list(restored), moved, unread=unread
+    )
+    if not dependent:
+        return ["nothing downstream was computed from them"]
+    listed = [
+        f"computed from them: {key.to_user_string()} {first}...{last}"
+        for key, keys in dependent.items()
+        for first, last in find_ranges(get_partitions_def(graph, key), keys)
+    ]
+    if config.downstream:
+        dependent, left_out = _leave_out_protected(catalog, log.warehouse, dependent)
+        listed += left_out
+    if config.downstream and dependent:
+        backfill = request_backfill(
+            context.instance,
+            graph,
+            dependent,
+            title=f"after the rollback of {config.table} {config.first}...{config.last}",
+            tags={ROLLS_BACK_TAG: context.run.run_id},
+        )
+        return [*listed, f"requested backfill {backfill} of these, for Dagster's daemon"]
+    return [*listed, *([] if config.downstream else [_REBUILD])]
+
+
+def _leave_out_protected(
+    catalog: Catalog, warehouse: Warehouse, dependent: Mapping[AssetKey, Sequence[str]]
+) -> tuple[dict[AssetKey, list[str]], list[str]]:
+    """Leaves protected partitions out of what is to be rebuilt, and says so."""
+    protections, kept, left_out = read_protections(warehouse), dict[AssetKey, list[str]](), []
+    for key, partitions in dependent.items():
+        table = catalog.find_table(key.to_user_string())
+        free, texts = split_protected(protections, [table], partitions)
+        left_out += texts
+        if free:
+            kept[key] = free
+    return kept, left_out

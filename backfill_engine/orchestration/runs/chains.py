@@ -1,0 +1,193 @@
+"""Runs that belong together: those of a backfill, their retries, and those that continue them.
+
+What a person asked for once is one chain, however many runs Dagster made of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+
+from backfill_engine.orchestration.instance.dagster_internals import (
+    AUTO_RETRY_RUN_ID_TAG,
+    BACKFILL_TAG,
+    BULK_ACTION_TERMINAL_STATUSES,
+    ROOT_RUN_ID_TAG,
+    WILL_RETRY_TAG,
+    RunRecord,
+)
+from backfill_engine.orchestration.instance.own_runs import is_ours
+from backfill_engine.orchestration.instance.recovered_runs import RECOVERED_TAG
+from backfill_engine.orchestration.runs.run_tags import (
+    CHAIN_TAG,
+    DROPPED,
+    PAUSED,
+    PAUSED_TAG,
+    WENT_ON,
+    find_chain,
+)
+from backfill_engine.orchestration.runs.runs_at_work import UNFINISHED
+
+_RETRY_SECONDS = 600.0
+"""After how long a retry that was announced and didn't come isn't waited for any more."""
+
+_REST_SECONDS = 600.0
+"""Likewise what a sensor is to request of a backfill that was paused: it may be switched off."""
+
+_TICK = timedelta(seconds=1)
+"""Dagster's filter takes what was changed after a time, and not at it."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Runs that belong together.
+
+    Attributes:
+        id: the backfill, or the first run.
+        last_failed: the id of the run that failed last; empty if nobody asked for it.
+        records: of all its runs, in the order in which they were made.
+    """
+
+    id: str
+    last_failed: str
+    records: tuple[RunRecord, ...]
+
+    @property
+    def runs(self) -> list[DagsterRun]:
+        """Its runs, in the order in which they were made."""
+        return [record.dagster_run for record in self.records]
+
+    @property
+    def kind(self) -> str:
+        """`backfill`, `chain` of several runs, or `run`."""
+        if any(run.tags.get(BACKFILL_TAG) == self.id for run in self.runs):
+            return "backfill"
+        return "chain" if len(self.records) > 1 else "run"
+
+    @property
+    def begun_at(self) -> datetime:
+        """When its first run was made, UTC."""
+        return _to_utc(min(record.create_timestamp for record in self.records))
+
+    @property
+    def ended_at(self) -> datetime:
+        """When the last of its runs ended, UTC."""
+        return max(map(find_end, self.records))
+
+
+def find_end(record: RunRecord) -> datetime:
+    """Finds when a run ended, UTC; of one that has no such time, when it was changed last."""
+    if record.end_time is not None:
+        return datetime.fromtimestamp(record.end_time, tz=UTC)
+    return _to_utc(record.update_timestamp)
+
+
+def find_failed_chains(instance: DagsterInstance, since: datetime) -> dict[str, list[RunRecord]]:
+    """Finds the chains in which runs of ours failed, by id, with those runs, by their ends.
+
+    A run that was cancelled, also while it was paused, did not fail.
+
+    Args:
+        instance: knows all runs.
+        since: UTC; failures that ended before are left out.
+    """
+    records = instance.get_run_records(
+        RunsFilter(statuses=[DagsterRunStatus.FAILURE], updated_after=since - _TICK)
+    )
+    found: dict[str, list[RunRecord]] = {}
+    for record in sorted(records, key=find_end):
+        run = record.dagster_run
+        # What was cancelled while it was paused Dagster calls failed: it has no other word.
+        is_told = RECOVERED_TAG not in run.tags and run.tags.get(PAUSED_TAG) != DROPPED
+        if find_end(record) >= since and is_told and is_ours(run.tags):
+            found.setdefault(find_chain(run), []).append(record)
+    return found
+
+
+def read_chain(
+    instance: DagsterInstance, chain_id: str, last_failed: RunRecord | None = None
+) -> Chain:
+    """Reads all runs of a chain, of which the one that failed last may be known."""
+    members = [RunsFilter(run_ids=[chain_id])] + [
+        RunsFilter(tags={tag: chain_id}) for tag in (BACKFILL_TAG, CHAIN_TAG, ROOT_RUN_ID_TAG)
+    ]
+    known = {last_failed.dagster_run.run_id: last_failed} if last_failed else {}
+    records = known | {
+        record.dagster_run.run_id: record
+        for member in members
+        for record in instance.get_run_records(member)
+        if find_chain(record.dagster_run) == chain_id
+    }
+    in_order = sorted(records.values(), key=lambda record: record.storage_id)
+    return Chain(chain_id, next(iter(known), ""), tuple(in_order))
+
+
+def find_why_unfinished(
+    instance: DagsterInstance, chain: Chain, *, now: datetime, settle_seconds: float
+) -> str:
+    """Finds why a chain is not at its end yet; empty if it is.
+
+    Args:
+        instance: knows the backfill.
+        chain: the runs.
+        now: UTC.
+        settle_seconds: how long the daemon may take to request what goes on after a run.
+    """
+    why = find_why_at_work(instance, chain, now=now, settle_seconds=settle_seconds)
+    if not why and awaits_rest(chain, now=now):
+        return "it was paused, and what no run was requested for is to be looked at"
+    return why
+
+
+def awaits_rest(chain: Chain, *, now: datetime) -> bool:
+    """Tells whether a sensor is to look at what Dagster requested of a backfill no run for.
+
+    Dagster takes a paused run for a failed one, and what reads from it for lost.
+    """
+    silent_seconds = (now - chain.ended_at).total_seconds() if chain.records else 0
+    went_on = any(run.tags.get(PAUSED_TAG) == WENT_ON for run in chain.runs)
+    return chain.kind == "backfill" and went_on and silent_seconds < _REST_SECONDS
+
+
+def find_why_at_work(
+    instance: DagsterInstance, chain: Chain, *, now: datetime, settle_seconds: float
+) -> str:
+    """Finds why anything is at work, paused or about to go on of a chain; empty if nothing is.
+
+    Args:
+        instance: knows the backfill.
+        chain: the runs.
+        now: UTC.
+        settle_seconds: as in `find_why_unfinished`.
+    """
+    backfill = instance.get_backfill(chain.id) if chain.kind == "backfill" else None
+    if backfill is not None and backfill.status not in BULK_ACTION_TERMINAL_STATUSES:
+        return f"the backfill is {backfill.status.value.lower()}"
+    unfinished = [run.run_id for run in chain.runs if run.status in UNFINISHED]
+    if unfinished:
+        return f"{len(unfinished)} of its runs have not ended"
+    if any(run.tags.get(PAUSED_TAG) == PAUSED for run in chain.runs):
+        return "it is paused"
+    silent_seconds = (now - chain.ended_at).total_seconds()
+    if silent_seconds < settle_seconds:
+        return "it ended a moment ago, and may go on"
+    if silent_seconds < _RETRY_SECONDS and _find_awaiting_retry(chain.runs):
+        return "a retry is to come"
+    return ""
+
+
+def _find_awaiting_retry(runs: Sequence[DagsterRun]) -> list[DagsterRun]:
+    retried = {run.parent_run_id for run in runs}
+    return [
+        run
+        for run in runs
+        if run.status is DagsterRunStatus.FAILURE
+        and run.tags.get(WILL_RETRY_TAG) == "true"
+        and AUTO_RETRY_RUN_ID_TAG not in run.tags
+        and run.run_id not in retried
+    ]
+
+
+def _to_utc(time: datetime) -> datetime:
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,0 +1,231 @@
+"""What protection keeps from being published: the refusal of a run, and what sensors leave out.
+
+See `lake.protections`. A run is refused before any of its assets does anything, however it was
+started; what asks for runs by itself leaves protected partitions out.
+"""
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dagster import AssetKey, DagsterInstance, DagsterRun
+
+from backfill_engine.catalog import Catalog
+from backfill_engine.errors import ProtectedError
+from backfill_engine.lake.protections import Protection, Protections, read_protections
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.instance.dagster_internals import find_run_assets
+from backfill_engine.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
+from backfill_engine.orchestration.instance.ranges import describe_ranges, find_ranges, shorten
+from backfill_engine.orchestration.instance.recovered_runs import enter_again
+from backfill_engine.orchestration.runs.run_options import read_override
+from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG, REFUSED_TAG
+from backfill_engine.tables.declarations import Table
+
+_LISTED = 7
+_CURE = (
+    "leave them out, lift it with `backfill-assets unprotect` or in the declaration, or say why "
+    "they are to be written all the same"
+)
+
+
+def describe_protected(
+    table: Table, protected: Mapping[str, Protection], *, most: int | None = None
+) -> list[str]:
+    """Says which partitions of a table are protected and why, a text for each reason."""
+    texts = {key: protection.describe() for key, protection in protected.items()}
+    return describe_ranges(find_partitions_def(table), texts, most=most)
+
+
+@dataclass(frozen=True)
+class StandingProtection:
+    """What one decision, or declaration, protects now.
+
+    Attributes:
+        table: `layer/name`.
+        ranges: first and last key of the partitions that there are.
+        and_later: whether those that are still to come are protected by it, too.
+        reason: why.
+        by: who decided it; empty where it is declared with the table.
+        since: when, UTC; None likewise.
+    """
+
+    table: str
+    ranges: Sequence[tuple[str, str]]
+    and_later: bool
+    reason: str
+    by: str
+    since: dt.datetime | None
+
+
+def list_standing(table: Table, protections: Protections) -> list[StandingProtection]:
+    """Lists what is protected of a table now; what was lifted, or decided anew, is left out."""
+    listed = protections.list_of(table)
+    if not listed:
+        return []
+    partitions_def = find_partitions_def(table)
+    winners: dict[Protection, list[str]] = {one: [] for one in listed}
+    for key, one in protections.find(table, partitions_def.get_partition_keys()).items():
+        winners[one].append(key)
+    last = next((one for one in listed if one.last is None), None) if table.grain.cron else None
+    return [
+        StandingProtection(
+            table.key, find_ranges(partitions_def, keys), one is last, one.reason, one.by, one.at
+        )
+        for one, keys in winners.items()
+        if one.protected and (keys or one is last)
+    ]
+
+
+def refuse_protected(
+    warehouse: Warehouse, table: Table, keys: Iterable[str], *, override: str, how: str
+) -> dict[str, str]:
+    """Refuses to write protected partitions of a table, unless a person says why.
+
+    Args:
+        warehouse: where the table is.
+        table: the table.
+        keys: the partitions that are to be written.
+        override: the person's reason; empty if there is none.
+        how: how a reason is given there.
+
+    Returns:
+        By key, of the partitions that are protected: why they are written all the same.
+
+    Raises:
+        ProtectedError: if any is protected and there is no such reason.
+    """
+    protected = read_protections(warehouse).find(table, keys)
+    if protected and not override:
+        raise ProtectedError(_describe_refusal({table: protected}, how))
+    return {key: _describe_override(override, one) for key, one in protected.items()}
+
+
+def check_protection(
+    catalog: Catalog,
+    instance: DagsterInstance,
+    run: DagsterRun,
+    table: Table,
+    keys: Sequence[str],
+    warehouse: Warehouse,
+) -> dict[str, str]:
+    """Refuses a run that would publish protected partitions of any of its assets.
+
+    All of it, also what isn't protected: a person asked for the whole. Those of its assets that it
+    has published already don't count, as their protection came too late. What is protected stays
+    as it is in the instance, too: what is published shows as published. A tag says of the run that
+    it was refused, so that nobody takes that for its work.
+
+    Args:
+        catalog: of the code location.
+        instance: the Dagster instance.
+        run: the run.
+        table: of the asset that asks.
+        keys: the partitions of the run, which are the same for all of its assets.
+        warehouse: the tables.
+
+    Returns:
+        By key, of the protected partitions of `table` that the run may publish: why.
+
+    Raises:
+        ProtectedError: if one is protected, and the run has no reason for it; nothing was written.
+        BackfillError: if what is protected can't be read.
+    """
+    protections = read_protections(warehouse)
+    found = {
+        one: protected
+        for asset_key in sorted(find_run_assets(instance, run))
+        if (
+            protected := protections.find(
+                one := catalog.find_table(asset_key.to_user_string()), keys
+            )
+        )
+    }
+    overrides = {one: read_override(run, find_asset_key(one)) for one in found}
+    refused = {one: protected for one, protected in found.items() if not overrides[one]}
+    if refused:
+        done = _list_done(instance, run)
+        refused = {one: protected for one, protected in refused.items() if one.key not in done}
+    if refused:
+        for one, protected in refused.items():
+            # Nobody could run them again, and what reads them would wait for that for ever.
+            enter_again(instance, find_asset_key(one), protected)
+        instance.add_run_tags(run.run_id, {REFUSED_TAG: "true"})
+        how = f"in the configuration as `override_protection`, or by the tag {OVERRIDE_TAG}"
+        raise ProtectedError(_describe_refusal(refused, how))
+    return {
+        key: _describe_override(overrides[table], one)
+        for key, one in found.get(table, {}).items()
+        if overrides[table]
+    }
+
+
+def split_protected(
+    protections: Protections, tables: Sequence[Table], keys: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Splits partitions that a run is to publish of several tables.
+
+    Returns:
+        The keys that are protected in none of the tables; and what is left out and why, in words.
+    """
+    found = {table: protections.find(table, keys) for table in tables}
+    left_out = {key for protected in found.values() for key in protected}
+    return (
+        [key for key in keys if key not in left_out],
+        [
+            f"protected, left out: {table.key} {text}"
+            for table, protected in found.items()
+            for text in describe_protected(table, protected, most=_LISTED)
+        ],
+    )
+
+
+def leave_out_protected(
+    catalog: Catalog,
+    warehouse: Warehouse,
+    run: DagsterRun,
+    assets: Sequence[AssetKey],
+    keys: Sequence[str],
+) -> tuple[list[str], list[str]]:
+    """Leaves out what a run that continues another would be refused for.
+
+    Args:
+        catalog: of the code location.
+        warehouse: the tables.
+        run: the one to be continued; where it overrides protection, that holds for what goes on.
+        assets: of the run that continues it.
+        keys: their partitions.
+
+    Returns:
+        As `split_protected`.
+    """
+    tables = [
+        catalog.find_table(key.to_user_string()) for key in assets if not read_override(run, key)
+    ]
+    return split_protected(read_protections(warehouse), tables, keys)
+
+
+def _list_done(instance: DagsterInstance, run: DagsterRun) -> set[str]:
+    """Lists the tables that the run has published already."""
+    steps = instance.get_run_step_stats(run.run_id)
+    return {
+        step.step_key.replace("__", "/", 1)
+        for step in steps
+        if step.status is not None and step.status.value == "SUCCESS"
+    }
+
+
+def _describe_refusal(refused: Mapping[Table, Mapping[str, Protection]], how: str) -> str:
+    listed = "; ".join(
+        f"{table.key} {text}"
+        for table, protected in refused.items()
+        for text in shorten(describe_protected(table, protected, most=_LISTED), _LISTED)
+    )
+    return f"protected: {listed}: {_CURE}, {how}; nothing was written"
+
+
+def _describe_override(reason: str, protection: Protection) -> str:
+    return f"{reason}; protected: {protection.describe()}"

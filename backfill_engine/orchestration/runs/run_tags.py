@@ -1,0 +1,136 @@
+"""What a run says of itself by its tags; without Spark, as whatever reads of runs goes by them."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dagster import DagsterRun, DagsterRunStatus
+
+from backfill_engine.errors import SettingsError
+from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, ROOT_RUN_ID_TAG
+
+PRIORITY_TAG = "dagster/priority"
+
+BEHIND_THE_DAILY_RUN = -1
+"""The priority of a backfill's runs that are told none; other runs that name none have 0."""
+
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
+_PARTITION_TAG = "dagster/partition"
+
+ABOUT_TAG = "about"
+"""Tag of a run or a backfill: what it is about, in words, for people; the first that the UI lists,
+as that goes by the alphabet."""
+
+INCREMENTAL_TAG = "backfill_assets/incremental"
+"""Tag of a run that takes a table on from its watermark."""
+
+REASON_TAG = "backfill_assets/reason"
+"""Tag of a run that the sensor requested: why, in words."""
+
+LAUNCHED_BY_TAG = "backfill_assets/launched_by"
+"""Tag of a backfill and its runs: the user of the machine who launched it."""
+
+PLAN_TAG = "backfill_assets/plan"
+"""Tag of a backfill and its runs: what its plan said of each table, as JSON."""
+
+LAUNCHED_CODE_TAG = "backfill_assets/launched_code"
+"""Tag of the same: the code version of each table when it was asked for, as JSON."""
+
+CHAIN_TAG = "backfill_assets/backfill"
+"""Tag of a run that continues another: the backfill of the first of them, or that run's id.
+
+Dagster's own tag would make it count the run as one of the backfill's.
+"""
+
+AT_MOST_TAG = "backfill_assets/at_most_"
+"""Beginning of the tag of runs of which only so many may be at work: the number is its end."""
+
+CONTINUES_TAG = "backfill_assets/continues"
+"""Tag of a run: the one that it goes on with."""
+
+GOES_ON_WITH_TAG = "backfill_assets/goes_on_with"
+"""Tag of a run: the one that ended paused, whose rest it does."""
+
+FOREGROUND_TAG = "backfill_assets/foreground"
+"""Tag of a run that a shell waits for, and goes on after; no daemon is to."""
+
+FOREGROUND_ENDED_TAG = "backfill_assets/foreground_ended"
+"""Tag of the last of these: the shell makes no more."""
+
+FOREGROUND_CANCELLED_TAG = "backfill_assets/foreground_cancelled"
+"""Tag of the first of these, once somebody cancelled them elsewhere: the shell is to end."""
+
+OVERRIDE_TAG = "backfill_assets/override_protection"
+"""Tag of a run: why it is to publish protected partitions of all its assets."""
+
+ALLOW_NEW_CODE_TAG = "backfill_assets/allow_new_code"
+"""Tag of a run: why it may go by other code than the runs of its backfill before it."""
+
+REHEARSAL_TAG = "backfill_assets/rehearsal"
+"""Tag of a run: the rehearsal of which it is to publish just what was shown."""
+
+WITHHELD_TAG = "backfill_assets/withheld"
+"""Tag of a run: the asset of which it withheld partitions."""
+
+REFUSED_TAG = "backfill_assets/refused"
+"""Tag of a run that published nothing more, as partitions of it are protected."""
+
+PAUSED_TAG = "backfill_assets/paused"
+"""Tag of a run that ended between two chunks: `PAUSED`, or what has become of it since."""
+
+PAUSED, WENT_ON, DROPPED, SETTLED = "true", "went on", "cancelled", "settled"
+"""Of one that went on, its backfill is settled once what no run was requested for was looked at."""
+
+PAUSED_AT_TAG = "backfill_assets/paused_at"
+"""Tag of such a run: the tables that it had not done with, comma-separated."""
+
+
+def read_json_tag(tags: Mapping[str, str], name: str) -> dict[str, Any]:
+    """Reads a tag that holds JSON by table; empty if there is none.
+
+    Raises:
+        SettingsError: if somebody else wrote it.
+    """
+    try:
+        found = json.loads(tags.get(name, "{}"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise SettingsError(
+            f"the tag {name} isn't as `backfill-assets launch` writes it: leave it out; nothing "
+            "was written"
+        )
+    return found
+
+
+def find_run_range(run: DagsterRun) -> tuple[str, str] | None:
+    """Finds the first and the last partition key of a run, by its tags; None if they don't say."""
+    return find_tagged_range(run.tags)
+
+
+def find_tagged_range(tags: Mapping[str, str]) -> tuple[str, str] | None:
+    """Finds the first and the last partition key that a run's tags name; None if they don't."""
+    first = tags.get(RANGE_START_TAG) or tags.get(_PARTITION_TAG)
+    last = tags.get(RANGE_END_TAG) or tags.get(_PARTITION_TAG)
+    return (first, last) if first is not None and last is not None else None
+
+
+def find_chain(run: DagsterRun) -> str:
+    """Finds what a run, its retries and those that continue it have in common.
+
+    It is a backfill, or the first run.
+    """
+    tags = run.tags
+    named = (tags.get(tag) for tag in (BACKFILL_TAG, CHAIN_TAG, ROOT_RUN_ID_TAG))
+    return next(filter(None, named), run.run_id)
+
+
+def is_paused(run: DagsterRun) -> bool:
+    """Tells whether a run ended between two chunks, and is to go on."""
+    return run.status is DagsterRunStatus.FAILURE and run.tags.get(PAUSED_TAG) == PAUSED
+
+
+def was_dropped(run: DagsterRun) -> bool:
+    """Tells whether a run was cancelled while it was paused; Dagster calls it failed."""
+    return run.tags.get(PAUSED_TAG) == DROPPED

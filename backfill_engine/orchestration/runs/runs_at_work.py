@@ -1,0 +1,75 @@
+"""Partitions that unfinished runs of ours and backfills are to materialize, whoever asked."""
+
+from collections.abc import Mapping
+
+from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+
+from backfill_engine.errors import PartitionRangeError
+from backfill_engine.orchestration.due.readiness import get_partitions_def
+from backfill_engine.orchestration.instance.dagster_internals import (
+    AssetGraph,
+    BulkActionsFilter,
+    BulkActionStatus,
+    find_run_assets,
+)
+from backfill_engine.orchestration.instance.own_runs import is_ours
+from backfill_engine.orchestration.runs.run_tags import (
+    FOREGROUND_TAG,
+    PAUSED,
+    PAUSED_TAG,
+    find_run_range,
+)
+from backfill_engine.orchestration.selecting.selections import find_keys_in_range
+
+UNFINISHED = [
+    DagsterRunStatus.QUEUED,
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.STARTING,
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+]
+
+
+def find_partitions_at_work(
+    instance: DagsterInstance, graph: AssetGraph
+) -> Mapping[AssetKey, frozenset[str]]:
+    """Finds them by asset; of a run that doesn't say which partitions, all of its assets.
+
+    A paused run counts, too, as another goes on with it by itself; one that a shell began doesn't.
+    So does what a backfill is to request yet: Dagster's daemon looks every 30 s only.
+    """
+    found = _find_to_be_requested(instance)
+    paused = RunsFilter(statuses=[DagsterRunStatus.FAILURE], tags={PAUSED_TAG: PAUSED})
+    waiting = (run for run in instance.get_runs(paused) if FOREGROUND_TAG not in run.tags)
+    unfinished = instance.get_runs(RunsFilter(statuses=UNFINISHED))
+    for run in (*(run for run in unfinished if is_ours(run.tags)), *waiting):
+        for key in find_run_assets(instance, run):
+            if graph.has(key) and graph.get(key).partitions_def is not None:
+                keys = _find_keys(run, graph, key)
+                found[key] = found.get(key, frozenset()) | keys
+    return found
+
+
+def _find_to_be_requested(instance: DagsterInstance) -> dict[AssetKey, frozenset[str]]:
+    """Finds what is to be requested of backfills of assets; those of a job request all at once."""
+    found: dict[AssetKey, frozenset[str]] = {}
+    requested = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
+    for backfill in instance.get_backfills(requested):
+        data = backfill.asset_backfill_data
+        if data is None:
+            continue
+        left = data.target_subset - data.requested_subset - data.failed_and_downstream_subset
+        for key, subset in left.partitions_subsets_by_asset_key.items():
+            found[key] = found.get(key, frozenset()) | frozenset(subset.get_partition_keys())
+    return found
+
+
+def _find_keys(run: DagsterRun, graph: AssetGraph, key: AssetKey) -> frozenset[str]:
+    partitions_def = get_partitions_def(graph, key)
+    ends = find_run_range(run)
+    if ends is None:
+        return frozenset(partitions_def.get_partition_keys())
+    try:
+        return frozenset(find_keys_in_range(partitions_def, first=ends[0], last=ends[1]))
+    except PartitionRangeError:
+        return frozenset()  # Its step will say so.

@@ -1,0 +1,148 @@
+"""Recomputes a certificate from the tables, and says which of its lines still hold."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.errors import BackfillError, HistoryError
+from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.table_log import TableLog
+from backfill_engine.proof.certificates import Certificate
+from backfill_engine.proof.lines import VerifiedLine
+from backfill_engine.proof.stated import is_stated, verify_complete, verify_stated
+from backfill_engine.proof.untouched import prove_untouched
+
+
+def verify_certificate(
+    log: TableLog,
+    certificate: Certificate,
+    partitions: tuple[Partition, ...],
+    *,
+    reader: PartitionReader = IN_THIS_PROCESS,
+) -> list[VerifiedLine]:
+    """Reads the certified versions again.
+
+    Args:
+        log: of the certificate's table.
+        certificate: what is to be verified.
+        partitions: its published partitions.
+        reader: reads them.
+    """
+    stated = is_stated(log, certificate)
+    return [
+        *_verify_commits(log, certificate),
+        *verify_complete(log, certificate),
+        *(verify_stated(log, certificate) if stated else ()),
+        *_verify_contents(reader, log, certificate, partitions),
+        *_verify_untouched(reader, log, certificate, counts=stated),
+    ]
+
+
+def _verify_commits(log: TableLog, certificate: Certificate) -> Iterator[VerifiedLine]:
+    commits = {commit.version: commit for commit in log.commits}
+    for certified in certificate.commits:
+        statement = f"version {certified.version} was committed by this run"
+        commit = commits.get(certified.version)
+        if certified.version > log.version:
+            # Old versions leave a log in time; the newest only with the log, or with a part of it.
+            yield VerifiedLine(statement, holds=False, found="the table has no such version")
+            continue
+        if commit is None:
+            yield VerifiedLine(statement, None, "the log no longer has that version")
+            continue
+        record = commit.record
+        run_id, predicate = (record.run_id, record.predicate) if record else ("others", "")
+        holds = (run_id, predicate) == (certificate.run_id, certified.predicate)
+        yield VerifiedLine(
+            statement, holds, "" if holds else f"it is {commit.operation} of {run_id}"
+        )
+
+
+def _verify_contents(
+    reader: PartitionReader,
+    log: TableLog,
+    certificate: Certificate,
+    partitions: tuple[Partition, ...],
+) -> Iterator[VerifiedLine]:
+    certified = {row.partition: row for row in certificate.partitions}
+    by_version: dict[int, list[Partition]] = defaultdict(list)
+    for partition in partitions:
+        version = certified[partition.key].version
+        if version is None or (log.exists and not 0 <= version <= log.version):
+            statement = f"{partition.key} was published as version {version}"
+            yield VerifiedLine(statement, holds=False, found="the table has no such version")
+            continue
+        by_version[version].append(partition)
+    for version, published in sorted(by_version.items()):
+        try:
+            then = log.as_of(version)
+            gone = _find_gone(then, published)
+            contents = reader.read_back(
+                then, [partition for partition in published if partition.key not in gone]
+            )
+        except HistoryError as error:
+            gone, contents = {partition.key: str(error) for partition in published}, {}
+        for partition in published:
+            row = certified[partition.key]
+            statement = f"{row.partition} holds {row.rows} rows with checksum {row.checksum}"
+            found, newest = contents.get(row.partition), log.publishes.get(row.partition)
+            foreign = log.foreign_changes.get(row.partition)
+            if found is None:
+                is_current = newest is not None and newest.version == version
+                yield VerifiedLine(statement, False if is_current else None, gone[row.partition])
+                continue
+            holds, remark = found.agrees_with(row), ""
+            if not holds:
+                remark = f"{found.rows} rows with checksum {found.checksum}"
+            elif foreign is not None and newest is not None and newest.version == version:
+                holds, remark = False, f"at version {version}; since {foreign.describe_foreign()}"
+            elif newest is not None and newest.version > version:
+                replaced_by = newest.record.run_id
+                remark = f"at version {version}; run {replaced_by} has replaced it since"
+            yield VerifiedLine(statement, holds, remark)
+
+
+def _find_gone(log: TableLog, partitions: list[Partition]) -> dict[str, str]:
+    """Finds which files are no longer there, by partition key.
+
+    Partitions that have all of theirs are absent.
+    """
+    if not log.find_missing_files(partitions):
+        return {}
+    files = {partition.key: log.find_missing_files([partition]) for partition in partitions}
+    return {key: f"{', '.join(missing)} is gone" for key, missing in files.items() if missing}
+
+
+def _verify_untouched(
+    reader: PartitionReader, log: TableLog, certificate: Certificate, *, counts: bool
+) -> Iterator[VerifiedLine]:
+    """Looks at the commits again; and at what was counted then, where `counts` says so."""
+    if not certificate.commits:
+        return
+    statement = "no partition outside the range was changed"
+    meant = [partition.partition for partition in certificate.partitions]
+    try:
+        proof = prove_untouched(
+            log,
+            meant,
+            versions=[commit.version for commit in certificate.commits],
+            reader=reader,
+        )
+    except BackfillError as error:
+        yield VerifiedLine(statement, None, str(error))
+        return
+    listed = ", ".join(proof.outside)
+    yield VerifiedLine(statement, proof.holds, f"changed: {listed}" if listed else "")
+    said = (
+        {key: tuple(versions) for key, versions in certificate.touched_outside.items()},
+        certificate.untouched_partitions,
+        certificate.untouched_files,
+        certificate.compared_partitions,
+    )
+    found = ({**proof.outside}, proof.partitions, proof.files, proof.compared)
+    if counts and said != found:
+        yield VerifiedLine(
+            f"{said[1]} other partitions kept their {said[2]} files, and {said[3]} were compared",
+            holds=False,
+            found=f"{found[1]}, {found[2]} and {found[3]}; changed: {listed or 'none'}",
+        )

@@ -1,0 +1,51 @@
+"""Holds a run that applies a rehearsal to what that has shown."""
+
+from dataclasses import dataclass
+
+from backfill_engine.contents.read_back import Counted
+from backfill_engine.rules.checks import Check
+from backfill_engine.rules.finding_names import CONTENT_IS_AS_REHEARSED
+from backfill_engine.rules.verdicts import Finding, Outcome, Verdict
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a rehearsal has shown of a partition.
+
+    Attributes:
+        rows: that it would have.
+        checksum: of these (see `contents.checksums`).
+        over: checksum of what was published then; empty if nothing was.
+    """
+
+    rows: int
+    checksum: str
+    over: str
+
+
+def judge_as_rehearsed(
+    verdict: Verdict, found: Counted, shown: Shown, *, published: str
+) -> Verdict:
+    """Adds to a verdict whether the partition is as rehearsed, and still replaces what was shown.
+
+    Args:
+        verdict: of the audit.
+        found: rows and checksum that were audited.
+        shown: what was rehearsed.
+        published: checksum of what is published now; empty if nothing is. Where that is what was
+            rehearsed, it was applied before: a crash may have kept Dagster from knowing.
+    """
+    is_as_shown = (found.rows, found.checksum) == (shown.rows, shown.checksum)
+    is_over_shown = published in (shown.over, shown.checksum)
+    bound = f"{shown.rows} rows with checksum {shown.checksum}"
+    if not is_as_shown:
+        bound += f" were rehearsed, found {found.checksum}"
+    elif not is_over_shown:
+        bound += " over other contents: somebody published the partition since"
+    finding = Finding(
+        CONTENT_IS_AS_REHEARSED,
+        float(found.rows),
+        bound,
+        Outcome.of(failed=not (is_as_shown and is_over_shown)),
+    )
+    return verdict.add(Check.COMPLETE, finding)

@@ -1,0 +1,308 @@
+"""Computes the partitions of a window once, measures them in one pass, and judges each."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+
+from backfill_engine.errors import TableError
+from backfill_engine.lake.commits import Publish
+from backfill_engine.lake.evolution import find_new_fields
+from backfill_engine.lake.input_window import InputWindow
+from backfill_engine.lake.landing import FileFault
+from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.table_log import TableLog
+from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.write_modes.choosing import find_write_mode
+from backfill_engine.publishing.write_modes.mode import mark_filtered_out
+from backfill_engine.publishing.write_modes.options import WriteOptions
+from backfill_engine.quality.judging import judge_partitions
+from backfill_engine.quality.measures import keep_rows, measure_partitions
+from backfill_engine.rules.landed import Landed, list_some
+from backfill_engine.rules.measured import PartitionMeasures
+from backfill_engine.rules.profiles import PartitionProfile
+from backfill_engine.rules.verdicts import Verdict
+from backfill_engine.tables.declarations import Table, build_ddl
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was computed and found.
+
+    Attributes:
+        window: what could be computed; without the partitions of broken files.
+        frame: the persisted rows, with audit columns; of the window, and maybe more.
+        measures: by partition key, ascending.
+        verdicts: likewise.
+        broken_files: files that can't be read, with each partition that they may hold records of.
+        is_whole: whether all persisted rows are of the window.
+    """
+
+    window: InputWindow
+    frame: DataFrame
+    measures: Mapping[str, PartitionMeasures]
+    verdicts: Mapping[str, Verdict]
+    broken_files: tuple[FileFault, ...] = ()
+    is_whole: bool = True
+
+    def restrict(self, partitions: Iterable[Partition]) -> "Audit":
+        """Returns what was found of some of its partitions; the frame has the rows of all."""
+        keys = {partition.key for partition in partitions}
+        left = tuple(one for one in self.window.partitions if one.key in keys)
+        listing = self.window.listing.restrict(left) if self.window.listing else None
+        return Audit(
+            replace(self.window, partitions=left, listing=listing),
+            self.frame,
+            {key: measured for key, measured in self.measures.items() if key in keys},
+            {key: verdict for key, verdict in self.verdicts.items() if key in keys},
+            tuple(fault for fault in self.broken_files if fault.partition.key in keys),
+            is_whole=self.is_whole and len(left) == len(self.window.partitions),
+        )
+
+    def find_fields(self, keys: Collection[str], *, stored: Collection[str]) -> tuple[str, ...]:
+        """Finds which extra fields the rows of partitions have in the table.
+
+        Args:
+            keys: of the partitions.
+            stored: those that the table has already.
+        """
+        seen = (self.measures[key].fields_seen or () for key in keys)
+        known = set(stored).union(*seen)
+        return tuple(name for name in self.window.extra_fields if name in known)
+
+    @property
+    def rows(self) -> DataFrame:
+        """The rows to publish: neither rejected nor left out. Of the frame, so maybe more."""
+        return keep_rows(self.frame)
+
+
+@contextmanager
+def audit_window(
+    recipe: Recipe,
+    window: InputWindow,
+    run: Run,
+    published: Mapping[str, Publish],
+    provisional: Mapping[str, str],
+    *,
+    adds_fields: bool = True,
+) -> Iterator[Audit]:
+    """Audits a window; the frame stays persisted for as long as the context is open.
+
+    New fields of the source are columns of the frame; of the table they become columns where rows
+    that have them are published.
+
+    Args:
+        recipe: how the table is made.
+        window: what to compute.
+        run: says how what is computed gets together with what is published.
+        published: the last publish of each partition, by key: what the window's are compared with.
+        provisional: by key, what of a partition's input is not there yet, or not final.
+        adds_fields: whether the frame gets them; where nothing is published nobody needs them.
+    """
+    table = find_write_mode(run.options).add_rules(
+        recipe.table, is_landed=window.listing is not None
+    )
+    recipe = replace(recipe, table=table)
+    broken_files = tuple(window.listing.faults) if window.listing else ()
+    window = _leave_out(window, broken_files)
+    frame: DataFrame | None = None
+    try:
+        while True:
+            try:
+                frame = _persist(recipe, window, run.options)
+                measures = _measure(recipe, window, frame)
+                source_records = _count_source(recipe, window)
+            except SPARK_ERRORS as error:
+                # Once more without what can't be read, until the rest can.
+                found = _find_broken_files(window, str(error))
+                if not found:
+                    raise
+                broken_files += found
+                window = _leave_out(window, found)
+                if frame is not None:
+                    frame.unpersist()
+            else:
+                break
+        landed = window.listing.describe_landed() if window.listing else {}
+        measures = _add_landed_bytes(measures, landed)
+        verdicts = _judge(
+            recipe, window, measures, source_records, landed, run, published, provisional
+        )
+        new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
+        if new_fields and adds_fields:
+            window = replace(window, extra_fields=(*window.extra_fields, *new_fields))
+            frame.unpersist()
+            frame = _persist(recipe, window, run.options)
+            # The verdicts stand: all that changed is that the new fields are kept.
+            measures = _measure(recipe, window, frame)
+            measures = _add_landed_bytes(measures, landed)
+        yield Audit(window, frame, measures, verdicts, broken_files)
+    finally:
+        if frame is not None:
+            frame.unpersist()
+
+
+def describe_faults(broken_files: Iterable[FileFault]) -> dict[str, str]:
+    """Describes the files that can't be read, by the key of each partition that has any."""
+    faults: dict[str, list[str]] = {}
+    for broken in broken_files:
+        faults.setdefault(broken.partition.key, []).append(f"{broken.name} {broken.fault}")
+    return {key: list_some(described) for key, described in faults.items()}
+
+
+def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:
+    """Builds the contents that the window's partitions are to have, and audit columns.
+
+    Nothing is computed yet.
+
+    Args:
+        recipe: how the table is made.
+        window: its partitions and pinned inputs.
+        options: of the run.
+
+    Raises:
+        TableError: if a declared column isn't computed, or as another type.
+    """
+    rows = recipe.compute(window)
+    _check_computed(rows, window.stored_table)
+    computed = mark_filtered_out(rows, window, options)
+    return recipe.place_rows(find_write_mode(options).combine(computed, window, options))
+
+
+def _check_computed(rows: DataFrame, table: Table) -> None:
+    """Refuses what Delta would refuse to write once all is computed: it casts nothing."""
+    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    placed = {table.folder_by}  # The recipe adds it.
+    for column in table.columns:
+        computed = types.get(column.name)
+        if computed is None and column.name not in placed:
+            raise TableError(
+                f"{table.key}: `{column.name}` is declared and not computed: select it in the "
+                "compute function; nothing was written"
+            )
+        # A null without a type becomes one of any.
+        if computed and "void" not in computed and replace(column, type=computed) != column:
+            raise TableError(
+                f"{table.key}: `{column.name}` is computed as {replace(column, type=computed).type}"
+                f", and {column.type} is declared: cast it in the compute function; nothing was "
+                "written"
+            )
+
+
+def _persist(recipe: Recipe, window: InputWindow, options: WriteOptions) -> DataFrame:
+    if not window.partitions:
+        # All that was asked for is in files that can't be read.
+        nothing = build_ddl(window.stored_table.columns, constraints=False)
+        return window.spark.createDataFrame([], nothing)
+    # Persisted, so that what is published is what was measured.
+    return compute_rows(recipe, window, options).persist()
+
+
+def _measure(recipe: Recipe, window: InputWindow, frame: DataFrame) -> dict[str, PartitionMeasures]:
+    fields = (*recipe.source_fields, *window.extra_fields) if recipe.source_fields else ()
+    return measure_partitions(frame, recipe.table, window.partitions, fields=fields)
+
+
+def _find_broken_files(window: InputWindow, error: str) -> tuple[FileFault, ...]:
+    if window.listing is None:
+        return ()
+    return tuple(window.listing.find_broken(error))
+
+
+def _leave_out(window: InputWindow, broken_files: Iterable[FileFault]) -> InputWindow:
+    """Returns the window without the partitions of broken files."""
+    lost = {broken.partition for broken in broken_files}
+    if not lost or window.listing is None:
+        return window
+    left = tuple(partition for partition in window.partitions if partition not in lost)
+    return replace(window, partitions=left, listing=window.listing.restrict(left))
+
+
+def _count_source(recipe: Recipe, window: InputWindow) -> Mapping[str, int]:
+    return recipe.count_source(window) if recipe.count_source and window.partitions else {}
+
+
+def _add_landed_bytes(
+    measures: Mapping[str, PartitionMeasures], landed: Mapping[str, Landed]
+) -> dict[str, PartitionMeasures]:
+    return {
+        key: replace(measured, landed_bytes=landed[key].bytes) if key in landed else measured
+        for key, measured in measures.items()
+    }
+
+
+def _judge(
+    recipe: Recipe,
+    window: InputWindow,
+    measures: Mapping[str, PartitionMeasures],
+    source_records: Mapping[str, int],
+    landed: Mapping[str, Landed],
+    run: Run,
+    published: Mapping[str, Publish],
+    provisional: Mapping[str, str],
+) -> dict[str, Verdict]:
+    # What a rollback is to undo is nothing to compare with.
+    undone = measures if find_write_mode(run.options).restores else ()
+    profiles, is_lost = find_profiles(window.target.reread(), published)
+    return judge_partitions(
+        recipe.table,
+        measures,
+        source_records=source_records,
+        published={key: one for key, one in profiles.items() if key not in undone},
+        is_history_lost=is_lost,
+        source_fields=recipe.source_fields,
+        evolved_fields=window.extra_fields,
+        landed=landed,
+        provisional=provisional,
+        acceptances=run.acceptances,
+    )
+
+
+def find_profiles(
+    log: TableLog, published: Mapping[str, Publish]
+) -> tuple[dict[str, PartitionProfile], bool]:
+    """Finds what partitions are compared with: the profiles of what is published, by key.
+
+    Of what neither log nor index knows any more, the table itself has the rows.
+
+    Args:
+        log: of the table.
+        published: the last publish of each partition, by key.
+
+    Returns:
+        The profiles; and whether some have less than the commits had that are gone.
+    """
+    profiles = {
+        key: PartitionProfile.from_json(publish.record.profiles[key])
+        for key, publish in published.items()
+        if key in publish.record.profiles
+    }
+    if not log.known_since:
+        return profiles, False
+    counted = log.count_rows()
+    # Certificates, which have no commit's id, have rows only.
+    whole = {key for key in profiles if published[key].record.commit_id}
+    is_lost = log.table.folder_by is not None or not whole.issuperset(counted)
+    return {**{key: PartitionProfile(rows) for key, rows in counted.items()}, **profiles}, is_lost
+
+
+def _find_fields_to_add(
+    recipe: Recipe,
+    window: InputWindow,
+    measures: Mapping[str, PartitionMeasures],
+    verdicts: Mapping[str, Verdict],
+) -> list[str]:
+    """Finds new fields of partitions that will be published.
+
+    A withheld one must not change the table.
+    """
+    seen = (
+        name
+        for key, measured in measures.items()
+        if not verdicts[key].withheld
+        for name in measured.fields_seen or ()
+    )
+    return find_new_fields(recipe.table, window.extra_fields, seen)

@@ -1,0 +1,71 @@
+"""In what the input of a partition, or its code, is another one than when it was published."""
+
+from collections.abc import Iterator, Mapping
+
+from backfill_engine.lake.commits import Publish
+from backfill_engine.lake.consumed import Consumed
+from backfill_engine.publishing.results import PartitionResult
+
+_LISTED = 3
+
+
+def list_differences(before: Publish, now: Consumed, *, code_version: str) -> list[str]:
+    """Lists in words what differs; nothing where input and code are the same.
+
+    Args:
+        before: the partition's last publish.
+        now: what it would be, or was, computed from.
+        code_version: by what.
+    """
+    differences = [*_compare_landed(before.consumed, now)]
+    for table, window in now.upstream.items():
+        then = before.consumed.upstream.get(table, {})
+        if then and (changed := [key for key in window if window[key] != then.get(key)]):
+            listed = ", ".join(changed[:_LISTED])
+            more = f" and {len(changed) - _LISTED} more" if len(changed) > _LISTED else ""
+            differences.append(f"{table} {listed}{more} changed")
+    if before.record.code_version != code_version:
+        differences.append("the code changed")
+    return differences
+
+
+def explain_change(before: Publish | None, result: PartitionResult, *, code_version: str) -> str:
+    """Says why a published partition that was final holds other contents than before.
+
+    Empty if it doesn't, or came back by a rollback. One that was provisional was announced to
+    change.
+
+    Args:
+        before: its publish before; None if there was none.
+        result: of the partition, published.
+        code_version: what it was computed by.
+    """
+    if before is None or before.checksum == result.measures.checksum:
+        return ""
+    if before.key in before.record.provisional or not result.is_written or result.restored:
+        return ""
+    reasons = list_differences(before, result.consumed, code_version=code_version)
+    if not reasons:
+        reasons = _compare_versions(before.record.input_versions, result.input_versions)
+    return "; ".join(reasons) or "computed otherwise: another write mode, filter or acceptance"
+
+
+def _compare_versions(before: Mapping[str, int | str], now: Mapping[str, int | str]) -> list[str]:
+    """Compares versions of inputs, for rows that are read beyond the window of the mapping."""
+    return [
+        f"rows for it moved in {table}, version {before[table]} to {version}"
+        for table, version in now.items()
+        if table in before and isinstance(version, int) and before[table] != version
+    ]
+
+
+def _compare_landed(before: Consumed, now: Consumed) -> Iterator[str]:
+    if before.landed is None or now.landed is None:
+        return
+    if before.landed.fingerprint != now.landed.fingerprint:
+        counts = (
+            ""
+            if before.landed.files == now.landed.files
+            else (f": {before.landed.files} then, {now.landed.files} now")
+        )
+        yield f"its landed files changed{counts}"

@@ -1,0 +1,59 @@
+"""What is needed to compute a table: its inputs, its function, and what it is reconciled with."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyspark.sql import DataFrame
+
+from backfill_engine.lake.input_window import InputWindow
+from backfill_engine.lake.placement import add_folder
+from backfill_engine.tables.declarations import Table
+from backfill_engine.tables.landings import JsonLanding, Landing
+from backfill_engine.tables.once_flows import History
+
+Compute: TypeAlias = Callable[[InputWindow], DataFrame]
+CountSource: TypeAlias = Callable[[InputWindow], Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a table is made.
+
+    Attributes:
+        table: what is published.
+        compute: the rows of a window's partitions; it may add audit columns.
+        inputs: the tables that `compute` reads.
+        landing: what `compute` reads of the landing zone.
+        history: what it reads there of the days before these land; None for nothing.
+        count_source: records of the layer above that each partition must account for.
+        code_version: hash of all that decides what `compute` returns.
+        serves: of a served table, the version that is read, once that is chosen.
+        guards: keys of those inputs of which nothing is published that it couldn't be built over.
+    """
+
+    table: Table
+    compute: Compute
+    inputs: tuple[Table, ...] = ()
+    landing: Landing | None = None
+    history: History | None = None
+    count_source: CountSource | None = None
+    code_version: str = ""
+    serves: str = ""
+    guards: frozenset[str] = frozenset()
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """The versions, by table key, that are not served and so not read."""
+        versions = (one.key for one in self.table.versions)
+        return frozenset(key for key in versions if self.serves not in ("", key))
+
+    def place_rows(self, rows: DataFrame) -> DataFrame:
+        """Puts each folder's rows together, so that each folder becomes one file."""
+        return add_folder(rows, self.table).repartition(self.table.folder_column)
+
+    @property
+    def source_fields(self) -> tuple[str, ...]:
+        """Fields that the landed records should have; empty where none are parsed."""
+        declared = self.landing.fields if isinstance(self.landing, JsonLanding) else ()
+        return tuple(field.name for field in declared)

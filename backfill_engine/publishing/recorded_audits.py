@@ -1,0 +1,106 @@
+"""What a commit keeps of the audit of its partitions, and the results as it tells them again."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from backfill_engine.lake.commits import Publish
+from backfill_engine.lake.consumed import describe_consumed
+from backfill_engine.publishing.results import PartitionResult
+from backfill_engine.rules.measured import PartitionMeasures
+from backfill_engine.rules.verdicts import Acceptance, Check, Finding, Outcome, Verdict
+
+_DID_NOT_APPLY = ""
+
+
+def describe_audits(results: Sequence[PartitionResult]) -> dict[str, Any]:
+    """Describes findings, inputs, acceptances and remarks of partitions about to be published.
+
+    The names of the rules stand once for all partitions, and only bounds that were not met are
+    kept: thousands of partitions fit into one commit.
+
+    Returns:
+        The fields of a `CommitRecord` that are about them.
+    """
+    places: dict[tuple[str, int], int] = {}
+    found = {result.key: dict(_name_findings(result.verdict)) for result in results}
+    for names in found.values():
+        for name in names:
+            places.setdefault(name, len(places))
+    return {
+        "rules": tuple(rule for rule, _ in places),
+        "figures": {
+            key: tuple(
+                _shorten(findings[name].value) if name in findings else _DID_NOT_APPLY
+                for name in places
+            )
+            for key, findings in found.items()
+        },
+        "remarks": {
+            key: remarks
+            for key, findings in found.items()
+            if (
+                remarks := tuple(
+                    (places[name], finding.outcome.value, finding.bound)
+                    for name, finding in findings.items()
+                    if finding.outcome is not Outcome.PASSED
+                )
+            )
+        },
+        "accepted": tuple(
+            {"partition": result.key, "check": accepted.check, "reason": accepted.reason}
+            for result in results
+            for accepted in result.verdict.accepted
+        ),
+        "provisional": {result.key: result.provisional for result in results if result.provisional},
+        "restored": {result.key: result.restored for result in results if result.restored},
+        "overrides": {result.key: result.override for result in results if result.override},
+        **describe_consumed({result.key: result.consumed for result in results}),
+    }
+
+
+def read_result(publish: Publish) -> PartitionResult:
+    """Reads the result of a partition again from the commit that published it.
+
+    Bounds that were met are not kept, and commits from before 0.2 keep no findings.
+    """
+    record, key = publish.record, publish.key
+    remarks = {place: (outcome, bound) for place, outcome, bound in record.remarks.get(key, ())}
+    findings: dict[Check, tuple[Finding, ...]] = {}
+    for place, value in enumerate(record.figures.get(key, ())):
+        if isinstance(value, str):
+            continue
+        check, _, rule = record.rules[place].partition(" ")
+        outcome, bound = remarks.get(place, (Outcome.PASSED, "met when it was published"))
+        finding = Finding(rule, value, bound, Outcome(outcome))
+        findings[Check(check)] = (*findings.get(Check(check), ()), finding)
+    accepted = tuple(
+        Acceptance(acceptance["check"], acceptance["reason"], (key,))
+        for acceptance in record.accepted
+        if acceptance["partition"] == key
+    )
+    return PartitionResult(
+        Verdict(key, findings, accepted=accepted),
+        PartitionMeasures(rows=publish.rows, checksum=publish.checksum),
+        version=publish.version,
+        input_versions=record.input_versions,
+        consumed=publish.consumed,
+        provisional=record.provisional.get(key, ""),
+        restored=record.restored.get(key, ""),
+        override=record.overrides.get(key, ""),
+    )
+
+
+def _name_findings(verdict: Verdict) -> Iterator[tuple[tuple[str, int], Finding]]:
+    """Names each finding by check and rule, and by how many of that name came before it."""
+    seen: Counter[str] = Counter()
+    for check, findings in verdict.findings.items():
+        for finding in findings:
+            name = f"{check} {finding.rule}"
+            yield (name, seen[name]), finding
+            seen[name] += 1
+
+
+def _shorten(value: float | None) -> float | None:
+    """Rounds to nine digits: more of them say nothing of a share or an index."""
+    return float(f"{value:.9g}") if isinstance(value, float) else value

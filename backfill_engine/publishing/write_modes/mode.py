@@ -1,0 +1,99 @@
+"""What a write mode can decide; as it stands here, nothing but what was computed is published."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from backfill_engine.audit_columns import FILTERED_OUT, KEPT
+from backfill_engine.filters.row_filters import build_condition
+from backfill_engine.lake.input_window import InputWindow
+from backfill_engine.lake.reader import read_table_as_it_was
+from backfill_engine.lake.slices import Partition
+from backfill_engine.publishing.inputs import PinnedInputs
+from backfill_engine.publishing.results import PartitionResult
+from backfill_engine.publishing.write_modes.options import WriteOptions
+from backfill_engine.quality.measures import is_row
+from backfill_engine.tables.declarations import Table
+
+
+class WriteMode:
+    """One way to get computed rows together with published ones.
+
+    Attributes:
+        name: as runs are told it, and as commits carry it.
+        takes: the `WriteOptions` that it understands, beside its name; with the message for a run
+            that gives one to another mode.
+        restores: whether its rows are of an earlier version, and not computed from inputs.
+        keeps_rows: whether published rows of a partition may stay.
+    """
+
+    name: ClassVar[str]
+    takes: ClassVar[Mapping[str, str]] = {}
+    restores: ClassVar[bool] = False
+    keeps_rows: ClassVar[bool] = False
+
+    def refuse_table(self, table: Table) -> None:
+        """Raises SettingsError if the mode can't be used on the table."""
+
+    def add_rules(self, table: Table, *, is_landed: bool) -> Table:
+        """Adds the rules that the mode itself needs; none by default.
+
+        Args:
+            table: the table.
+            is_landed: whether it is computed from the landing zone.
+        """
+        del is_landed
+        return table
+
+    def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
+        """Builds the contents of the window's partitions after the run.
+
+        Args:
+            computed: columns of the window's table (with its extra fields), and any audit columns;
+                rows that a filter leaves out are marked already.
+            window: the partitions.
+            options: of the run.
+
+        Returns:
+            The columns of `computed`; and, where published rows stay, the audit column `_kept`.
+        """
+        del window, options
+        return computed
+
+    def find_repeated(
+        self, partitions: Sequence[Partition], pinned: PinnedInputs, options: WriteOptions
+    ) -> list[PartitionResult]:
+        """Finds results of partitions that hold already what the run would add.
+
+        There are none by default.
+        """
+        del partitions, pinned, options
+        return []
+
+    def name_batches(
+        self, partitions: Sequence[Partition], pinned: PinnedInputs, options: WriteOptions
+    ) -> dict[str, str]:
+        """Names the batch that is added to each partition, by key; none by default."""
+        del partitions, pinned, options
+        return {}
+
+
+def mark_filtered_out(computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
+    """Adds the audit column `_filtered_out` where the table or the run has a row filter."""
+    row_filter = options.find_row_filter(window.table)
+    if row_filter is None:
+        return computed
+    included = F.coalesce(build_condition(row_filter, window.table), F.expr("false"))
+    filtered_out = F.when(is_row(computed) & ~included, F.expr("true"))
+    return computed.withColumn(FILTERED_OUT, filtered_out)
+
+
+def read_published(window: InputWindow) -> DataFrame:
+    """Reads the published rows of the window's partitions, and marks them as kept.
+
+    The table must exist.
+    """
+    stored = read_table_as_it_was(window.spark, window.target, window.stored_table)
+    return window.keep_partitions(stored).withColumn(KEPT, F.expr("true"))

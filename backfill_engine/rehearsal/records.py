@@ -1,0 +1,203 @@
+"""What a rehearsal showed, as it is kept: `<warehouse>/rehearsals/<id>/rehearsal.json`."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pyarrow import fs
+from pydantic import TypeAdapter
+
+from backfill_engine.errors import RehearsalError
+from backfill_engine.lake.file_names import join_names
+from backfill_engine.lake.filesystems import open_filesystem
+from backfill_engine.lake.run_ids import find_id
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.whole_files import read_whole_file, write_whole_file
+from backfill_engine.proof.row_comparison import PartitionDiff
+from backfill_engine.rehearsal.gates import Gates
+from backfill_engine.uris import join_uri
+
+_FOLDER, _DOCUMENT, _TABLES = "rehearsals", "rehearsal.json", "tables"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RehearsedPartition:
+    """One partition: what it would hold, and how that differs from what is published.
+
+    Attributes:
+        partition: its key.
+        withheld: why it would be withheld; empty if it would be published. All below is nought
+            then.
+        rows: that it would have.
+        checksum: of these (see `contents.checksums`).
+        shown_checksum: of what was published when the difference was shown; empty if nothing was.
+        diff: from what is published to what would be; of a partition that never was published all
+            rows are added.
+        changed_values: by column, the rows of the same key that have another value there; of a
+            table without a natural key nothing.
+    """
+
+    partition: str
+    withheld: str = ""
+    rows: int = 0
+    checksum: str = ""
+    shown_checksum: str = ""
+    diff: PartitionDiff | None = None
+    changed_values: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def differs(self) -> bool:
+        """Whether publishing it would change what readers see."""
+        return self.diff is not None and not (self.diff.equal and self.shown_checksum)
+
+
+@dataclass(frozen=True)
+class RehearsedTable:
+    """What one table would become.
+
+    Attributes:
+        table: `layer/name`.
+        code_version: by which it was computed.
+        version: of the published table that it was compared with; -1 if there is none.
+        partitions: by key, ascending.
+    """
+
+    table: str
+    code_version: str
+    version: int
+    partitions: tuple[RehearsedPartition, ...]
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What was rehearsed, and what came of it.
+
+    Attributes:
+        rehearsal_id: of the Dagster run that rehearsed.
+        at: when it began, UTC.
+        reason: why, in a person's words; empty if nobody said.
+        gates: bounds of what may change.
+        tables: upstream ones first.
+        exceeded: in words, where the gates were passed; empty where they hold.
+        kept: the root of the scratch tables; empty if they were removed.
+    """
+
+    rehearsal_id: str
+    at: dt.datetime
+    reason: str
+    gates: Gates
+    tables: tuple[RehearsedTable, ...]
+    exceeded: tuple[str, ...] = ()
+    kept: str = ""
+
+    def find_table(self, key: str) -> RehearsedTable | None:
+        """Finds what was rehearsed of a table, by `layer/name`; None if nothing was."""
+        return next((one for one in self.tables if one.table == key), None)
+
+
+_REHEARSALS = TypeAdapter(Rehearsal)
+
+
+def find_scratch(warehouse: Warehouse, rehearsal_id: str) -> Warehouse:
+    """Finds the warehouse of a rehearsal's own tables, below the one that it is about."""
+    root = join_names(warehouse.root, _FOLDER, rehearsal_id, _TABLES)
+    return Warehouse(root, retention_days=warehouse.retention_days)
+
+
+def remove_scratch(warehouse: Warehouse, rehearsal_id: str) -> None:
+    """Removes the tables of a rehearsal; what it showed is kept."""
+    filesystem, path = open_filesystem(find_scratch(warehouse, rehearsal_id).root)
+    if filesystem.get_file_info(path).type is not fs.FileType.NotFound:
+        filesystem.delete_dir(path)
+
+
+def remove_abandoned(warehouse: Warehouse, *, before: dt.datetime) -> list[str]:
+    """Removes the tables of rehearsals that were killed: they showed nothing.
+
+    Only where the storage says how old a folder is, as object stores don't.
+
+    Args:
+        warehouse: whose tables were rehearsed.
+        before: UTC; those that were begun later may be at work.
+
+    Returns:
+        Their ids, ascending.
+    """
+    filesystem, root = open_filesystem(join_uri(warehouse.root, _FOLDER))
+    folders = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    told = set(list_rehearsals(warehouse))
+    tables = filesystem.get_file_info(
+        [f"{one.path}/{_TABLES}" for one in folders if one.base_name not in told]
+    )
+    abandoned = sorted(
+        one.path.split("/")[-2]
+        for one in tables
+        if one.type is fs.FileType.Directory and one.mtime and one.mtime < before
+    )
+    for rehearsal_id in abandoned:
+        remove_scratch(warehouse, rehearsal_id)
+    return abandoned
+
+
+def write_rehearsal(warehouse: Warehouse, rehearsal: Rehearsal) -> str:
+    """Keeps what a rehearsal showed; returns where."""
+    place = locate_beside_rehearsal(warehouse, rehearsal.rehearsal_id, _DOCUMENT)
+    write_whole_file(place, [_REHEARSALS.dump_json(rehearsal)])
+    return place
+
+
+def locate_beside_rehearsal(warehouse: Warehouse, rehearsal_id: str, name: str) -> str:
+    """Finds the place of a document of a rehearsal."""
+    return join_names(warehouse.root, _FOLDER, rehearsal_id, name)
+
+
+def read_rehearsal(warehouse: Warehouse, wanted: str) -> Rehearsal:
+    """Reads what a rehearsal showed.
+
+    Args:
+        warehouse: whose tables were rehearsed.
+        wanted: its id, or the beginning of it.
+
+    Raises:
+        RehearsalError: if there is none of that name, or it can't be read.
+        HistoryError: if the beginning is too short to tell.
+    """
+    known = list_rehearsals(warehouse)
+    rehearsal_id = find_id(wanted, known)
+    if rehearsal_id is None:
+        raise RehearsalError(
+            f"no rehearsal {wanted} below {join_uri(warehouse.root, _FOLDER)}: "
+            "`backfill-assets rehearse` makes one, and says how it is called"
+        )
+    return read_beside_rehearsal(warehouse, rehearsal_id, _DOCUMENT, _REHEARSALS)
+
+
+def read_beside_rehearsal(
+    warehouse: Warehouse, rehearsal_id: str, name: str, kind: TypeAdapter[T]
+) -> T:
+    """Reads a document of a rehearsal.
+
+    Raises:
+        RehearsalError: if it can't be read.
+        FileNotFoundError: if it is not there.
+    """
+    place = locate_beside_rehearsal(warehouse, rehearsal_id, name)
+    try:
+        (document,) = read_whole_file(place)
+        return kind.validate_json(document)
+    except ValueError as error:
+        raise RehearsalError(
+            f"{place} is cut off or was edited, and can't be read: rehearse again"
+        ) from error
+
+
+def list_rehearsals(warehouse: Warehouse) -> list[str]:
+    """Lists the ids of rehearsals of which is kept what they showed."""
+    filesystem, root = open_filesystem(join_uri(warehouse.root, _FOLDER))
+    folders = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    documents = filesystem.get_file_info([f"{one.path}/{_DOCUMENT}" for one in folders])
+    found = (one.path.split("/")[-2] for one in documents if one.type is fs.FileType.File)
+    return sorted(found)

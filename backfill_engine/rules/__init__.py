@@ -1,0 +1,25 @@
+"""Each module of a rule declares it, says how it is measured, and judges partitions by it.
+
+Partitions must meet the rules to be published. Each rule belongs to one check, which answers one
+question:
+
+- `partition_is_complete`: RowCount, Reconciled; and of every table, Emptied, Shrink, LandedFiles
+- `partition_is_valid`: Rejects, Nulls, Values, Agreement, Variation; and of every table,
+  RequiredColumns, UniqueKeys, DeclaredFields
+- `partition_is_stable`: Drift
+
+A failed rule that blocks withholds the partition; one that doesn't is a warning. What each may
+find its module names, with what to do then. No Spark, no Delta and no Dagster here:
+what is to be measured is SQL text, and what was measured is plain data.
+"""
+
+from backfill_engine.rules.agreement import Agreement as Agreement
+from backfill_engine.rules.drift import Drift as Drift
+from backfill_engine.rules.nulls import Nulls as Nulls
+from backfill_engine.rules.reconciled import Reconciled as Reconciled
+from backfill_engine.rules.rejects import Rejects as Rejects
+from backfill_engine.rules.row_count import RowCount as RowCount
+from backfill_engine.rules.rule import Rule as Rule
+from backfill_engine.rules.shrink import Shrink as Shrink
+from backfill_engine.rules.values import Values as Values
+from backfill_engine.rules.variation import Variation as Variation

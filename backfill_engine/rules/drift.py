@@ -1,0 +1,126 @@
+"""Judges whether a column's values are distributed as before."""
+
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+
+from backfill_engine.rules.baseline import MIN_PARTITIONS
+from backfill_engine.rules.finding_names import FindingName
+from backfill_engine.rules.profiles import BINS
+from backfill_engine.rules.psi import MIN_VALUES, compute_psi
+from backfill_engine.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
+from backfill_engine.rules.sql import INTEGERS, NUMBERS, quote_name, write_number, write_text
+from backfill_engine.rules.verdicts import Check, Finding, Outcome
+
+DRIFT = FindingName(
+    "drift",
+    Check.STABLE,
+    meaning=(
+        "PSI of the column's values over fixed bins or names, against the partition's published "
+        "version, else the baseline"
+    ),
+    bound="below `warn`; from `fail` on withheld, if it blocks",
+    cure="look which bins changed: another unit, lost or new names; accept a real change",
+)
+
+
+class Drift(Rule, check=Check.STABLE):
+    """Bounds the population stability index, PSI = Σ(pᵢ-qᵢ)·ln(pᵢ/qᵢ): `drift(column)`.
+
+    The partition is compared with its published version if there is one, else with the baseline.
+    Nulls are counted but left out of the PSI: how many there are is for `Nulls` to judge, and on a
+    day of cancellations (half of the flights, in a blizzard) they would drown the rest.
+
+    Attributes:
+        column: a numeric column, or one of names.
+        edges: ascending numbers, of which n make n+1 bins, each from its lower edge, included; or
+            names, a bin each, and one for all others.
+        warn: PSI from which on it warns.
+        fail: PSI from which on it withholds, if it is blocking.
+        blocking: whether it withholds; False where the column swings by nature.
+        weight: a column of integers, of which each row counts so many values, as of a row that
+            sums up many; None for one value a row.
+    """
+
+    column: str
+    edges: tuple[float, ...] | tuple[str, ...]
+    warn: float = 0.1
+    fail: float = 0.25
+    blocking: bool = True
+    weight: str | None = None
+
+    @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the column, of numbers or of names, and that of the weights."""
+        named = any(isinstance(edge, str) for edge in self.edges)
+        column = {self.column: {"STRING"} if named else NUMBERS}
+        return column if self.weight is None else {**column, self.weight: INTEGERS}
+
+    @property
+    def histogram(self) -> str:
+        """Names the column's counts over just these bins; other edges are another histogram."""
+        bins = self.edges if self.weight is None else (self.edges, self.weight)
+        return f"{self.column}/{zlib.crc32(repr(bins).encode()):08x}"
+
+    @property
+    def bins(self) -> int:
+        """Tells how many counts a histogram has; the last one is of the nulls."""
+        return len(self.edges) + 2
+
+    def build_aggregates(self, rows: RowConditions) -> Aggregates:
+        """Counts the rows to publish by bin, or sums up their weights."""
+        value = quote_name(self.column)
+        counts = (
+            rows.count(condition) if self.weight is None else rows.sum(self.weight, condition)
+            for condition in (*_write_bins(value, self.edges), f"{value} IS NULL")
+        )
+        return {(BINS, self.histogram): f"array({', '.join(counts)})"}
+
+    def compare(self, histogram: Sequence[int], reference: Sequence[int]) -> float | None:
+        """Computes the PSI of two histograms, without nulls; None if one has too few values."""
+        if min(_count_values(histogram), _count_values(reference)) < MIN_VALUES:
+            return None
+        return compute_psi(histogram[:-1], reference[:-1])
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges the PSI of the values that aren't null; nothing of an emptied partition."""
+        if subject.emptied:
+            return
+        name = DRIFT.of(self.column)
+        histogram = subject.measured.figures.get((BINS, self.histogram), (0,) * self.bins)
+        reference = subject.previous.histograms.get(self.histogram, ()) if subject.previous else ()
+        whose = "its published version"
+        # That may be none, or have other bins or too few values.
+        if _count_values(reference) < MIN_VALUES:
+            reference, count = subject.baseline.sum_histograms(self.histogram, self.bins)
+            if count < MIN_PARTITIONS:
+                yield Finding.without_baseline(
+                    name, count, is_lost=subject.baseline.is_lost, blocking=self.blocking
+                )
+                return
+            whose = f"the baseline of {count}"
+        psi = self.compare(histogram, reference)
+        if psi is None:
+            fewer = min(_count_values(histogram), _count_values(reference))
+            yield Finding(name, None, f"too few rows ({fewer} of {MIN_VALUES})", Outcome.PASSED)
+            return
+        bound = f"below {self.warn}, against {whose}"
+        if self.blocking:
+            bound = f"below {self.fail}, warning from {self.warn}, against {whose}"
+        withheld = self.blocking and psi >= self.fail
+        outcome = Outcome.of(failed=withheld or psi >= self.warn, blocking=withheld)
+        yield Finding(name, psi, bound, outcome)
+
+
+def _write_bins(value: str, edges: Sequence[float | str]) -> list[str]:
+    """Writes the SQL condition of each bin; NaN is larger than any number."""
+    names = [write_text(edge) for edge in edges if isinstance(edge, str)]
+    if names:
+        return [*(f"{value} = {name}" for name in names), f"{value} NOT IN ({', '.join(names)})"]
+    bounds = [write_number(edge) for edge in edges if not isinstance(edge, str)]
+    between = [f"{value} >= {low} AND {value} < {high}" for low, high in pairwise(bounds)]
+    return [f"{value} < {bounds[0]}", *between, f"{value} >= {bounds[-1]}"]
+
+
+def _count_values(histogram: Sequence[int]) -> int:
+    return sum(histogram[:-1])

@@ -1,0 +1,131 @@
+"""Says what a rule is: the aggregates that it needs of a partition, and what it makes of them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias, dataclass_transform
+
+from backfill_engine.rules.baseline import Baseline
+from backfill_engine.rules.landed import Landed
+from backfill_engine.rules.measured import Figure, PartitionMeasures
+from backfill_engine.rules.profiles import PartitionProfile
+from backfill_engine.rules.sql import quote_name
+from backfill_engine.rules.verdicts import Check, Finding
+
+Aggregates: TypeAlias = Mapping[Figure, str]
+"""SQL aggregates over a table's columns, by what they measure."""
+
+Findings: TypeAlias = Iterator[Finding]
+"""What a rule finds in one partition, in the order in which it is shown."""
+
+
+@dataclass(frozen=True)
+class RowConditions:
+    """Tells kinds of rows apart by SQL conditions that are never null and can be joined by AND.
+
+    Attributes:
+        to_publish: neither rejected nor left out by a filter.
+        computed: by the run, so not kept from what was published before; rejected ones included.
+    """
+
+    to_publish: str
+    computed: str
+
+    def count(self, condition: str) -> str:
+        """Writes the SQL that counts the rows to publish for which a condition is true."""
+        return f"count_if({self.to_publish} AND ({condition}))"
+
+    def sum(self, column: str, condition: str) -> str:
+        """Writes the SQL that sums up a column of these rows; 0 if there are none."""
+        value = f"CASE WHEN {self.to_publish} AND ({condition}) THEN {quote_name(column)} END"
+        return f"coalesce(sum({value}), 0)"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Holds one partition, and all that rules look at.
+
+    Attributes:
+        key: its partition key.
+        measured: what is to be published.
+        previous: what is published; None if nothing is.
+        baseline: the other partitions.
+        peers: what those of them have in common that its rows are compared with, in words.
+        source_records: records of the layer above; None if unknown.
+        source_fields: fields that these should have; empty where none are parsed.
+        evolved_fields: columns that the table has beyond its declaration.
+        new_fields: columns that it would get if the partition were published.
+        landed: what is known of its files; None where it is computed from tables.
+        provisional: what of its input is not there yet, or not final, in words; empty if all is.
+    """
+
+    key: str
+    measured: PartitionMeasures
+    previous: PartitionProfile | None
+    baseline: Baseline
+    peers: str
+    source_records: int | None
+    source_fields: Collection[str]
+    evolved_fields: Collection[str]
+    new_fields: Collection[str] = ()
+    landed: Landed | None = None
+    provisional: str = ""
+
+    @property
+    def emptied(self) -> bool:
+        """Tells whether its source has no records, so that there are no rows."""
+        return self.source_records == 0 and self.measured.rows == 0 and self.measured.rejects == 0
+
+
+@dataclass_transform(frozen_default=True)
+class Rule(ABC):
+    """Demands something of the partitions of a table.
+
+    A subclass becomes a frozen dataclass of its bounds, and registers under the check that its
+    findings belong to: `class Nulls(Rule, check=Check.VALID)`.
+
+    Attributes:
+        check: one that comes before the publish, so any but `READABLE`.
+    """
+
+    check: ClassVar[Check]
+
+    def __init_subclass__(cls, *, check: Check, kw_only: bool = False) -> None:
+        dataclass(frozen=True, kw_only=kw_only)(cls)
+        cls.check = check
+
+    @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the columns that it is about, each with the kinds of types that will do.
+
+        No kinds are any; no columns by default. A table that lacks one is refused when declared.
+        """
+        return {}
+
+    @property
+    def figure(self) -> Figure:
+        """Names the figure that only this rule, with just these bounds, needs."""
+        return "rule", repr(self)
+
+    def build_aggregates(self, rows: RowConditions) -> Aggregates:
+        """Writes the SQL aggregates over the table's columns that it needs of each partition.
+
+        They are computed with those of other rules, in one pass; rows, rejects and the like are in
+        `PartitionMeasures` anyway. Rules may ask for the same figure if they mean the same by it.
+        Figures of the kinds in `profiles` are kept, to compare later partitions with.
+
+        Args:
+            rows: tells apart the rows to aggregate.
+
+        Returns:
+            Aggregates by figure; none by default.
+        """
+        return {}
+
+    @abstractmethod
+    def judge(self, subject: Subject) -> Findings:
+        """Judges one partition; it finds nothing where it doesn't apply.
+
+        Args:
+            subject: the partition; one without rows has no `measured.figures`.
+        """

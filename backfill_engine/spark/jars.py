@@ -1,0 +1,129 @@
+"""The jars that Spark lacks: fetched once from Maven Central by Ivy, then reused.
+
+Delta's, and for landing zones and tables on S3 Hadoop's client of it. They are checked against
+pinned hashes. The delta-spark wheel has none, and letting Spark resolve them
+(`spark.jars.packages`) would start Ivy in every session, print its whole report, and end in a stack
+trace on a machine that is offline.
+"""
+
+import hashlib
+import subprocess
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import as_file, files
+from pathlib import Path
+from zipfile import is_zipfile
+
+import pyspark
+
+from backfill_engine.errors import SparkUnavailableError
+from backfill_engine.spark.cache import find_cache, make_once
+from backfill_engine.spark.java import find_java
+
+_FETCH_SECONDS = 1800  # AWS's SDK is one jar of 686 MB
+
+
+@dataclass(frozen=True)
+class JarSet:
+    """Jars that are fetched together.
+
+    Attributes:
+        name: of the file of their hashes, and of their folder in the cache.
+        title: in messages.
+        configuration: of `ivy.xml`.
+    """
+
+    name: str
+    title: str
+    configuration: str
+
+    def read_hashes(self) -> dict[str, str]:
+        """Reads the SHA-256 of each jar, by file name."""
+        pins = files("backfill_engine.spark").joinpath(f"{self.name}_jars.sha256").read_text()
+        return {name: digest for digest, name in (line.split() for line in pins.splitlines())}
+
+    def list_paths(self, folder: Path | None) -> list[Path]:
+        """Lists where its jars are in `folder`, or in the user's cache."""
+        place = folder or find_cache() / f"{self.name}-jars"
+        return [place / name for name in self.read_hashes()]
+
+
+_DELTA = JarSet("delta", "Delta", "default")
+_S3 = JarSet("s3", "S3", "s3")
+
+
+def pinned_jars(*, s3: bool = False) -> dict[str, str]:
+    """Reads the SHA-256 of each pinned jar, by file name; with those for S3 if `s3`."""
+    return {name: digest for jars in _choose(s3=s3) for name, digest in jars.read_hashes().items()}
+
+
+def jar_paths(folder: Path | None, *, s3: bool = False) -> list[Path]:
+    """Lists where the jars are, or will be once `ensure_jars` has run.
+
+    A folder of None means the user's cache.
+    """
+    return [path for jars in _choose(s3=s3) for path in jars.list_paths(folder)]
+
+
+def ensure_jars(folder: Path | None, *, s3: bool = False) -> None:
+    """Makes `jar_paths` exist.
+
+    Raises:
+        SparkUnavailableError: if a given folder lacks a jar or has a broken one, or the fetch
+            fails.
+    """
+    if folder is not None:
+        _check_folder(folder, s3=s3)
+        return
+    for jars in _choose(s3=s3):
+        make_once(
+            jars.list_paths(None), partial(_fetch_into, jars=jars), digests=jars.read_hashes()
+        )
+
+
+def _check_folder(folder: Path, *, s3: bool) -> None:
+    paths = jar_paths(folder, s3=s3)
+    missing = [path.name for path in paths if not path.exists()]
+    broken = [path.name for path in paths if path.exists() and not is_zipfile(path)]
+    for names, fault in ((missing, "lacks"), (broken, "has broken files for")):
+        if names:
+            raise SparkUnavailableError(
+                f"BACKFILL_JARS={folder} {fault} {', '.join(names)}: "
+                "copy the jars there, or unset it so that they are fetched"
+            )
+
+
+def _choose(*, s3: bool) -> tuple[JarSet, ...]:
+    return (_DELTA, _S3) if s3 else (_DELTA,)
+
+
+def _fetch_into(folder: Path, *, jars: JarSet) -> None:
+    (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
+    resources = files("backfill_engine.spark")
+    with (
+        as_file(resources / "ivysettings.xml") as ivy_settings,
+        as_file(resources / "ivy.xml") as ivy_module,
+    ):
+        command = [
+            *(find_java(), "-jar", str(ivy), "-warn", "-types", "jar"),
+            *("-settings", str(ivy_settings), "-ivy", str(ivy_module)),
+            *("-confs", jars.configuration),
+            *("-cache", f"{folder}/cache", "-retrieve", f"{folder}/[artifact]-[revision].[ext]"),
+        ]
+        hashes = jars.read_hashes()
+        try:
+            subprocess.run(command, capture_output=True, check=True, timeout=_FETCH_SECONDS)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            raise SparkUnavailableError(
+                f"the {jars.title} jars are not cached yet and Maven Central can't be reached: "
+                "go online once, or set BACKFILL_JARS to a folder that holds "
+                f"{', '.join(hashes)}"
+            ) from error
+    for name, digest in hashes.items():
+        with (folder / name).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != digest:
+            raise SparkUnavailableError(
+                f"the fetched {name} does not have its pinned hash: something on the way from "
+                "Maven Central alters files; set BACKFILL_JARS to a folder of good jars"
+            )

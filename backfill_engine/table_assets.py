@@ -1,0 +1,205 @@
+"""Declares what an asset is made of: its table, the tables it reads, the function that computes.
+
+Nothing is built here and no environment is read: `pipelines` finds what the modules of `assets`
+declare, and `asset_definitions` makes Dagster's assets of it.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from dagster import IdentityPartitionMapping, PartitionMapping
+
+from backfill_engine.audit_columns import LANDED_FILE
+from backfill_engine.contents.partition_index import find_column
+from backfill_engine.errors import DeclarationError
+from backfill_engine.grains.buckets import Buckets
+from backfill_engine.lake.input_window import InputWindow
+from backfill_engine.orchestration.due.readiness import Required
+from backfill_engine.publishing.recipes import Compute, CountSource
+from backfill_engine.publishing.serving import count_served, read_served
+from backfill_engine.tables.declarations import Table
+from backfill_engine.tables.landings import JsonLanding, Landing, ParquetLanding
+
+SAME_KEY = IdentityPartitionMapping()
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A table that an asset reads.
+
+    Attributes:
+        table: the table, as declared.
+        mapping: the partitions that a partition needs of it; else the one of the same key.
+        required: which of these must be published before it may go; without the others it is
+            provisional.
+        rows_for: column of `table` whose value says which partition a row is for, where rows that
+            come late may be in any partition of `table`, beyond the mapping; None where the
+            mapping gives all that is read.
+        guards: whether a partition of `table` is withheld over which the asset couldn't be built.
+    """
+
+    table: Table
+    mapping: PartitionMapping = SAME_KEY
+    required: Required = Required.ALL
+    rows_for: str | None = None
+    guards: bool = False
+
+
+@dataclass(frozen=True)
+class TableAsset:
+    """A table that an asset publishes, and how it is computed.
+
+    Attributes:
+        table: as declared; the catalog's table of this key gives the asset its key, group,
+            partitions, columns and rules.
+        compute: the rows of a window's partitions; its docstring is the asset's description.
+        inputs: the tables that it reads.
+        landing: what it reads of the landing zone.
+        count_source: records of the layer above that each partition must account for.
+        files: what else decides the rows, such as SQL that `compute` reads.
+    """
+
+    table: Table
+    compute: Compute
+    inputs: tuple[Upstream, ...]
+    landing: Landing | None
+    count_source: CountSource | None
+    files: tuple[Path, ...] = ()
+
+
+def table_asset(
+    table: Table,
+    *,
+    inputs: Sequence[Upstream] = (),
+    landing: Landing | None = None,
+    count_source: CountSource | None = None,
+    files: Sequence[Path | str] = (),
+) -> Callable[[Compute], TableAsset]:
+    """Decorates a function that computes partitions of `table` from a window of pinned inputs.
+
+    Args:
+        table: what the asset publishes, as declared.
+        inputs: the tables that the function reads.
+        landing: what the function reads of the landing zone.
+        count_source: records of the layer above that each partition must account for; left out, of
+            what landed all, and of a single input those of the same partition.
+        files: that the function reads besides, such as SQL, so that their contents are part of the
+            code version; relative ones are beside the module of the function.
+
+    Raises:
+        DeclarationError: if the table couldn't be computed from these.
+    """
+    _check_inputs(table, [upstream.table for upstream in inputs])
+    for upstream in inputs:
+        _check_rows_for(table, upstream)
+        _check_guards(table, upstream, landing)
+    _check_landing(table, landing)
+    count = count_source or _count_whole_source(inputs, landing)
+    return lambda compute: TableAsset(
+        table, compute, tuple(inputs), landing, count, _find_files(table, compute, files)
+    )
+
+
+def serve_versions(table: Table) -> TableAsset:
+    """Declares the asset that publishes a served table: one of its versions, as it is there.
+
+    Raises:
+        DeclarationError: if the table declares no versions.
+    """
+    if not table.versions:
+        raise DeclarationError(f"{table.key} serves nothing: declare the tables in its `versions`")
+    _check_inputs(table, table.versions)
+    inputs = tuple(map(Upstream, table.versions))
+    return TableAsset(table, read_served, inputs, None, count_served)
+
+
+def _check_inputs(table: Table, inputs: Sequence[Table]) -> None:
+    keys = [read.key for read in inputs]
+    if table.key in keys:
+        raise DeclarationError(f"{table.key} reads itself: take it out of its `inputs`")
+    if repeated := [key for at, key in enumerate(keys) if key in keys[:at]]:
+        raise DeclarationError(f"{table.key} reads {repeated[0]} twice: name it once in `inputs`")
+
+
+def _check_rows_for(table: Table, upstream: Upstream) -> None:
+    if upstream.rows_for is None:
+        return
+    types = {column.name: column.type for column in upstream.table.columns}
+    by = find_column(table, table.partition_by)
+    if types.get(upstream.rows_for) != by.type:
+        raise DeclarationError(
+            f"{table.key} finds its rows of {upstream.table.key} by `{upstream.rows_for}`, which "
+            f"is {types.get(upstream.rows_for, 'no column')} there, and `{by.name}` is {by.type}: "
+            "name a column of the same type"
+        )
+
+
+def _check_guards(table: Table, upstream: Upstream, landing: Landing | None) -> None:
+    if upstream.guards and landing is not None:
+        raise DeclarationError(
+            f"{table.key} guards {upstream.table.key} and reads the landing zone, which may change "
+            "meanwhile: read what landed into a table of its own"
+        )
+
+
+def _check_landing(table: Table, landing: Landing | None) -> None:
+    if isinstance(landing, JsonLanding) and not table.grain.landing_format:
+        raise DeclarationError(
+            f"{table.key}: JSON lands in folders of a time, and the table is partitioned by "
+            f"{table.grain}: give it a ParquetLanding, or a grain of time"
+        )
+    if isinstance(landing, ParquetLanding) and not isinstance(table.grain, Buckets):
+        raise DeclarationError(
+            f"{table.key}: Parquet lands by an integer key, and the table is partitioned by "
+            f"{table.grain}: give it a JsonLanding, or buckets as its grain"
+        )
+    _check_landed_names(table, landing)
+    for flow in table.once:
+        if not isinstance(landing, JsonLanding):
+            raise DeclarationError(
+                f"{table.key}, once-flow `{flow.name}`: only a table that reads a JsonLanding has "
+                "a history: declare the flow with that one"
+            )
+        flow.check_fields(table.key, landing.fields)
+
+
+def _check_landed_names(table: Table, landing: Landing | None) -> None:
+    """Refuses fields that what lands has a column for, beside the record."""
+    if landing is None:
+        return
+    taken = {name.lower() for name in (LANDED_FILE, table.partition_by, table.folder_column)}
+    fields = [landing.fields] if isinstance(landing, JsonLanding) else dict(landing.fields).values()
+    for field in chain.from_iterable(fields):
+        if field.name.lower() in taken:
+            raise DeclarationError(
+                f"{table.key}: `{field.name}` is a column that tells where a record landed, and no "
+                f"field of landing `{landing.dataset}`: give the column another name"
+            )
+
+
+def _find_files(table: Table, compute: Compute, files: Sequence[Path | str]) -> tuple[Path, ...]:
+    if isinstance(files, str):
+        raise DeclarationError(f'{table.key}: `files` is a tuple of paths: write ("{files}",)')
+    if not files:
+        return ()
+    folder = Path(sys.modules[compute.__module__].__file__ or "").parent
+    found = tuple(folder / file for file in files)
+    for file in found:
+        if not file.is_file():
+            raise DeclarationError(
+                f"{table.key}: its `files` name {file}, which is no file: write its path from "
+                f"{folder} on, or take it out"
+            )
+    return found
+
+
+def _count_whole_source(inputs: Sequence[Upstream], landing: Landing | None) -> CountSource | None:
+    if landing is not None:
+        return InputWindow.count_landing
+    if len(inputs) == 1 and inputs[0].mapping == SAME_KEY:
+        source = inputs[0].table
+        return lambda window: window.count_input(source)
+    return None

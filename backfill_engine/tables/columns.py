@@ -1,0 +1,93 @@
+"""Columns: what is declared of one, and what all columns of a table or of a landing must meet."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from backfill_engine.audit_columns import ENGINE_PREFIX, is_reserved
+from backfill_engine.errors import DeclarationError
+from backfill_engine.tables.column_types import ColumnType, parse_type
+
+# What Delta can't store in a name, and what would part one in Spark's eyes.
+_NO_NAME = re.compile(r"[\s,;{}()=.`\x00-\x1f]")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: name, Spark SQL type, meaning (with unit), and whether it may be null.
+
+    The type is kept as `ColumnType` spells it. One that there isn't stays as it was written: who
+    holds the column refuses it, and can say of which table it is.
+
+    A value of another JSON type than the declared one makes a landed record a reject. Of a
+    `lenient` field a value is converted where nothing is lost: the text of a number, of a boolean
+    and of a day (as its midnight), 5.0 as the integer 5, and whatever lands in a STRING as its JSON
+    text.
+    """
+
+    name: str
+    type: str
+    comment: str
+    nullable: bool = True
+    lenient: bool = False
+
+    def __post_init__(self) -> None:
+        with suppress(ValueError):
+            object.__setattr__(self, "type", str(self.parsed_type))
+
+    @property
+    def parsed_type(self) -> ColumnType:
+        """The type, taken apart; raises ValueError if it is none."""
+        return parse_type(self.type)
+
+
+def required(name: str, type: str, comment: str, *, lenient: bool = False) -> Column:
+    """Declares a column that is never null."""
+    return Column(name, type, comment, nullable=False, lenient=lenient)
+
+
+def check_columns(owner: str, columns: Sequence[Column]) -> None:
+    """Refuses columns that Spark or Delta couldn't have.
+
+    Args:
+        owner: the table, or the landing, that declares them; for the message.
+        columns: all of it.
+
+    Raises:
+        DeclarationError: if a name can't be one or is there twice, or a type is none.
+    """
+    taken: set[str] = set()
+    for column in columns:
+        if not column.name or _NO_NAME.search(column.name):
+            raise DeclarationError(
+                f"{owner}: a column can't be called `{column.name}`: write letters, digits and _"
+            )
+        if is_reserved(column.name):
+            raise DeclarationError(
+                f"{owner}: the audit has a column `{column.name}` of its own: give it another name"
+                f" (one that doesn't begin with {ENGINE_PREFIX})"
+            )
+        if column.name.lower() in taken:
+            raise DeclarationError(
+                f"{owner}: the column `{column.name}` is declared twice (Spark doesn't tell upper "
+                "from lower case): rename or remove one"
+            )
+        taken.add(column.name.lower())
+        try:
+            _ = column.parsed_type
+        except ValueError as error:
+            raise DeclarationError(f"{owner}: column `{column.name}`: {error}") from error
+
+
+def build_ddl(columns: Sequence[Column], *, constraints: bool = True) -> str:
+    """Builds column definitions as Spark SQL; with constraints also NOT NULL and comments."""
+    return ", ".join(
+        f"`{column.name}` {column.type}" + (_constraints(column) if constraints else "")
+        for column in columns
+    )
+
+
+def _constraints(column: Column) -> str:
+    comment = column.comment.replace("\\", "\\\\").replace("'", "\\'")
+    return ("" if column.nullable else " NOT NULL") + f" COMMENT '{comment}'"

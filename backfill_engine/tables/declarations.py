@@ -1,0 +1,305 @@
+"""What is declared of a table: columns, types, partitions, natural key, rules. Pure data."""
+
+import datetime as dt
+import re
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+from backfill_engine.audit_columns import LANDED_LINE, REJECT_COLUMNS
+from backfill_engine.errors import DeclarationError
+from backfill_engine.grains.days import DAYS
+from backfill_engine.grains.grain import Grain
+from backfill_engine.rules.declared_fields import DeclaredFields
+from backfill_engine.rules.emptied import Emptied
+from backfill_engine.rules.landed_files import LandedFiles
+from backfill_engine.rules.required_columns import RequiredColumns
+from backfill_engine.rules.rule import Rule
+from backfill_engine.rules.shrink import Shrink
+from backfill_engine.rules.unique_keys import UniqueKeys
+from backfill_engine.tables.column_types import NESTED, TYPES
+from backfill_engine.tables.columns import Column as Column
+from backfill_engine.tables.columns import build_ddl as build_ddl
+from backfill_engine.tables.columns import check_columns
+from backfill_engine.tables.columns import required as required
+from backfill_engine.tables.once_flows import OnceFlow as OnceFlow
+from backfill_engine.tables.once_flows import check_flows
+from backfill_engine.tables.protected import Protected as Protected
+
+Empty: TypeAlias = Literal["publish", "evidenced", "withhold"]
+"""What becomes of a partition whose source has no records any more: see `Table.empty`."""
+
+
+SIDE_LAYERS = ("withheld", "quarantine")
+"""Of what is kept aside; no asset publishes there."""
+
+LANDING = "landing"
+"""First part of the keys of assets that stand for what lands; no layer of tables is called so."""
+
+_TAKEN_LAYERS = (LANDING, "ops")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """The days that partitions of time lie in.
+
+    Attributes:
+        begin: the first day of what lands day by day.
+        end: the day after the last; None for up to today.
+        first_day: where history is active that is older than `begin`, the first day of that; else
+            None.
+
+    Raises:
+        DeclarationError: if the end isn't after the begin.
+    """
+
+    begin: dt.date
+    end: dt.date | None = None
+    first_day: dt.date | None = None
+
+    def __post_init__(self) -> None:
+        if self.end is not None and self.begin >= self.end:
+            raise DeclarationError(f"begin {self.begin} must be before end {self.end}")
+
+    @property
+    def first(self) -> dt.date:
+        """The first day of all."""
+        return self.first_day or self.begin
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Delta table at `<warehouse>/<layer>/<name>`.
+
+    Attributes:
+        layer: such as `raw` or `gold`: the table's folder, and the first part of its key.
+        name: table name within the layer.
+        partition_by: the column whose values decide the partition.
+        columns: in the order in which they are stored.
+        grain: which of these values make one partition.
+        folder_by: a DATE column, the day of `partition_by`, with a folder a day; whatever computes
+            the rows need not set it. None for a folder for each value of `partition_by`.
+        natural_key: columns that together identify a row; empty where rows may repeat.
+        rules: what a partition must meet to be published, beside what `all_rules` adds.
+        empty: whether a partition whose source became empty is published empty (`publish`), or
+            withheld, or published where something says that it is meant: `rules.emptied`.
+        max_new_fields: most columns that it takes on for fields that no schema declares; a record
+            with more such fields is rejected.
+        write_mode: how runs write that aren't told otherwise: the name of a mode in
+            `publishing.write_modes`; one that the table can't honour is refused at assembly.
+        row_filter: SQL over the columns: only rows for which it is true belong to the table; empty
+            means all. `filters.row_filters` says what it may hold.
+        protected: partitions that no run publishes unless a person says why.
+        versions: of a served table, the tables of which it holds one at a time, whole; the first is
+            served until another is promoted. Empty of any other table.
+        once: history from before its feed, of a table by days; an installation says which of it
+            is active.
+        begins_with: the table that it reads with whose history it begins; None to begin with its
+            own, or with the feed.
+        begin: the first day of what lands for it; None for that of the project's calendar.
+        end: the day after its last; None for that of the project's calendar.
+        owners: of its asset, as Dagster takes them: `team:name`, or an address.
+        calendar: set by the catalog, from `begin`, `end`, the project's calendar and the active
+            history; no part of what is declared.
+
+    Raises:
+        DeclarationError: when it is made, if it can't be as it is declared.
+    """
+
+    layer: str
+    name: str
+    partition_by: str
+    columns: tuple[Column, ...]
+    grain: Grain = DAYS
+    folder_by: str | None = None
+    natural_key: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    empty: Empty = "evidenced"
+    max_new_fields: int = 50
+    write_mode: str = "overwrite"
+    row_filter: str = ""
+    # No part of the code version, which is made of what prints: it changes no row.
+    protected: tuple[Protected, ...] = field(default=(), repr=False)
+    versions: tuple["Table", ...] = field(default=(), repr=False)
+    # Nor is this: it changes no row of the feed, and history that has landed isn't read again.
+    once: tuple[OnceFlow, ...] = field(default=(), repr=False)
+    begins_with: "Table | None" = field(default=None, repr=False)
+    # Which days there are changes no row of any of them.
+    begin: dt.date | None = field(default=None, repr=False)
+    end: dt.date | None = field(default=None, repr=False)
+    owners: tuple[str, ...] = field(default=(), repr=False)
+    calendar: Calendar | None = field(default=None, repr=False, compare=False)
+    column_names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = tuple(column.name for column in self.columns)
+        object.__setattr__(self, "column_names", names)
+        self._check_names()
+        check_columns(self.key, self.columns)
+        self._check_partitions()
+        self._check_natural_key()
+        self._check_rules()
+        self._check_protected()
+        self._check_versions()
+        self._check_once()
+
+    @property
+    def folder_column(self) -> str:
+        """The column of which each value is a folder."""
+        return self.folder_by or self.partition_by
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """Lists the rules that follow from the declaration itself, then those that it names.
+
+        A rule `Shrink` of its own takes the place of the one that every table has.
+        """
+        required_names = tuple(column.name for column in self.columns if not column.nullable)
+        of_source = Emptied(empty=self.empty), LandedFiles()
+        of_columns = RequiredColumns(required_names), UniqueKeys(self.natural_key)
+        shrinks = any(isinstance(rule, Shrink) for rule in self.rules)
+        shrink = () if shrinks else (Shrink(),)
+        return (*of_source, *shrink, *of_columns, DeclaredFields(self.max_new_fields), *self.rules)
+
+    @property
+    def key(self) -> str:
+        """`layer/name`, as Dagster prints the asset key."""
+        return f"{self.layer}/{self.name}"
+
+    def _check_names(self) -> None:
+        for what, name in (("layer", self.layer), ("table", self.name)):
+            if not _NAME.fullmatch(name):
+                raise DeclarationError(
+                    f"{self.key}: a {what} can't be called `{name}`: write letters, digits and _"
+                )
+        if self.layer in _TAKEN_LAYERS:
+            raise DeclarationError(
+                f"{self.key}: the layer `{self.layer}` is taken by assets that are no tables: "
+                "give it another name"
+            )
+        if self.empty not in get_args(Empty):
+            raise DeclarationError(
+                f"{self.key}: `empty` can't be `{self.empty}`: choose of "
+                f"{', '.join(get_args(Empty))}"
+            )
+
+    def _check_partitions(self) -> None:
+        if not isinstance(self.grain, Grain):
+            raise DeclarationError(
+                f"{self.key}: {self.grain!r} is no grain: give one of `backfill_engine.grains`, "
+                "such as DAYS or Buckets(step=…, space=…)"
+            )
+        self._check_required(self.partition_by, self.folder_column)
+        for name in (self.partition_by, self.folder_column):
+            if self.layer not in SIDE_LAYERS and name.lower() in (LANDED_LINE, *REJECT_COLUMNS):
+                raise DeclarationError(
+                    f"{self.key}: what lands and what is rejected has a column `{name}` of its own "
+                    "beside the partition: partition by a column of another name"
+                )
+        types = {column.name: column.type for column in self.columns}
+        if types[self.partition_by] not in self.grain.column_types:
+            raise DeclarationError(
+                f"{self.key}: `{self.partition_by}` must be {self.grain.column_types[0]}, "
+                f"to be partitioned by {self.grain}"
+            )
+        daily = self.grain.in_daily_folders
+        if daily != (self.folder_by is not None) or (daily and types[self.folder_column] != "DATE"):
+            raise DeclarationError(
+                f"{self.key}: `folder_by` is the DATE column of a table with several partitions a "
+                f"day, and of no other; this one is partitioned by {self.grain}"
+            )
+
+    def _check_natural_key(self) -> None:
+        if isinstance(self.natural_key, str):
+            raise DeclarationError(
+                f'{self.key}: `natural_key` is a tuple of names: write ("{self.natural_key}",)'
+            )
+        self._check_required(*self.natural_key)
+        if len(set(self.natural_key)) < len(self.natural_key):
+            raise DeclarationError(
+                f"{self.key}: `natural_key` has a column twice: name each once in "
+                f"{', '.join(self.natural_key)}"
+            )
+        for column in self.columns:
+            if column.name in self.natural_key and column.parsed_type.kind in NESTED:
+                raise DeclarationError(
+                    f"{self.key}: `{column.name}` is {column.type}, which tells no rows apart: "
+                    "make a natural key of columns that aren't nested"
+                )
+
+    def _check_required(self, *names: str) -> None:
+        required_names = {column.name for column in self.columns if not column.nullable}
+        for name in names:
+            if name not in required_names:
+                raise DeclarationError(f"{self.key}: `{name}` must be a declared, required column")
+
+    def _check_rules(self) -> None:
+        kinds = {column.name: column.parsed_type.kind for column in self.columns}
+        for at, rule in enumerate(self.rules):
+            if not isinstance(rule, Rule):
+                raise DeclarationError(
+                    f"{self.key}: {rule!r} is no rule: make one of the classes in "
+                    "`backfill_engine.rules`"
+                )
+            if rule in self.rules[:at]:
+                raise DeclarationError(f"{self.key}: the rule {rule!r} is there twice: remove one")
+            for name, wanted in rule.columns_needed.items():
+                if name not in kinds:
+                    raise DeclarationError(
+                        f"{self.key}: the rule {type(rule).__name__} is about a column `{name}`, "
+                        f"which isn't declared: choose of {', '.join(self.column_names)}"
+                    )
+                if wanted and kinds[name] not in wanted:
+                    raise DeclarationError(
+                        f"{self.key}: the rule {type(rule).__name__} is about `{name}`, which is "
+                        f"{kinds[name]}: give it a column of "
+                        f"{', '.join(kind for kind in TYPES if kind in wanted)}"
+                    )
+
+    def _check_protected(self) -> None:
+        for one in self.protected:
+            if not one.reason.strip():
+                raise DeclarationError(
+                    f"{self.key}: {one!r} needs a reason, for whoever is refused"
+                )
+            for key in filter(None, (one.first, one.last)):
+                if not self._is_key(key):
+                    raise DeclarationError(
+                        f"{self.key}: no partition can be called `{key}`, which {one!r} names: it "
+                        f"is partitioned by {self.grain}"
+                    )
+            if one.first and one.last and one.first > one.last:
+                raise DeclarationError(f"{self.key}: {one!r} is reversed: exchange first and last")
+
+    def _check_versions(self) -> None:
+        for at, version in enumerate(self.versions):
+            if version in self.versions[:at]:
+                raise DeclarationError(f"{self.key} serves {version.key} twice: name it once")
+            for what in ("partition_by", "folder_by", "natural_key", "column_names"):
+                mine, its = getattr(self, what), getattr(version, what)
+                if mine != its:
+                    raise DeclarationError(
+                        f"{self.key} can't serve {version.key}, whose {what} is {its}, not {mine}: "
+                        "consumers would find another table after a switch"
+                    )
+            for mine, its in zip(self.columns, version.columns, strict=True):
+                if (mine.type, mine.nullable) != (its.type, its.nullable):
+                    raise DeclarationError(
+                        f"{self.key} can't serve {version.key}, where `{its.name}` is "
+                        f"{its.type}{'' if its.nullable else ' and never null'}: give both tables "
+                        "the same columns"
+                    )
+
+    def _check_once(self) -> None:
+        if self.once and self.grain != DAYS:
+            raise DeclarationError(
+                f"{self.key}: once-flows fill days, and it is partitioned by {self.grain}: leave "
+                "`once` out, or give it the grain DAYS"
+            )
+        check_flows(self.key, self.once)
+
+    def _is_key(self, key: str) -> bool:
+        try:
+            return self.grain.find_key(self.grain.find_start(key)) == key
+        except ValueError:
+            return False

@@ -1,0 +1,197 @@
+"""Turns a JSON value, as marked text, into one of a declared type, or finds that it isn't one.
+
+Nothing is dropped, guessed or converted: a text of digits is no number, 5.0 no integer, a time
+without its day no instant. A decimal with more digits, a time zone where none is declared, or a
+field that a STRUCT doesn't declare make the whole value wrong. Bytes are Base64, and a decimal may
+land as a string. What a lenient field takes beyond that, `tables.columns` says.
+"""
+
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
+
+from backfill_engine.tables.column_types import ColumnType
+from backfill_engine.transforms.json_marks import (
+    MARK,
+    NUMBER,
+    is_string,
+    read_string,
+    read_token,
+    remove_marks,
+)
+
+_NUMBER = f"^{NUMBER}$"
+_INTEGER = r"^-?[0-9]+$"
+_LENIENT_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = rf"{_DAY}[T ][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}}0*)?)?"
+_ZONE = r"(Z|[+-][0-9]{2}:?[0-9]{2})?"
+_FORMS = {"DATE": _DAY, "TIMESTAMP": _TIME + _ZONE, "TIMESTAMP_NTZ": _TIME}
+"""As ISO 8601 has it; the T may be a blank."""
+
+_SHORT_EXPONENT = r"[eE][+-]?[0-9]{1,6}$"
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+_LARGEST_WHOLE = 2.0**53
+"""Up to this a DOUBLE is exact in its integers."""
+
+
+def build_value(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) -> SparkColumn:
+    """Builds a column of the type; null where the text is null, or not of the type.
+
+    Args:
+        text: STRING, of a marked line: see `json_marks`.
+        type_: the declared type.
+        lenient: whether what can be converted without loss is.
+    """
+    match type_.kind:
+        case "STRING":
+            return remove_marks(text) if lenient else F.when(is_string(text), read_string(text))
+        case "BINARY":
+            letters = F.when(is_string(text), read_string(text))
+            return F.try_to_binary(letters, F.lit("base64"))
+        case "ARRAY":
+            (of_element,) = type_.parts
+            elements = _elements(text)
+            return F.transform(elements, lambda one: build_value(one, of_element, lenient=lenient))
+        case "STRUCT":
+            fields = _fields(text, type_)
+            parts = zip(type_.names, type_.parts, strict=True)
+            values = (
+                build_value(fields[name], part, lenient=lenient).alias(name) for name, part in parts
+            )
+            return F.when(fields.isNotNull(), F.struct(*values))
+        case "MAP":
+            # Spark would fail the job over keys that are null, or there twice.
+            values = F.transform(
+                F.map_values(_texts(text)),
+                lambda one: build_value(one, type_.parts[1], lenient=lenient),
+            )
+            typed = F.map_from_arrays(_keys(text, type_), values)
+            return F.when(~_has_wrong_keys(text, type_), typed)
+    return _read_lenient(text, type_) if lenient else _read_strict(text, type_)
+
+
+def is_wrong(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) -> SparkColumn:
+    """Builds a BOOLEAN: whether a text is there and not of the type, or part of it isn't."""
+    match type_.kind:
+        case "ARRAY":
+            elements, (of_element,) = _elements(text), type_.parts
+            wrong = F.exists(elements, lambda one: is_wrong(one, of_element, lenient=lenient))
+            return text.isNotNull() & (elements.isNull() | wrong)
+        case "STRUCT":
+            fields, names = _fields(text, type_), F.json_object_keys(_nested(text))
+            unknown = F.size(F.array_except(names, F.array(*map(F.lit, type_.names)))) > 0
+            parts = zip(type_.names, type_.parts, strict=True)
+            wrong = reduce(
+                or_, (is_wrong(fields[name], part, lenient=lenient) for name, part in parts)
+            )
+            return text.isNotNull() & (names.isNull() | unknown | _repeats(names) | wrong)
+        case "MAP":
+            _, of_value = type_.parts
+            values = F.map_values(_texts(text))
+            wrong = F.exists(values, lambda one: is_wrong(one, of_value, lenient=lenient))
+            return text.isNotNull() & (_has_wrong_keys(text, type_) | wrong)
+    return text.isNotNull() & build_value(text, type_, lenient=lenient).isNull()
+
+
+def _read_strict(text: SparkColumn, type_: ColumnType) -> SparkColumn:
+    if type_.kind in _FORMS:
+        return F.when(is_string(text), _cast_time(read_string(text), type_))
+    if type_.kind == "DECIMAL":
+        letters = F.when(is_string(text), read_string(text)).otherwise(read_token(text))
+        return F.when(letters.rlike(_NUMBER), _cast_decimal(letters, type_))
+    token = F.when(~is_string(text), read_token(text))
+    if type_.kind == "BOOLEAN":
+        return F.when(token.isin("true", "false"), token == "true")
+    if type_.kind in _INTEGERS:
+        return F.when(token.rlike(_INTEGER), token.try_cast(str(type_)))
+    return F.when(token.rlike(_NUMBER), _cast_float(token, type_))
+
+
+def _read_lenient(text: SparkColumn, type_: ColumnType) -> SparkColumn:
+    letters = F.trim(F.when(is_string(text), read_string(text)).otherwise(read_token(text)))
+    if type_.kind in _FORMS:
+        of_day = F.when(letters.rlike(f"^{_DAY}$"), letters.try_cast(str(type_)))
+        return F.when(is_string(text), F.coalesce(_cast_time(letters, type_), of_day))
+    if type_.kind == "BOOLEAN":
+        letters = F.lower(letters)
+        return F.when(letters.isin("true", "false"), letters == "true")
+    number = F.when(letters.rlike(_LENIENT_NUMBER), letters)
+    if type_.kind == "DECIMAL":
+        return _cast_decimal(number, type_)
+    if type_.kind in _INTEGERS:
+        double = number.try_cast("double")
+        is_whole = (double == F.floor(double)) & (F.abs(double) <= _LARGEST_WHOLE)
+        whole = F.when(is_whole, double.try_cast(str(type_)))
+        return F.coalesce(number.try_cast(str(type_)), whole)
+    return _cast_float(number, type_)
+
+
+def _cast_time(letters: SparkColumn, type_: ColumnType) -> SparkColumn:
+    # A cast alone would take a time of day for one of today.
+    return F.when(letters.rlike(f"^{_FORMS[type_.kind]}$"), letters.try_cast(str(type_)))
+
+
+def _cast_float(number: SparkColumn, type_: ColumnType) -> SparkColumn:
+    typed = number.try_cast(str(type_))
+    return F.when(F.abs(typed) < float("inf"), typed)
+
+
+def _cast_decimal(number: SparkColumn, type_: ColumnType) -> SparkColumn:
+    # A cast would round.
+    scale = type_.digits[1]
+    is_plain = number.rlike(rf"^[+-]?[0-9]*(\.[0-9]{{0,{scale}}}0*)?$")
+    is_zero = number.rlike(r"^[+-]?[0.]+[eE]")
+    is_exact = number.rlike(_SHORT_EXPONENT) & (_count_decimals(number) <= scale)
+    return F.when(is_plain | is_zero | is_exact, number.try_cast(str(type_)))
+
+
+def _count_decimals(number: SparkColumn) -> SparkColumn:
+    """Counts the digits behind the point of a number with an exponent, less zeros at its end."""
+    exponent = F.regexp_extract(number, r"[eE]\+?(-?[0-9]+)$", 1).try_cast("int")
+    fraction = F.regexp_extract(number, r"\.([0-9]*?)0*[eE]", 1)
+    zeros = F.regexp_extract(number, r"(0*)(?:\.0*)?[eE]", 1)
+    digits = F.when(F.length(fraction) > 0, F.length(fraction)).otherwise(-F.length(zeros))
+    return digits - exponent
+
+
+def _elements(text: SparkColumn) -> SparkColumn:
+    nested = _nested(text)
+    return F.when(F.startswith(nested, F.lit("[")), F.from_json(nested, "array<string>"))
+
+
+def _fields(text: SparkColumn, type_: ColumnType) -> SparkColumn:
+    ddl, nested = ", ".join(f"`{name}`: string" for name in type_.names), _nested(text)
+    return F.when(F.json_object_keys(nested).isNotNull(), F.from_json(nested, f"struct<{ddl}>"))
+
+
+def _texts(text: SparkColumn) -> SparkColumn:
+    return F.from_json(_nested(text), "map<string, string>")
+
+
+def _nested(text: SparkColumn) -> SparkColumn:
+    """Builds the JSON of what wasn't a string; a string may hold some, too."""
+    return F.when(~is_string(text), text)
+
+
+def _keys(text: SparkColumn, type_: ColumnType) -> SparkColumn:
+    """Builds the keys, which are strings in JSON, whatever their type."""
+    return F.transform(F.map_keys(_texts(text)), lambda one: _build_key(one, type_.parts[0]))
+
+
+def _build_key(key: SparkColumn, type_: ColumnType) -> SparkColumn:
+    # A number's text is its key, and so it is no string to `build_value`.
+    mark = MARK if type_.kind in ("STRING", "BINARY", *_FORMS) else ""
+    return build_value(F.concat(key, F.lit(mark)), type_)
+
+
+def _has_wrong_keys(text: SparkColumn, type_: ColumnType) -> SparkColumn:
+    names, keys = F.json_object_keys(_nested(text)), _keys(text, type_)
+    wrong = _repeats(names) | F.exists(keys, lambda one: one.isNull()) | _repeats(keys)
+    return names.isNull() | wrong
+
+
+def _repeats(values: SparkColumn) -> SparkColumn:
+    return F.size(F.array_distinct(values)) < F.size(values)

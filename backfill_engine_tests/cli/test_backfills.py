@@ -1,0 +1,249 @@
+"""`backfills`, `watch`, `cancel` and `resume` at a shell, over what runs left. No Spark."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance
+from rich.console import Console
+from typer.testing import CliRunner
+
+from backfill_engine.cli import app
+from backfill_engine.cli.progress_lines import build_bars, build_grid
+from backfill_engine.errors import BackfillError
+from backfill_engine.orchestration.instance.dagster_internals import BulkActionStatus
+from backfill_engine.orchestration.runs.run_tags import LAUNCHED_BY_TAG, REASON_TAG
+from backfill_engine_tests.commands import PROJECT
+from backfill_engine_tests.pipeline.alerting import WHY, Home, open_home
+from backfill_engine_tests.pipeline.landing_zone import LandingZone
+from backfill_engine_tests.pipeline.requesting import read_progress, request, set_status
+from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
+
+DAYS = list_days(4, 7)
+NO_DAEMON = "no daemon is running in this Dagster home: it waits for `dagster dev`"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """An installation whose runs leave what they leave, as commands find it."""
+    LandingZone(tmp_path / "landing").land(list_days(1, 12))
+    dagster_home = tmp_path / "dagster_home"
+    dagster_home.mkdir()
+    (dagster_home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n", encoding="utf-8")
+    monkeypatch.setenv("DAGSTER_HOME", str(dagster_home))
+    monkeypatch.setenv("BACKFILL_LANDING", str(tmp_path / "landing"))
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
+    with open_home(tmp_path) as other, DagsterInstance.get() as instance:
+        yield Home(instance, other.warehouse, other.receiver)
+
+
+def run(*arguments: str, answer: str | None = None):
+    return CliRunner().invoke(app, arguments, input=answer, env={"COLUMNS": "80"})
+
+
+def withhold(home: Home) -> str:
+    """A backfill of raw and staging that is over, with one day withheld."""
+    backfill = request(home.instance, RAW, STAGING, days=DAYS)
+    home.withhold("first-run", backfill=backfill)
+    set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
+    return backfill
+
+
+def publish(home: Home, run_id: str, backfill: str) -> None:
+    """Another run of it that publishes all."""
+    home.begin(run_id, RAW, STAGING, days=DAYS, chain=backfill)
+    for key in (RAW, STAGING):
+        home.publish(run_id, key, *DAYS)
+    home.succeed(run_id)
+
+
+def test_backfills_are_listed_by_who_what_why_and_outcome(home: Home) -> None:
+    assert "no backfill was ever asked for" in run("backfills").output
+    withheld = withhold(home)
+    newer = request(home.instance, RAW, days=list_days(10, 11), title="later days")
+    result = run("backfills")
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.output.split())
+    for part in (withheld, newer, "mend them", "wrong numbers", "requested", "held back"):
+        assert part in words
+    found = json.loads(run("backfills", "--json").output)
+    assert [one["id"] for one in found] == [newer, withheld]
+    first = found[1]
+    assert (first["title"], first["reason"], first["launched_by"]) == (
+        *("mend them", "wrong numbers"),
+        "",
+    )
+    assert (first["state"], first["partitions"], first["published"], first["held_back"]) == (
+        *("held back", 8),
+        *(3, 5),
+    )
+    assert first["tables"][0]["ranges"] == [["2013-01-04", "2013-01-07"]]
+    assert [one["id"] for one in json.loads(run("backfills", "--json", "--limit", "1").output)] == [
+        newer
+    ]
+
+
+def test_the_list_and_the_bars_fit_a_terminal_of_80_columns(home: Home) -> None:
+    progress = read_progress(home.instance, withhold(home))
+    console = Console(width=80, file=io.StringIO(), force_terminal=True, color_system=None)
+    for shown in (build_grid([progress]), build_bars(progress)):
+        console.print(shown)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    text = "\n".join(lines)
+    assert "…" not in text
+    for part in ("mend them: wrong", " held back ", " 3 of 8 ", "3 of 4, 1 held back"):
+        assert part in text
+
+
+def test_watching_ends_with_the_outcome(home: Home) -> None:
+    backfill = withhold(home)
+    result = run("watch", backfill)
+    assert result.exit_code == 1
+    for line in (
+        f"backfill {backfill} is over, held back: published 3 of 4 of {RAW}, 0 of 4 of {STAGING}",
+        f"{RAW} withheld 2013-01-05: {WHY}",
+        f"{STAGING} held up 2013-01-04...2013-01-07: held up by what was withheld of {RAW}",
+        f"  backfill-assets withheld {RAW} --from 2013-01-05 --to 2013-01-05",
+        f"  backfill-assets resume {backfill}",
+    ):
+        assert line in result.output.splitlines()
+    lines = [json.loads(line) for line in run("watch", backfill, "--json").output.splitlines()]
+    assert [line["state"] for line in lines] == ["held back", "held back"]
+    assert lines[0]["tables"][0] == {
+        "table": RAW,
+        "partitions": 4,
+        "published": 3,
+        "held_back": 1,
+        "at_work": 0,
+        "waiting": 0,
+    }
+    assert lines[1]["outcome"] == "held back"
+    assert lines[1]["held_back"][0]["ranges"] == ["2013-01-05"]
+    publish(home, "next-run", backfill)
+    result = run("watch", backfill)
+    assert result.exit_code == 0
+    assert "published: published 4 of 4 of raw/flights, 4 of 4 of staging/flights" in result.output
+
+
+def test_a_pause_is_told_until_it_is_cancelled(home: Home) -> None:
+    home.begin("first-run", RAW, days=DAYS)
+    home.publish("first-run", RAW, DAYS[0])
+    assert run("pause", "first-run", "--reason", "disk").exit_code == 0
+    home.pause("first-run", RAW)
+    watched = run("watch", "first-run", "--timeout", "0")
+    assert watched.exit_code == 3
+    assert "disk, until `backfill-assets unpause first-run`" in watched.output
+    assert " paused: raw/flights 1 of 4; paused: " in watched.output
+    assert NO_DAEMON in watched.output
+    console = Console(width=80, file=io.StringIO(), force_terminal=True, color_system=None)
+    progress = read_progress(home.instance, "first-run")
+    for shown in (build_grid([progress]), build_bars(progress)):
+        console.print(shown)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    assert sum("unpause" in line for line in lines) == 2
+    assert run("cancel", "first-run", "--yes").exit_code == 0
+    watched = run("watch", "first-run")
+    assert watched.exit_code == 130
+    assert "2013-01-05...2013-01-07: its run was cancelled while it was paused" in watched.output
+
+
+def test_watching_can_end_before_it_is_over(home: Home) -> None:
+    backfill = request(home.instance, RAW, days=DAYS)
+    result = run("watch", backfill, "--timeout", "0")
+    assert result.exit_code == 3
+    assert "requested: raw/flights 0 of 4" in result.output
+    assert NO_DAEMON in result.output
+    assert f"backfill {backfill} is still at work: the backfill is requested" in result.output
+
+
+def test_ctrl_c_ends_the_watching_alone(home: Home) -> None:
+    backfill = request(home.instance, RAW, days=DAYS)
+    watching = subprocess.Popen(
+        [sys.executable, "-c", "from backfill_engine.cli import main; main()", "watch", backfill],
+        env={**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert watching.stdout is not None
+    assert watching.stdout.readline() == f"backfill {backfill}: mend them\n"
+    watching.send_signal(signal.SIGINT)
+    _, error = watching.communicate(timeout=60)
+    assert watching.returncode == 130
+    assert f"nobody watches backfill {backfill} now; it goes on" in error
+    record = home.instance.get_backfill(backfill)
+    assert record is not None
+    assert record.status is BulkActionStatus.REQUESTED
+
+
+def test_a_cancelled_backfill_has_an_exit_code_of_its_own(home: Home) -> None:
+    backfill = request(home.instance, RAW, days=DAYS)
+    home.begin("first-run", RAW, days=DAYS[:2], backfill=backfill)
+    home.publish("first-run", RAW, DAYS[0])
+    declined = run("cancel", backfill, answer="n\n")
+    assert declined.exit_code == 1
+    assert "cancel " + backfill in declined.output
+    home.instance.report_run_canceled(home.instance.get_run_by_id("first-run"))  # pyright: ignore[reportArgumentType]
+    result = run("cancel", backfill, "--yes")
+    assert result.exit_code == 0, result.output
+    assert f"cancelled {backfill}: 0 of its runs have ended by it" in result.output
+    watched = run("watch", backfill)
+    assert watched.exit_code == 130
+    assert "2013-01-06...2013-01-07: cancelled before a run of it was requested" in watched.output
+    again = run("cancel", backfill, "--yes")
+    assert again.exit_code == 1
+    assert isinstance(again.exception, BackfillError)
+    assert "there is nothing to cancel" in str(again.exception)
+
+
+def test_runs_that_do_not_end_in_time_are_told(home: Home) -> None:
+    home.begin("first-run", RAW, days=DAYS)
+    result = run("cancel", "first-run", "--yes", "--timeout", "0", "--json")
+    assert result.exit_code == 1
+    assert "not ended within 0 s: first-run; they were asked to" in result.output
+
+
+def test_what_is_left_is_asked_for_again_once(home: Home) -> None:
+    backfill = withhold(home)
+    declined = run("resume", backfill, answer="n\n")
+    assert declined.exit_code == 1
+    assert len(home.instance.get_backfills()) == 1
+    result = run("resume", backfill, "--yes")
+    assert result.exit_code == 0, result.output
+    assert NO_DAEMON in result.output
+    assert f"{RAW} 2013-01-05" in result.output
+    assert f": resumes {backfill}: mend them" in result.output
+    newer, older = home.instance.get_backfills()
+    assert older.backfill_id == backfill
+    assert newer.tags[REASON_TAG] == "wrong numbers"
+    assert newer.tags[LAUNCHED_BY_TAG]
+    again = run("resume", backfill, "--yes")
+    assert again.exit_code == 1
+    assert f"backfill {newer.backfill_id} resumes {backfill} already, and is requested" in str(
+        again.exception
+    )
+    set_status(home.instance, newer.backfill_id, BulkActionStatus.CANCELED)
+    publish(home, "next-run", backfill)
+    nothing = run("resume", backfill, "--json")
+    assert nothing.exit_code == 0, nothing.output
+    found = json.loads(nothing.stdout)
+    assert (found["backfill_id"], found["partitions"], found["left_alone"]) == ("", 0, [])
+    assert "all of it is published" in run("resume", backfill).output
+
+
+@pytest.mark.parametrize("command", ["watch", "cancel", "resume"])
+def test_what_is_not_there_is_one_error(home: Home, command: str) -> None:
+    result = run(command, "nosuchid")
+    assert result.exit_code == 1
+    assert isinstance(result.exception, BackfillError)
+    assert "`backfill-assets backfills` lists the backfills" in str(result.exception)

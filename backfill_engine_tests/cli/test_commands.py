@@ -1,0 +1,78 @@
+"""The console script: what it offers, and how it refuses. No Spark, and no warehouse."""
+
+import json
+import shutil
+
+import pytest
+from typer.testing import CliRunner
+
+from backfill_engine.cli import add_project_commands, app
+from backfill_engine.cli.options import default_dagster_home
+from backfill_engine.errors import BackfillError, SettingsError
+from backfill_engine_tests.commands import PROJECT
+
+COMMANDS = (
+    *("certificate", "check", "diff", "history", "launch", "missing", "plan", "reconcile"),
+    *("rollback", "sample", "status", "watermark"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """A folder with the project's pyproject.toml, a warehouse of its own and no Dagster home."""
+    shutil.copy(PROJECT / "pyproject.toml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
+
+
+def run(*arguments: str):
+    add_project_commands()
+    return CliRunner().invoke(app, arguments)
+
+
+def test_every_command_is_listed_with_a_sentence():
+    shown = run("--help").output
+    assert [name for name in COMMANDS if f" {name} " not in shown] == []
+    for name in COMMANDS:
+        assert run(name, "--help").exit_code == 0, name
+
+
+def test_tables_that_were_never_processed_have_no_watermark():
+    assert json.loads(run("watermark", "--json").output) == []
+    assert run("watermark").output == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("history", "raw/nope"), "no table raw/nope: there are raw/flights, "),
+        (("certificate", "no-such-run"), "no certificate of no-such-run below "),
+        (
+            ("diff", "raw/flights", "--from", "2013-01-01", "--to", "2013-01-02", "--before", "1"),
+            "table raw/flights does not exist at .*: materialize the asset raw/flights first",
+        ),
+        (
+            ("diff", "raw/flights", "--from", "2013-01-02", "--to", "2013-01-01", "--before", "1"),
+            "no partitions 2013-01-02...2013-01-01: give two keys of ",
+        ),
+        (("status", "--from", "2013-01-01", "--to", "2013-01-02"), "DAGSTER_HOME is not set: "),
+        (
+            ("reconcile", "--from", "2013-01-01", "--to", "2013-01-02", "--keys", "a"),
+            "--keys says how to compare with --golden",
+        ),
+    ],
+    ids=["unknown table", "unknown run", "no table yet", "reversed", "no home", "stray option"],
+)
+def test_what_cannot_be_done_is_one_error_that_names_the_cure(arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, BackfillError)
+    with pytest.raises(type(result.exception), match=message):
+        raise result.exception
+
+
+def test_a_home_that_does_not_exist_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "gone"))
+    with pytest.raises(SettingsError, match="gone is no folder: export one that exists"):
+        default_dagster_home()

@@ -1,0 +1,197 @@
+"""Settings, arguments and files that can't be used: one line that says so, and nothing written.
+
+In this process, on a warehouse that older code made; `test_hostile_processes.py` has some of them
+as a person meets them.
+"""
+
+import io
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance
+
+from backfill_engine.cli import main
+from backfill_engine_tests.cli import hostile_launches
+from backfill_engine_tests.cli.hostile_cases import (
+    CASES,
+    DIFF,
+    HISTORY,
+    RUN,
+    STATUS,
+    WATERMARK,
+    Place,
+    cut_off,
+)
+from backfill_engine_tests.commands import PROJECT
+from backfill_engine_tests.older_warehouses import extract
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse that older code made; for linking and copying."""
+    return extract(tmp_path_factory.mktemp("made")).root
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A copy, which the environment names."""
+    for name in ("warehouse", "landing"):
+        shutil.copytree(made / name, tmp_path / name)
+    for name in [name for name in os.environ if name.startswith(("BACKFILL_", "SPARK_REMOTE"))]:
+        monkeypatch.delenv(name)
+    for name in ("home", "work"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "home" / "dagster.yaml").write_text((PROJECT / "dagster.yaml").read_text())
+    shutil.copy(PROJECT / "pyproject.toml", tmp_path / "work")
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
+    monkeypatch.setenv("BACKFILL_LANDING", str(tmp_path / "landing"))
+    return Place(tmp_path)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The console script in this process; its exit code."""
+    monkeypatch.setattr(sys, "argv", ["backfill-assets", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_what_is_spoilt_here_is_fine_before(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recover, certificate = ("recover",), ("certificate", RUN, "--verify")
+    for command in (recover, HISTORY, WATERMARK, STATUS, certificate, (*DIFF, "1")):
+        assert run(monkeypatch, *command) == 0, command
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_one_line_and_nothing_is_written(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    case = CASES[name]
+    for setting, value in case.settings.items():
+        monkeypatch.setenv(f"BACKFILL_{setting}", value)
+    case.spoil(place)
+    before = place.list_files()
+    code = run(monkeypatch, *case.arguments)
+    answer = capsys.readouterr()
+    assert code == 1
+    assert answer.out == ""
+    assert answer.err.startswith(f"error: {case.line.replace('{root}', str(place.root))}")
+    assert answer.err.count("\n") == 1
+    assert "Error:" not in answer.err, "an error of a library, and no cure"
+    assert place.list_files() == before
+
+
+def test_a_certificate_that_is_cut_off_leaves_the_others_verified(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Verifying is an answer: what can't be read is a line of it."""
+    certificates = place.root / "warehouse" / "certificates"
+    cut_off(next(certificates.rglob("raw.flights.json")), left=100)
+    run_id = next(certificates.rglob("raw.flights.json")).parent.name
+    assert run(monkeypatch, "certificate", run_id, "--verify", "--json") == 1
+    lines = json.loads(capsys.readouterr().out)
+    (broken,) = (line for line in lines if line["holds"] is False)
+    assert "is cut off or was edited" in broken["found"]
+
+
+@pytest.mark.parametrize(("arguments", "line"), hostile_launches.CASES)
+def test_nothing_is_planned_launched_or_run(
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    line: str,
+) -> None:
+    before = place.list_files()
+    assert run(monkeypatch, *arguments) == 1
+    (error,) = (one for one in capsys.readouterr().err.splitlines() if one.startswith("error: "))
+    assert error.removeprefix("error: ").startswith(line)
+    assert "Error:" not in error, "an error of a library, and no cure"
+    assert place.list_files() == before
+    check_nothing_was_asked_for()
+
+
+@pytest.mark.parametrize("command", ["launch", "run"])
+@pytest.mark.parametrize("stdin", ["closed", "at its end"])
+def test_where_nobody_answers_it_says_how_not_to_be_asked(
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    stdin: str,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None if stdin == "closed" else io.StringIO(""))
+    arguments = (*hostile_launches.RAW, *hostile_launches.DAYS, "--json")
+    assert run(monkeypatch, command, *arguments) == 1
+    answer = capsys.readouterr()
+    assert answer.out.strip() == ""
+    assert answer.err.splitlines()[-1].endswith(
+        "it? nobody answered: say --yes beforehand; nothing was done"
+    )
+    check_nothing_was_asked_for()
+
+
+def test_of_a_column_only_the_rows_between_the_bounds_are_asked_for(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the cases above lack: a table that can merge, and partitions that are published."""
+    bounds = "`landing_date` >= DATE '2013-01-02' AND `landing_date` < DATE '2013-01-04'"
+    arguments = (*hostile_launches.BY_LANDING, *hostile_launches.BOUNDS)
+    assert run(monkeypatch, "plan", *arguments) == 0
+    planned = capsys.readouterr().out
+    assert f"only rows with {bounds}; the others stay as they are published" in planned
+    assert '"write_mode": "merge"' in planned
+    told = ("--write-mode", "merge", "--filter", "origin = 'JFK'", "--yes", "--json")
+    assert run(monkeypatch, "launch", *arguments, *told) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["plan"]["row_filter"] == bounds
+    assert found["plan"]["tables"][0]["ranges"] == [["2013-01-01", "2013-01-02"]]
+    with DagsterInstance.get() as instance:
+        (backfill,) = instance.get_backfills()
+        tags = backfill.tags or {}
+    assert tags["backfill_assets/filter"] == f"(origin = 'JFK') AND ({bounds})"
+    assert tags["backfill_assets/write_mode"] == "merge"
+
+
+def test_the_partitions_own_column_bounds_partitions(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (*hostile_launches.RAW, *hostile_launches.BOUNDS, "--column", "LANDING_DATE")
+    assert run(monkeypatch, "plan", *arguments, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["row_filter"] == ""
+    assert found["tables"][0]["ranges"] == [["2013-01-02", "2013-01-03"]]
+
+
+def check_nothing_was_asked_for() -> None:
+    with DagsterInstance.get() as instance:
+        assert not instance.get_runs()
+        assert not instance.get_backfills()
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_error_that_nobody_foresaw_has_a_trace_only_if_asked(
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    debug: bool,
+) -> None:
+    monkeypatch.setattr(DagsterInstance, "get_run_records", lambda *_, **__: 1 / 0)
+    assert run(monkeypatch, *(["--debug"] if debug else []), *STATUS) == 1
+    answer = capsys.readouterr()
+    last = answer.err.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert last.endswith("`backfill-assets --debug …` shows where it comes from")
+    assert ("Traceback" in answer.err) is debug
+    assert (answer.err.count("\n") == 1) is not debug

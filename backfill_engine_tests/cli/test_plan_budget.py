@@ -1,0 +1,129 @@
+"""How long a plan takes where a year of all tables is published, its hours too. No Spark."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from dagster import AssetKey, AssetMaterialization, DagsterInstance, DagsterRun, DagsterRunStatus
+
+from backfill_assets.samples.orders import land_orders
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.instance.batching_instance import store_together
+from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_engine.orchestration.instance.recovered_runs import enter_materialization
+from backfill_engine_tests.pipeline.landing_zone import LandingZone
+from backfill_engine_tests.pipeline.written_tables import commit_as_now
+from backfill_engine_tests.project import CATALOG, RAW_WEATHER, defs
+from backfill_engine_tests.shared_fixtures import build_days
+from backfill_engine_tests.timed_commands import RUN_COMMAND_WITHOUT_JVM, run_python
+
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
+
+MOST = 1.0
+MOST_FOR_ALL = 1.7
+"""In times what importing the definitions takes: a machine that is slow is slow at both."""
+_LOOKS = 3
+YEAR = [day.key for day in build_days("2013-01-01", 365)]
+HOURS = [f"{day}-{hour:02}:00" for day in YEAR for hour in range(24)]
+DAILY = [
+    table.key for table in CATALOG.tables if find_partitions_def(table).has_partition_key(YEAR[0])
+]
+CHUNK = ("--chunk", "months=1")
+
+CONFIG = """
+telemetry:
+  enabled: false
+instance_class:
+  module: backfill_engine.orchestration.runs.claims
+  class: ClaimingInstance
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(weather_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a year that landed and is published, a commit a table."""
+    root = tmp_path_factory.mktemp("year")
+    landing, home, warehouse = root / "landing", root / "home", Warehouse(str(root / "warehouse"))
+    LandingZone(landing).land([*YEAR, "2014-01-01"])
+    (landing / "weather").symlink_to(weather_landing / "weather")
+    land_orders(str(landing), scale=0.001)
+    home.mkdir()
+    (home / "dagster.yaml").write_text(CONFIG, encoding="utf-8")
+    tables = {table.key: table for table in CATALOG.tables}
+    ordered = defs.get_repository_def().asset_graph.toposorted_asset_keys
+    with DagsterInstance.from_config(str(home)) as instance:
+        for key in (one.to_user_string() for one in ordered if one.to_user_string() in tables):
+            keys = find_partitions_def(tables[key]).get_partition_keys()
+            run_id = f"run-of-{key.replace('/', '-')}"
+            version = commit_as_now(warehouse, str(landing), key, keys, run_id=run_id)
+            record(instance, run_id, key, keys, version)
+    return {
+        "DAGSTER_HOME": str(home),
+        "BACKFILL_LANDING": str(landing),
+        "BACKFILL_WAREHOUSE": warehouse.root,
+    }
+
+
+def record(
+    instance: DagsterInstance, run_id: str, key: str, keys: Sequence[str], version: int
+) -> None:
+    """The run that published them is over and has told Dagster of each."""
+    instance.add_run(DagsterRun("__ASSET_JOB", run_id=run_id, status=DagsterRunStatus.SUCCESS))
+    asset_key, metadata = AssetKey.from_user_string(key), {"delta_version": version}
+    with store_together(instance):
+        for one in keys:
+            event = AssetMaterialization(asset_key, partition=one, metadata=metadata)
+            enter_materialization(instance, run_id, event)
+
+
+def plan(
+    environment: dict[str, str], *arguments: str, most: float
+) -> tuple[float, dict[str, dict]]:
+    """CPU time of a plan beyond importing the definitions, in times theirs; and what it says.
+
+    It is the least of three, unless one before is below `most`: what else the machine does adds.
+    """
+    asked = ("plan", *arguments, "--json")
+    least, output = math.inf, ""
+    for _ in range(_LOOKS):
+        imports, _ = run_python(environment, "import backfill_assets.definitions")
+        seconds, output = run_python(environment, RUN_COMMAND_WITHOUT_JVM, *asked)
+        least = min(least, seconds / imports - 1)
+        if least < most:
+            break
+    return least, {one["table"]: one for one in json.loads(output)["tables"]}
+
+
+@pytest.mark.parametrize("chunk", [(), CHUNK])
+def test_a_year_of_days_of_all_tables_is_planned_in_time(
+    environment: dict[str, str], chunk: tuple[str, ...]
+) -> None:
+    ends = ("--from", YEAR[0], "--to", YEAR[-1])
+    times, found = plan(environment, "--select", ",".join(DAILY), *ends, *chunk, most=MOST)
+    assert sorted(found) == sorted(DAILY)
+    for one in found.values():
+        assert (one["states"], one["stale"]) == ({"materialized": 365}, [])
+        assert (one["partitions"], one["stands"]) == (365, 365 if chunk else 0)
+    assert times < MOST
+
+
+@pytest.mark.parametrize("chunk", [(), CHUNK, (*CHUNK, "--restart")])
+def test_a_year_of_hours_that_are_published_is_planned_in_time(
+    environment: dict[str, str], chunk: tuple[str, ...]
+) -> None:
+    ends = ("--from", HOURS[0], "--to", HOURS[-1])
+    times, found = plan(environment, "--select", RAW_WEATHER.key, *ends, *chunk, most=MOST)
+    one = found[RAW_WEATHER.key]
+    assert (one["states"], one["stale"]) == ({"materialized": 8760}, [])
+    assert one["stands"] == (8760 if chunk == CHUNK else 0)
+    assert times < MOST
+
+
+def test_all_tables_are_planned_in_time(environment: dict[str, str]) -> None:
+    """What is stale of all that ever were, days, hours and buckets of keys."""
+    times, found = plan(environment, "--only", "stale", most=MOST_FOR_ALL)
+    assert len(found) == len(CATALOG.tables)
+    assert not any(one["partitions"] for one in found.values())
+    assert times < MOST_FOR_ALL

@@ -1,0 +1,122 @@
+"""Protecting at a shell, and what `plan` and `launch` then say. No Spark."""
+
+import json
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance
+from typer.testing import CliRunner
+
+from backfill_engine.cli import app
+from backfill_engine.errors import BackfillError
+from backfill_engine.lake.protections import PROTECTIONS
+from backfill_engine_tests.cli.terminals import run_in_terminal
+from backfill_engine_tests.pipeline.landing_zone import LandingZone
+
+RAW = "raw/flights"
+DAYS = ("--from", "2013-01-02", "--to", "2013-01-03")
+PLAN = ("--select", f"{RAW},staging/flights", "--from", "2013-01-01", "--to", "2013-01-04")
+
+
+@pytest.fixture(autouse=True)
+def _installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five days that landed, and a Dagster home."""
+    LandingZone(tmp_path / "landing").land([f"2013-01-0{day}" for day in range(1, 6)])
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n", encoding="utf-8")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    monkeypatch.setenv("BACKFILL_LANDING", str(tmp_path / "landing"))
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refuse(*arguments: str) -> str:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1, result.output
+    assert isinstance(result.exception, BackfillError)
+    return str(result.exception)
+
+
+def test_a_range_is_protected_listed_and_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "anna")
+    assert run("protections") == "nothing is protected\n"
+    said = run("protect", RAW, *DAYS, "--reason", "books are closed")
+    assert said == f"{RAW}: 2013-01-02...2013-01-03 protected: books are closed\n"
+    (found,) = json.loads(run("protections", "--json"))
+    assert (found["table"], found["reason"], found["by"]) == (RAW, "books are closed", "anna")
+    assert (found["ranges"], found["and_later"]) == ([["2013-01-02", "2013-01-03"]], False)
+    said = run("unprotect", RAW, "--to", "2013-01-02", "--reason", "a wrong number")
+    assert said == f"{RAW}: ...2013-01-02 no longer protected: a wrong number\n"
+    (found,) = json.loads(run("protections", "--json"))
+    assert found["ranges"] == [["2013-01-03", "2013-01-03"]]
+    run("unprotect", RAW, "--reason", "all open")
+    assert json.loads(run("protections", "--json")) == []
+
+
+def test_a_plan_says_all_of_it_at_80_columns() -> None:
+    lines = run_in_terminal("plan", *PLAN, columns=80)
+    at = lines.index("staging/flights: 4 missing")
+    assert lines[at + 1].startswith("  partitions 4, runs 1, chunks 1, commits 1")
+    assert "rows 0, write 0 B, seconds no earlier step" in lines[at + 2]
+    assert max(map(len, lines[: at + 3])) <= 80
+
+
+def test_the_list_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "anna")
+    run("protect", "features/carrier_delays", "--from", "2013-01-02", "--reason", "as reported")
+    lines = run_in_terminal("protections", columns=80)
+    assert max(map(len, lines)) <= 80
+    text = "\n".join(lines)
+    for words in ("2013-01-02", "and later ones", "as reported", "anna"):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("protect", "raw/nope", "--reason", "x"), "no table raw/nope"),
+        (("protect", RAW, "--reason", " "), "an option is empty"),
+        (("protect", RAW, "--from", "2013-13-01", "--reason", "x"), "no partitions 2013-13-01"),
+        (
+            ("protect", RAW, "--from", "2013-01-03", "--to", "2013-01-02", "--reason", "x"),
+            "no partitions 2013-01-03...2013-01-02",
+        ),
+        (
+            ("unprotect", RAW, *DAYS, "--reason", "x"),
+            f"nothing of {RAW} 2013-01-02...2013-01-03 is protected: `backfill-assets protections`",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_one_error(
+    arguments: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    assert message in refuse(*arguments)
+    assert not (tmp_path / "warehouse" / PROTECTIONS).exists()
+
+
+def test_a_plan_shows_what_is_protected_and_a_launch_asks_for_a_reason() -> None:
+    run("protect", RAW, *DAYS, "--reason", "books are closed")
+    assert f"protected: {RAW} 2013-01-02...2013-01-03: books are closed (by " in run("plan", *PLAN)
+    raw, staging = json.loads(run("plan", *PLAN, "--json"))["tables"]
+    assert len(raw["protected"]) == 1
+    assert staging["protected"] == []
+    refused = refuse("launch", *PLAN, "--yes")
+    assert f"protected: {RAW} 2013-01-02...2013-01-03: books are closed (by " in refused
+    assert refused.endswith("say why with --override-protection; nothing was launched")
+    with DagsterInstance.get() as instance:
+        assert instance.get_backfills() == []
+    words = ("--override-protection", "restated", "--allow-new-code", "a hotfix comes")
+    run("launch", *PLAN, *words, "--yes")
+    run("launch", *PLAN[:2], "--from", "2013-01-05", "--to", "2013-01-05", *words[:2], "--yes")
+    with DagsterInstance.get() as instance:
+        free, overriding = (one.tags for one in instance.get_backfills())
+    assert overriding["backfill_assets/override_protection"] == "restated"
+    assert overriding["backfill_assets/allow_new_code"] == "a hotfix comes"
+    # A reason that nothing needs is no licence for what is protected later.
+    assert "backfill_assets/override_protection" not in free

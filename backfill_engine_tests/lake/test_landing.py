@@ -1,0 +1,215 @@
+"""Listing the landing zone: what counts as data, and what counts as changed."""
+
+import datetime as dt
+import gzip
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from backfill_engine.errors import LandingError, LandingNotFoundError
+from backfill_engine.grains.days import DAYS as DAILY
+from backfill_engine.lake.json_landing import JsonFolders, JsonListing
+from backfill_engine.lake.landing_names import BEING_WRITTEN
+from backfill_engine.lake.slices import Partition
+from backfill_engine_tests.shared_fixtures import build_days
+
+NEW_YEAR = dt.date(2013, 1, 1)
+DAYS = [NEW_YEAR + dt.timedelta(days=n) for n in range(3)]
+
+
+def land(root: Path, day: dt.date, name: str, content: bytes = b'{"id":1}\n') -> Path:
+    path = root / "events" / f"year={day:%Y}" / f"month={day:%m}" / f"day={day:%d}" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def list_events(root: Path, days: Sequence[dt.date] = DAYS) -> JsonListing:
+    return JsonFolders(str(root), "events", DAILY).list_files(build(days))
+
+
+def build(days: Sequence[dt.date]) -> list[Partition]:
+    return [partition for day in days for partition in build_days(day.isoformat())]
+
+
+def list_names(listing: JsonListing) -> list[tuple[dt.date, str]]:
+    return [(dt.date.fromisoformat(day.key), Path(file.uri).name) for day, file in listing.files]
+
+
+def test_files_are_listed_by_the_day_of_their_folder(tmp_path: Path) -> None:
+    land(tmp_path, DAYS[1], "b.json")
+    land(tmp_path, DAYS[0], "a.json.gz")
+    land(tmp_path, DAYS[0], "c.json")
+    assert list_names(list_events(tmp_path)) == [
+        (DAYS[0], "a.json.gz"),
+        (DAYS[0], "c.json"),
+        (DAYS[1], "b.json"),
+    ]
+
+
+def test_listed_uris_sizes_and_times_are_those_of_the_files(tmp_path: Path) -> None:
+    path = land(tmp_path, NEW_YEAR, "a.json", b"12345")
+    ((_, file),) = list_events(tmp_path).files
+    assert (file.uri, file.size) == (str(path), 5)
+    assert file.modified_ns == path.stat().st_mtime_ns
+
+
+def test_only_the_days_asked_for_are_listed(tmp_path: Path) -> None:
+    new_years_eve = dt.date(2012, 12, 31)
+    for day in (new_years_eve, *DAYS):
+        land(tmp_path, day, "a.json")
+    listing = list_events(tmp_path, [new_years_eve, DAYS[2]])
+    assert [day for day, _ in list_names(listing)] == [new_years_eve, DAYS[2]]
+
+
+BEING_WRITTEN_NAMES = (
+    *(".a.json", ".a.json.gz.Ab3dE9", ".in.a.json.gz.", ".#a.json", "a.json.gz.part"),
+    *("a.json.crdownload", "a.json.filepart", "A.JSON.TMP", "a.json._COPYING_", "a.tmp"),
+    *("a.json.gz.1b2c3d.partial", "a.json_.gstmp", ".part-0-1.inprogress.7f"),
+    *("_temporary/0/a.json", ".spark-staging-0a1b/a.json", "__magic_job-1/a.json"),
+    *("_tmp/a.json", ".hive-staging_hive_2013/a.json", ".rsync-partial/a.json"),
+    *(".~tmp~/a.json", ".azDownload-9-a.json"),
+)
+OTHER_NAMES = (
+    *("_SUCCESS", "._SUCCESS.crc", ".a.json.crc", "_a.json", "_template.json/b", "_metadata"),
+    *(".DS_Store", "_started_7", "a.partial.json", "tmp/a.json", "README", "a.csv", "part"),
+    *("part-00000.json", "a.json.sha256", "a.json.bak"),
+)
+
+
+@pytest.mark.parametrize("name", [*BEING_WRITTEN_NAMES, *OTHER_NAMES])
+def test_what_is_being_written_is_told_by_its_name(tmp_path: Path, name: str) -> None:
+    other = land(tmp_path, NEW_YEAR, "data.json").parent / name
+    other.parent.mkdir(parents=True, exist_ok=True)
+    other.write_bytes(b"{}\n")
+    faults = [fault.fault for fault in list_events(tmp_path).faults]
+    assert faults == ([BEING_WRITTEN] if name in BEING_WRITTEN_NAMES else [])
+
+
+def test_names_that_are_not_utf8_are_faults(tmp_path: Path) -> None:
+    folder = land(tmp_path, NEW_YEAR, "data.json").parent
+    (folder / os.fsdecode(b"a\xff.json")).write_bytes(b"{}\n")
+    (fault,) = list_events(tmp_path).faults
+    assert fault.name.endswith("a\ufffd.json") and "isn't UTF-8: rename it" in fault.fault
+
+
+def test_rings_of_links_end(tmp_path: Path) -> None:
+    land(tmp_path, NEW_YEAR, "data.json").parent.joinpath("up").symlink_to("..")
+    assert list_names(list_events(tmp_path)) == [(NEW_YEAR, "data.json")]
+
+
+@pytest.mark.parametrize(
+    "name", [".a.json", "_a.json", "_SUCCESS", "a.json.part", "a.csv", "a.gz", "nested/a.json"]
+)
+def test_hidden_unfinished_and_other_files_are_not_data(tmp_path: Path, name: str) -> None:
+    land(tmp_path, NEW_YEAR, "data.json")
+    other = land(tmp_path, NEW_YEAR, "b").parent / name
+    other.parent.mkdir(exist_ok=True)
+    other.write_bytes(b"{}\n")
+    assert list_names(list_events(tmp_path)) == [(NEW_YEAR, "data.json")]
+
+
+def test_partitions_without_files_are_named(tmp_path: Path) -> None:
+    land(tmp_path, DAYS[1], "a.json")
+    land(tmp_path, DAYS[2], "_SUCCESS")
+    assert list_events(tmp_path).missing == tuple(build([DAYS[0], DAYS[2]]))
+
+
+@pytest.mark.parametrize("missing", ["", "events"], ids=["root", "dataset"])
+@pytest.mark.parametrize("in_place", [None, b"a file"], ids=["gone", "a file"])
+def test_landing_zone_that_is_not_there_is_refused(
+    tmp_path: Path, missing: str, in_place: bytes | None
+) -> None:
+    root = tmp_path / "zone"
+    path = root / missing
+    path.parent.mkdir(exist_ok=True)
+    if in_place:
+        path.write_bytes(in_place)
+    with pytest.raises(LandingNotFoundError) as caught:
+        list_events(root)
+    assert str(caught.value) == (
+        f"the landing folder {path} isn't there: mount it or set BACKFILL_LANDING; "
+        "nothing was written"
+    )
+
+
+def test_what_cannot_be_listed_is_refused(tmp_path: Path) -> None:
+    month = tmp_path / "events" / "year=2013" / "month=01"
+    month.parent.mkdir(parents=True)
+    month.write_bytes(b"a file")
+    with pytest.raises(LandingError, match=r"can't list .*month=01: .*; nothing was written"):
+        list_events(tmp_path)
+
+
+def test_unknown_file_system_is_refused() -> None:
+    with pytest.raises(LandingError, match="can't open the landing zone ftp://host/x"):
+        JsonFolders("ftp://host/x", "events", DAILY).list_files(build(DAYS))
+
+
+def test_fingerprint_changes_when_a_file_is_rewritten(tmp_path: Path) -> None:
+    path = land(tmp_path, NEW_YEAR, "a.json")
+    before = list_events(tmp_path).fingerprint()
+    assert list_events(tmp_path).fingerprint() == before
+    stat = path.stat()
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))  # same size, a nanosecond later
+    assert list_events(tmp_path).fingerprint() != before
+
+
+def test_fingerprint_does_not_depend_on_the_root(tmp_path: Path) -> None:
+    land(tmp_path / "here", NEW_YEAR, "a.json")
+    shutil.copytree(tmp_path / "here", tmp_path / "there" / "too")
+    here, there = list_events(tmp_path / "here"), list_events(tmp_path / "there" / "too")
+    assert here.fingerprint() == there.fingerprint()
+
+
+def test_unchanged_files_pass_the_check(tmp_path: Path) -> None:
+    land(tmp_path, NEW_YEAR, "a.json")
+    listing = list_events(tmp_path)
+    land(tmp_path, dt.date(2013, 1, 9), "a.json")
+    listing.check_unchanged()
+
+
+def test_part_of_a_listing_knows_only_its_days(tmp_path: Path) -> None:
+    for day in DAYS[:2]:
+        land(tmp_path, day, "a.json")
+    listing = list_events(tmp_path)
+    part = listing.restrict(build(DAYS[1:]))
+    assert part == list_events(tmp_path, DAYS[1:])
+    assert part.missing == tuple(build(DAYS[2:]))
+    land(tmp_path, DAYS[0], "late.json")
+    part.check_unchanged()
+
+
+@pytest.mark.parametrize("change", ["rewritten", "added", "removed"])
+def test_changed_files_fail_the_check_with_their_day(tmp_path: Path, change: str) -> None:
+    for day in DAYS:
+        land(tmp_path, day, "a.json")
+    listing = list_events(tmp_path)
+    match change:
+        case "rewritten":
+            land(tmp_path, DAYS[1], "a.json", b'{"id":22}\n')
+        case "added":
+            land(tmp_path, DAYS[1], "late.json")
+        case "removed":
+            Path(listing.files[1][1].uri).unlink()
+    with pytest.raises(LandingError, match="files of 2013-01-02 changed") as caught:
+        listing.check_unchanged()
+    assert "\n" not in str(caught.value)
+
+
+def test_only_broken_gzip_files_are_found(tmp_path: Path) -> None:
+    content = gzip.compress(b'{"id":1}\n' * 1000, mtime=0)
+    land(tmp_path, DAYS[0], "good.json.gz", content)
+    land(tmp_path, DAYS[0], "plain.json", content[:-5])  # not compressed by its name
+    land(tmp_path, DAYS[1], "truncated.json.gz", content[:-5])
+    land(tmp_path, DAYS[1], "flipped.json.gz", content[:20] + b"\xff\xff" + content[22:])
+    land(tmp_path, DAYS[2], "unpacked.json.gz", b'{"id":1}\n')
+    broken = list_events(tmp_path).find_broken("no file is named")
+    assert [(dt.date.fromisoformat(one.partition.key), Path(one.name).name) for one in broken] == [
+        (DAYS[1], "flipped.json.gz"),
+        (DAYS[1], "truncated.json.gz"),
+        (DAYS[2], "unpacked.json.gz"),
+    ]

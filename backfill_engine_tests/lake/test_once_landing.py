@@ -1,0 +1,257 @@
+"""The files of a once-flow: the days that each holds, what is wrong with it, records by day."""
+
+import datetime as dt
+import gzip
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from backfill_engine.errors import LandingError, LandingNotFoundError
+from backfill_engine.grains.days import DAYS
+from backfill_engine.lake.joined_listing import list_parts, list_with_history
+from backfill_engine.lake.json_landing import JsonFolders
+from backfill_engine.lake.landing import Listing
+from backfill_engine.lake.once_landing import OnceListing, OnceSource
+from backfill_engine.tables.once_flows import History, OnceFlow
+from backfill_engine_tests.shared_fixtures import build_days
+
+FLOW = OnceFlow(
+    name="year",
+    source="old/%Y/readings_%Y-%m*.csv",
+    begin=dt.date(2011, 1, 1),
+    end=dt.date(2012, 1, 1),
+    day="on",
+    fields=(("id", "number"),),
+)
+PLAIN = "on,number\n2011-01-31,1\n2011-01-31,2\n2011-01-30,3\n"
+
+
+def write(root: Path, name: str, content: str | bytes = PLAIN) -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def list_days(root: Path, first: str, count: int = 1, flow: OnceFlow = FLOW) -> OnceListing:
+    return OnceSource(str(root), flow, ("id", "note")).list_files(build_days(first, count))
+
+
+def name_files(listing: Listing) -> dict[str, list[str]]:
+    return {
+        key: [listing.name_file(file) for file in files]
+        for key, files in listing.list_landed().items()
+    }
+
+
+def test_a_day_is_in_the_files_whose_names_say_so(tmp_path: Path) -> None:
+    for name in (
+        "old/2011/readings_2011-01.csv",
+        "old/2011/readings_2011-01_more.csv",
+        "old/2011/readings_2011-02.csv",
+        "old/2011/_readings_2011-01.csv",
+        "old/2011/readings_2011-02.csv.part",
+        "old/2011/sub/readings_2011-02.csv",
+        "old/2012/readings_2011-02.csv",
+    ):
+        write(tmp_path, name)
+    listing = list_days(tmp_path, "2011-01-31", 30)
+    january = ["old/2011/readings_2011-01.csv", "old/2011/readings_2011-01_more.csv"]
+    named = name_files(listing)
+    assert named["2011-01-31"] == january
+    assert named["2011-02-01"] == named["2011-02-28"] == ["old/2011/readings_2011-02.csv"]
+    assert named["2011-03-01"] == []
+    assert [one.key for one in listing.missing] == ["2011-03-01"]
+    assert listing.measure_bytes()["2011-02-01"] == len(PLAIN) // 28
+    described = listing.describe_files()
+    assert described["2011-01-31"].files == 2
+    assert described["2011-02-01"] == described["2011-02-28"] != described["2011-01-31"]
+    assert listing.describe_landed()["2011-03-01"].lack == (
+        "old/2011/readings_2011-03*.csv isn't there"
+    )
+    assert "holds the same as" in str(listing.describe_landed()["2011-01-31"].repeated)
+
+
+def test_restricting_leaves_the_files_of_the_days(tmp_path: Path) -> None:
+    write(tmp_path, "old/2011/readings_2011-01.csv")
+    write(tmp_path, "old/2011/readings_2011-02.csv")
+    listing = list_days(tmp_path, "2011-01-01", 59)
+    february = listing.restrict(build_days("2011-02-03", 2))
+    assert [one.key for one in february.partitions] == ["2011-02-03", "2011-02-04"]
+    assert [listing.name_file(one.file) for one in february.files] == [
+        "old/2011/readings_2011-02.csv"
+    ]
+    assert february.fingerprint() != listing.fingerprint()
+
+
+def test_older_files_are_left_out_if_the_flow_says_so(tmp_path: Path) -> None:
+    old = write(tmp_path, "old/2011/readings_2011-01.csv")
+    write(tmp_path, "old/2011/readings_2011-02.csv")
+    os.utime(old, (1_000_000_000, 1_000_000_000))
+    since = replace(FLOW, modified_after=dt.datetime(2001, 9, 9, 1, 46, 40, tzinfo=dt.UTC))
+    assert [one.key for one in list_days(tmp_path, "2011-01-31", 2, since).missing] == [
+        "2011-01-31"
+    ]
+    before = replace(FLOW, modified_after=dt.datetime(2001, 9, 9, 1, 46, 39, tzinfo=dt.UTC))
+    assert not list_days(tmp_path, "2011-01-31", 2, before).missing
+
+
+def test_a_file_of_several_stretches_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "old/readings_01.csv")
+    flow = replace(FLOW, source="old/readings_%m.csv", end=dt.date(2013, 1, 1))
+    with pytest.raises(LandingError, match=r"old/readings_01.csv may hold several stretches of da"):
+        list_days(tmp_path, "2011-01-01", flow=flow)
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LandingNotFoundError, match=re.escape(str(tmp_path / "old"))):
+        list_days(tmp_path, "2011-01-01")
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("on,amount\n2011-01-01,1\n", "lacks the column number, which the once-flow year reads"),
+        ("", "lacks the column on"),
+        ("on,number,on\n2011-01-01,1,2\n", "has the column on more than once"),
+        (b"\xff\xfe\x00\n", "can't be read as csv: land it again"),
+    ],
+)
+def test_files_that_are_not_as_declared_are_faults_of_all_their_days(
+    tmp_path: Path, content: str | bytes, fault: str
+) -> None:
+    write(tmp_path, "old/2011/readings_2011-01.csv", content)
+    write(tmp_path, "old/2011/readings_2011-02.csv")
+    listing = list_days(tmp_path, "2011-01-30", 4)
+    assert [one.partition.key for one in listing.faults] == ["2011-01-30", "2011-01-31"]
+    assert {one.name for one in listing.faults} == {"old/2011/readings_2011-01.csv"}
+    assert all(one.fault.startswith(fault) for one in listing.faults)
+
+
+def test_what_is_half_written_is_a_fault_of_the_days_that_it_may_hold(tmp_path: Path) -> None:
+    for name in (
+        "2011-01.csv",
+        "2011-02.csv",
+        ".2011-02.csv.Ab3dE9",
+        "_SUCCESS",
+        "2012-07.csv.tmp",
+    ):
+        write(tmp_path, f"old/{name}")
+    (tmp_path / "old/2011-01.csv").unlink()
+    (tmp_path / "old/2011-01.csv").symlink_to("nowhere")
+    flow = replace(FLOW, source="old/%Y-%m.csv")
+    faults = list_days(tmp_path, "2011-01-31", 2, flow).faults
+    assert [(fault.partition.key, fault.name) for fault in faults] == [
+        ("2011-01-31", "old/2011-01.csv"),
+        ("2011-02-01", "old/.2011-02.csv.Ab3dE9"),
+    ]
+    (tmp_path / "old/_temporary").mkdir()
+    faults = list_days(tmp_path, "2011-03-31", 2, flow).faults
+    assert [fault.name for fault in faults] == ["old/_temporary"] * 2
+
+
+def test_a_file_is_the_same_as_another_of_the_same_days(tmp_path: Path) -> None:
+    for name in ("2011-01a", "2011-01b", "2011-02a"):
+        write(tmp_path, f"old/{name}.csv")
+    flow = replace(FLOW, source="old/%Y-%m*.csv")
+    landed = list_days(tmp_path, "2011-01-31", 2, flow).describe_landed()
+    assert [found.repeated for found in landed.values()] == [
+        ("old/2011-01b.csv holds the same as old/2011-01a.csv",),
+        (),
+    ]
+
+
+def test_an_upload_that_broke_off_is_a_fault(tmp_path: Path) -> None:
+    flow = replace(FLOW, source="old/%Y-%m.csv.gz")
+    whole = gzip.compress(b"on,number\n" + b"2011-01-01,7\n" * 5000)
+    write(tmp_path, "old/2011-01.csv.gz", whole[:-40])
+    write(tmp_path, "old/2011-02.csv.gz", b"")
+    listing = list_days(tmp_path, "2011-01-31", 2, flow)
+    # Its first line can be read, the rest can't.
+    assert [one.partition.key for one in listing.faults] == ["2011-02-01"]
+    assert [(one.partition.key, one.name) for one in listing.find_broken("")] == [
+        ("2011-01-31", "old/2011-01.csv.gz"),
+        ("2011-02-01", "old/2011-02.csv.gz"),
+    ]
+
+
+def test_each_record_is_counted_for_one_day(tmp_path: Path) -> None:
+    lines = [
+        "on;number",
+        "2011-01-02;1",
+        '"2011-01-02";"a;b"',
+        "2011-02-01;of another file",
+        "2011-13-01;no date",
+        "2011-1-2;not written so",
+        ";none",
+        "2011-01-03;too;many",
+        "",
+        "   ",
+        "2011-01-03",
+    ]
+    flow = replace(FLOW, spark_options=(("sep", ";"),))
+    write(tmp_path, "old/2011/readings_2011-01.csv", "\ufeff" + "\r\n".join(lines))
+    counted = list_days(tmp_path, "2011-01-01", 31, flow).count_lines()
+    assert counted["2011-01-01"] == 4
+    assert counted["2011-01-02"] == counted["2011-01-03"] == 2
+    assert sum(counted.values()) == 8
+
+
+def test_parquet_records_are_counted_too(tmp_path: Path) -> None:
+    days = [dt.date(2011, 1, 2), None, dt.date(2011, 1, 2), dt.date(2012, 1, 1)]
+    (tmp_path / "old").mkdir()
+    pq.write_table(pa.table({"on": days, "number": [1, 2, 3, 4]}), tmp_path / "old/2011-01.parquet")
+    flow = replace(FLOW, source="old/%Y-%m.parquet", format="parquet")
+    listing = list_days(tmp_path, "2011-01-01", 3, flow)
+    assert not listing.faults
+    assert listing.count_lines() == {"2011-01-01": 2, "2011-01-02": 2, "2011-01-03": 0}
+
+
+def test_what_changed_meanwhile_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "old/2011/readings_2011-01.csv")
+    listing = list_days(tmp_path, "2011-01-31", 2)
+    listing.check_unchanged()
+    write(tmp_path, "old/2011/readings_2011-02.csv")
+    with pytest.raises(LandingError, match="landing files of 2011-02-01 changed while they were"):
+        listing.check_unchanged()
+
+
+def land_feed(root: Path, days: Iterable[str]) -> JsonFolders:
+    for day in days:
+        year, month, of_month = day.split("-")
+        write(root, f"readings/year={year}/month={month}/day={of_month}/a.json", '{"id": 1}\n')
+    return JsonFolders(str(root), "readings", DAYS)
+
+
+def test_history_is_never_read_from_the_feed_nor_the_feed_from_history(tmp_path: Path) -> None:
+    for month in ("2011-12", "2011-11"):
+        write(tmp_path, f"old/2011/readings_{month}.csv")
+    feed = land_feed(tmp_path, ["2011-12-19", "2011-12-20", "2011-12-21"])
+    history = History((FLOW,), dt.date(2011, 12, 20))
+    listing = list_with_history(feed, history, build_days("2011-12-18", 4), fields=("id",))
+    assert name_files(listing) == {
+        "2011-12-18": ["old/2011/readings_2011-12.csv"],
+        "2011-12-19": ["old/2011/readings_2011-12.csv"],
+        "2011-12-20": ["readings/year=2011/month=12/day=20/a.json"],
+        "2011-12-21": ["readings/year=2011/month=12/day=21/a.json"],
+    }
+    assert [type(part).__name__ for part in list_parts(listing)] == ["OnceListing", "JsonListing"]
+    assert list(listing.describe_files()) == [*listing.describe_landed()]
+    assert listing.count_records() == {"2011-12-20": 1, "2011-12-21": 1}
+    assert listing.dataset == "old+readings"
+    assert not listing.missing
+    assert not listing.restrict(build_days("2011-12-20", 1)).list_landed().keys() - {"2011-12-20"}
+    listing.check_unchanged()
+    (only,) = list_parts(list_with_history(feed, history, build_days("2011-12-20"), fields=("id",)))
+    assert only.dataset == "readings"
+    # Where no day of the history is asked for, its folder needn't be there.
+    feed = land_feed(tmp_path / "other", ["2011-12-20"])
+    assert list_with_history(feed, history, build_days("2011-12-20"), fields=("id",))
+    with pytest.raises(LandingNotFoundError, match="old isn't there"):
+        list_with_history(feed, history, build_days("2011-12-19", 2), fields=("id",))

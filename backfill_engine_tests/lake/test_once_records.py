@@ -1,0 +1,158 @@
+"""Records of a once-flow become lines as the feed lands them; none is lost, each has one day."""
+
+import datetime as dt
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from backfill_engine.lake.once_landing import OnceListing
+from backfill_engine.lake.once_records import read_lines
+from backfill_engine.tables.once_flows import Constant, DatePart, OnceFlow
+from backfill_engine_tests.lake.test_once_landing import list_days, write
+
+FLOW = OnceFlow(
+    name="year",
+    source="old/%Y/readings_%Y-%m*.csv",
+    begin=dt.date(2011, 1, 1),
+    end=dt.date(2012, 1, 1),
+    day="on",
+    fields=(("id", "Number"), ("note", Constant("old")), ("month", DatePart("on", "month"))),
+)
+_FIELDS = ("id", "note", "month", "later")
+
+
+def read(spark: SparkSession, listing: OnceListing) -> list[tuple[str, str, str]]:
+    """Day, line and file of each record, sorted."""
+    listing = replace(listing, source=replace(listing.source, fields=_FIELDS))
+    rows = read_lines(spark, listing, "day").collect()
+    return sorted((str(row["day"]), row["value"], row["source_file"]) for row in rows)
+
+
+def count(found: list[tuple[str, str, str]]) -> dict[str, int]:
+    days = [day for day, _, _ in found]
+    return {day: days.count(day) for day in days}
+
+
+def test_declared_fields_are_mapped_and_what_cannot_be_stays_as_it_came(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    january = "old/2011/readings_2011-01.csv"
+    write(
+        tmp_path,
+        january,
+        "number,on,Number\n"
+        "x,2011-01-02,7\n"
+        'x,2011-01-03,"say ""no"", twice"\n'
+        "x,2011-01-03,\n"
+        "x,2011-02-01,8\n"
+        "x,2011-02-30,9\n"
+        "x,2011-01-03\n"
+        "x,2011-01-03,1,2\n"
+        "\n",
+    )
+    # Other columns, in another order.
+    write(tmp_path, "old/2011/readings_2011-01_b.csv", "Number,on\n5,2011-01-02\n")
+    listing = list_days(tmp_path, "2011-01-01", 31, FLOW)
+    found = read(spark, listing)
+    of_day = {day: [value for one, value, _ in found if one == day] for day, _, _ in found}
+    assert list(map(json.loads, of_day["2011-01-02"])) == [
+        {"id": number, "note": "old", "month": "1", "later": None} for number in "57"
+    ]
+    good = [json.loads(value) for value in of_day["2011-01-03"] if value.startswith("{")]
+    assert {one["id"] for one in good} == {'say "no", twice', None}
+    # Broken lines as they are: no parser takes them for an object.
+    assert {"x,2011-01-03", "x,2011-01-03,1,2"} <= {*of_day["2011-01-01"], *of_day["2011-01-03"]}
+    # Of another file's day, or none: with the first day of their own.
+    assert [json.loads(value) for value in of_day["2011-01-01"] if value.startswith("{")] == [
+        {"id": "8", "note": "old", "month": "2", "later": None},
+        {"on": "2011-02-30", "Number": "9"},
+    ]
+    assert {name for _, _, name in found} == {january, january.replace(".csv", "_b.csv")}
+    counted = {key: number for key, number in listing.count_lines().items() if number}
+    assert counted == count(found)
+    assert sum(counted.values()) == 8
+
+
+def test_a_day_reads_its_own_records_of_its_files(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "old/2011/readings_2011-01.csv", "on,Number\n2011-01-01,1\n2011-01-02,2\n,3\n")
+    assert count(read(spark, list_days(tmp_path, "2011-01-02", 1, FLOW))) == {"2011-01-02": 1}
+    assert count(read(spark, list_days(tmp_path, "2011-01-01", 1, FLOW))) == {"2011-01-01": 2}
+    assert read(spark, list_days(tmp_path, "2011-02-02", 1, FLOW)) == []
+
+
+def test_gzipped_files_and_options_of_the_reader(spark: SparkSession, tmp_path: Path) -> None:
+    flow = replace(
+        FLOW,
+        source="old/%Y [a]/%m+.csv.gz",
+        spark_options=(("sep", ";"), ("nullValue", "NA")),
+    )
+    text = "on;Number\n2011-01-01;1,5\n2011-01-02;NA\n"
+    write(tmp_path, "old/2011 [a]/01+.csv.gz", gzip.compress(text.encode()))
+    found = read(spark, list_days(tmp_path, "2011-01-01", 3, flow))
+    assert [(day, json.loads(value)["id"], name) for day, value, name in found] == [
+        ("2011-01-01", "1,5", "old/2011 [a]/01+.csv.gz"),
+        ("2011-01-02", None, "old/2011 [a]/01+.csv.gz"),
+    ]
+
+
+def test_parquet_files_of_different_types_are_read_alike(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = replace(
+        FLOW,
+        source="old/%Y-%m.parquet",
+        format="parquet",
+        fields=(("id", "Number"), ("later", "at"), ("month", DatePart("on", "month"))),
+    )
+    (tmp_path / "old").mkdir()
+    at = dt.datetime(2011, 1, 2, 3, 4, 5, 600, tzinfo=dt.UTC)
+    january = {
+        "on": [dt.date(2011, 1, 31), None],
+        "Number": pa.array([1, 2], "int32"),
+        "at": [at] * 2,
+    }
+    february = {"on": ["2011-02-01", "?"], "Number": pa.array([3, 4], "int64"), "at": ["x", None]}
+    pq.write_table(pa.table(january), tmp_path / "old/2011-01.parquet")
+    pq.write_table(pa.table(february), tmp_path / "old/2011-02.parquet")
+    listing = list_days(tmp_path, "2011-01-01", 32, flow)
+    found = read(spark, listing)
+    lines = {day + value[:6]: json.loads(value) for day, value, _ in found}
+    assert [(one["id"], one["later"]) for one in lines.values() if "id" in one] == [
+        ("1", "2011-01-02T03:04:05.000600Z"),
+        ("3", "x"),
+    ]
+    # Without a date: as they came, with the first day of their file.
+    assert [(one["Number"], one["on"]) for one in lines.values() if "on" in one] == [
+        ("2", None),
+        ("4", "?"),
+    ]
+    assert count(found) == {key: n for key, n in listing.count_lines().items() if n}
+
+
+_TEXTS = st.one_of(
+    st.dates(dt.date(2010, 12, 1), dt.date(2011, 3, 5)).map(str),
+    st.sampled_from(
+        ["", "2011-02-29", "2011-2-1", "2011", "20110101", "２011-01-01", " 2011-01-01"]
+    ),
+)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(_TEXTS, st.sampled_from([",1", "", ",1,2", ',"a', ",'b"])), max_size=30))
+def test_spark_and_python_agree_on_the_day_of_each_record(
+    spark: SparkSession, tmp_path: Path, records: list[tuple[str, str]]
+) -> None:
+    lines = [f"{day}{rest}" for day, rest in records if day or rest]
+    write(tmp_path, "old/2011/readings_2011-01.csv", "\n".join(["on,Number", *lines]))
+    write(tmp_path, "old/2011/readings_2011-02.csv", "\n".join(["on,Number", *lines[::2]]))
+    listing = list_days(tmp_path, "2011-01-01", 59, FLOW)
+    found = read(spark, listing)
+    assert len(found) == len(lines) + len(lines[::2])
+    assert count(found) == {key: n for key, n in listing.count_lines().items() if n}

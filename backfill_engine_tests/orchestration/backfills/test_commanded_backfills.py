@@ -1,0 +1,195 @@
+"""A real daemon, and backfills in chunks that people command, on SQLite and on PostgreSQL."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from backfill_engine_tests.commands import Project
+from backfill_engine_tests.pipeline.commanding import (
+    command,
+    find_listed,
+    launch,
+    list_commits,
+    list_published,
+    open_home,
+    read_lines,
+    watch,
+)
+from backfill_engine_tests.pipeline.landing_zone import LandingZone, build_landed
+from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
+from backfill_engine_tests.servers import Dagster, serve, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
+
+DAYS, OTHERS = list_days(1, 8), list_days(9, 20)
+OVERLAP, CHANGED = list_days(13, 16), "2013-01-16"
+BY_DAYS = ("--chunk", "days=1")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def project(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
+    """With the home of a clone, and with the one of a server."""
+    root = tmp_path_factory.mktemp("project")
+    LandingZone(root / "landing").land(list_days(1, 20))
+    with open_home(root, request.param) as project:
+        yield project
+
+
+@pytest.fixture(scope="module")
+def dagster(project: Project) -> Iterator[Dagster]:
+    with serve(project) as served:
+        yield served
+
+
+def wait_until(condition: Callable[[], object], *, seconds: float = 400) -> None:
+    wait_for(lambda: bool(condition()), seconds=seconds, look_every=0.3)
+
+
+def run_undisturbed(root: Path, landing: Path, *keys: str, days: list[str]) -> dict:
+    """What one run makes of the same landing zone, by table and partition."""
+    project = Project(root, landing)
+    run = project.materialize(*keys, partitions=f"{days[0]}...{days[-1]}")
+    assert run.returncode == 0, run.stderr
+    return project.read_checksums()
+
+
+def read_checksums(project: Project, days: list[str]) -> dict:
+    """Of some days, by an independent reader."""
+    return {key: one for key, one in project.read_checksums().items() if key[1] in days}
+
+
+def list_statuses(project: Project) -> dict[tuple[str, str], str]:
+    """What `status` tells of the days."""
+    ends = ("--from", DAYS[0], "--to", DAYS[-1])
+    listed = json.loads(command(project, "status", "--select", f"{RAW},{STAGING}", *ends, "--json"))
+    return {(one["table"], one["partition"]): one["status"] for one in listed}
+
+
+def test_it_is_paused_goes_on_is_cancelled_and_resumed(
+    project: Project, dagster: Dagster, tmp_path: Path
+) -> None:
+    select = ("--select", f"{RAW},{STAGING}", "--from", DAYS[0], "--to", DAYS[-1])
+    backfill = launch(project, *select, *BY_DAYS, "--reason", "wrong numbers")
+    with watch(project, backfill) as watching:
+        wait_until(lambda: list_commits(project, RAW, *DAYS))
+        assert "it ends after the chunk at work" in command(
+            project, "pause", backfill, "--reason", "disk"
+        )
+        wait_until(lambda: find_listed(project, backfill)["state"] == "paused")
+        paused_at = len(read_checksums(project, DAYS))
+        assert 0 < paused_at < 16
+        assert find_listed(project, backfill)["published"] == paused_at
+        (before_all, *_) = read_lines(project, backfill)
+        assert before_all["state"] in ("requested", "running")
+        assert watching.poll() is None, "what is paused is not over"
+
+        command(project, "unpause", backfill)
+        wait_until(lambda: len(read_checksums(project, DAYS)) > paused_at)
+        asked_at = time.monotonic()
+        cancelled = json.loads(command(project, "cancel", backfill, "--yes", "--json"))
+        assert time.monotonic() - asked_at < 30, "within seconds, of which 3 are the command's"
+        assert (len(cancelled["ended"]), cancelled["unfinished"]) == (1, [])
+        assert watching.wait(timeout=120) == 130
+    # It was inside a chunk: one that it had committed it may not have recorded yet.
+    published = len(read_checksums(project, DAYS))
+    recorded = sum(read_lines(project, backfill)[-1]["published"].values())
+    assert paused_at < published < 16
+    assert published - 1 <= recorded <= published
+    assert recorded <= [*list_statuses(project).values()].count("materialized") <= published
+
+    resumed = json.loads(command(project, "resume", backfill, "--yes", "--json"))
+    assert 16 - published <= resumed["partitions"] <= 16 - recorded
+    with watch(project, resumed["backfill_id"]) as watching:
+        assert watching.wait(timeout=600) == 0
+    assert {*list_statuses(project).values()} == {"materialized"}
+    assert find_listed(project, backfill)["published"] == 16
+    assert find_listed(project, resumed["backfill_id"])["state"] == "published"
+    expected = run_undisturbed(tmp_path, project.landing, RAW, STAGING, days=DAYS)
+    assert read_checksums(project, DAYS) == expected
+
+
+def test_one_for_the_night_begins_once_its_window_opens(project: Project, dagster: Dagster) -> None:
+    days, before = DAYS[:3], len(list_commits(project, RAW, *DAYS))
+    opens = (datetime.now(tz=UTC) + timedelta(seconds=90)).replace(second=0, microsecond=0)
+    closes = opens + timedelta(hours=2)
+    backfill = launch(
+        project,
+        *("--select", RAW, "--from", days[0], "--to", days[-1]),
+        *("--template", "full_refresh", "--no-downstream"),
+        *("--window", f"{opens:%H:%M}-{closes:%H:%M}"),
+    )
+    with watch(project, backfill) as watching:
+        wait_until(lambda: find_listed(project, backfill)["state"] == "paused")
+        assert len(list_commits(project, RAW, *DAYS)) == before
+        assert watching.wait(timeout=600) == 0
+    (again,) = list_commits(project, RAW, *DAYS)[before:]
+    assert again.committed_at > opens
+    assert list_published([again]) == days
+
+
+def test_a_protected_day_is_refused_also_to_who_launches_in_the_ui(
+    project: Project, dagster: Dagster
+) -> None:
+    day = ("--from", DAYS[2], "--to", DAYS[2])
+    command(project, "protect", RAW, *day, "--reason", "books closed")
+    before = list_commits(project, RAW, *DAYS)
+    ends = {"first": DAYS[1], "last": DAYS[3]}
+    refused = dagster.launch_backfill(RAW, **ends)
+    with watch(project, refused) as watching:
+        assert watching.wait(timeout=600) == 1
+    told = [why for one in read_lines(project, refused)[-1]["held_back"] for why in one["reasons"]]
+    assert any(f"protected: {RAW} {DAYS[2]}: books closed" in why for why in told), told
+    assert list_commits(project, RAW, *DAYS) == before
+    overridden = dagster.launch_backfill(RAW, **ends, override_protection="restated")
+    with watch(project, overridden) as watching:
+        assert watching.wait(timeout=600) == 0
+    assert len(list_commits(project, RAW, *DAYS)) == len(before) + 1
+
+
+def test_overlapping_backfills_lose_no_update(
+    project: Project, dagster: Dagster, tmp_path: Path
+) -> None:
+    first, second = OTHERS[:8], OTHERS[4:]
+    told = {"chunk": "days=1", "restart": "true"}
+    one = dagster.launch_backfill(RAW, first=first[0], last=first[-1], **told)
+    refused = project.run(
+        *("backfill-assets", "launch", "--select", RAW, "--yes"),
+        *("--from", second[0], "--to", second[-1], *BY_DAYS),
+    )
+    assert refused.returncode == 1
+    assert (
+        f"error: runs are at work on {RAW} {OVERLAP[0]}...{OVERLAP[-1]}, or requested: wait for "
+        "them, cancel them (`backfill-assets backfills` lists them), or choose others with --only; "
+        "nothing was launched"
+    ) in refused.stderr
+    other = dagster.launch_backfill(RAW, first=second[0], last=second[-1], **told)
+    wait_until(lambda: list_commits(project, RAW, *OTHERS))
+    # What one of them may have listed already is another file now.
+    more = {**build_landed(CHANGED)[5], "flight": 9001}
+    LandingZone(project.landing).add_lines(CHANGED, json.dumps(more))
+    for backfill in (one, other):
+        with watch(project, backfill) as watching:
+            assert watching.wait(timeout=600) in (0, 1)
+        # Of what both were to publish, each tells what became of it, whoever tried it last.
+        for held_back in read_lines(project, backfill)[-1]["held_back"]:
+            if backfill == one and held_back["status"] == "in progress":
+                continue  # The other is at work on it.
+            assert held_back["status"] == "failed", held_back
+            assert "changed while they were read" in held_back["reasons"][0]
+    expected = run_undisturbed(tmp_path, project.landing, RAW, days=OTHERS)
+    found = read_checksums(project, OTHERS)
+    assert found.items() <= expected.items()
+    # A file that changed while it was read fails its chunk, and that stops the run.
+    assert {key[1] for key in expected.keys() - found.keys()} <= {*list_days(16, 20)}
+    for backfill in (one, other):
+        if find_listed(project, backfill)["state"] != "published":
+            resumed = json.loads(command(project, "resume", backfill, "--yes", "--json"))
+            with watch(project, resumed["backfill_id"]) as watching:
+                assert watching.wait(timeout=600) == 0
+    assert read_checksums(project, OTHERS) == expected

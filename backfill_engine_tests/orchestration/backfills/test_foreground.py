@@ -1,0 +1,341 @@
+"""How a plan is cut into runs, and what becomes of runs of which the process is lost. No Spark."""
+
+import datetime as dt
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance
+
+from backfill_engine.cli import run_command, worker_process
+from backfill_engine.cli.verdict_grid import print_idle, print_verdicts
+from backfill_engine.cli.worker_process import open_worker
+from backfill_engine.errors import BackfillError
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.backfills.cancelling import cancel
+from backfill_engine.orchestration.backfills.foreground import (
+    Foreground,
+    RangeRun,
+    build_range_runs,
+)
+from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
+from backfill_engine.orchestration.backfills.verdicts import (
+    Verdicts,
+    build_idle_verdicts,
+    find_verdicts,
+)
+from backfill_engine.orchestration.planning.launching import Launch, describe_planned
+from backfill_engine.orchestration.planning.plans import Plan, TablePlan
+from backfill_engine.orchestration.runs.pausing import pause
+from backfill_engine.orchestration.runs.run_tags import (
+    CHAIN_TAG,
+    FOREGROUND_CANCELLED_TAG,
+    FOREGROUND_ENDED_TAG,
+    FOREGROUND_TAG,
+    LAUNCHED_BY_TAG,
+    REASON_TAG,
+)
+from backfill_engine_tests.pipeline.alerting import Home, open_home
+from backfill_engine_tests.pipeline.requesting import read_progress
+from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
+from backfill_engine_tests.project import CATALOG, defs
+
+GRAPH = defs.get_repository_def().asset_graph
+JANUARY = ("2013-01-01", "2013-01-31")
+
+
+def plan_table(key: str, *ranges: tuple[str, str]) -> TablePlan:
+    return TablePlan(key, "code", {}, [], ranges, len(ranges), 1, 1, 0, 0, 0, None)
+
+
+def build(*tables: TablePlan) -> list[tuple[str, ...]]:
+    runs = build_range_runs(
+        CATALOG, GRAPH, Plan(tables, {}), Launch(reason="why"), launch_id="once"
+    )
+    return [(*run.assets, run.first, run.last) for run in runs]
+
+
+def test_tables_go_with_those_they_read_where_their_ranges_are_the_same() -> None:
+    hours = ("2013-01-01-00:00", "2013-01-31-23:00")
+    assert build(
+        plan_table("raw/flights", JANUARY),
+        plan_table("raw/weather", hours),
+        plan_table("staging/flights", JANUARY),
+        plan_table("staging/weather", JANUARY),
+        plan_table("features/carrier_delays", JANUARY),
+        plan_table("features/departure_conditions", JANUARY),
+    ) == [
+        ("raw/flights", "staging/flights", "features/carrier_delays", *JANUARY),
+        ("raw/weather", *hours),
+        ("staging/weather", "features/departure_conditions", *JANUARY),
+    ]
+
+
+def test_other_ranges_are_runs_of_their_own_upstream_first() -> None:
+    days = [("2013-01-02", "2013-01-02"), ("2013-01-05", "2013-01-07")]
+    assert build(
+        plan_table("raw/flights", *days),
+        plan_table("raw/orders"),
+        plan_table("staging/flights", days[0]),
+        plan_table("features/carrier_delays", JANUARY),
+    ) == [
+        ("raw/flights", *days[0]),
+        ("raw/flights", *days[1]),
+        ("staging/flights", *days[0]),
+        ("features/carrier_delays", *JANUARY),
+    ]
+
+
+def test_a_run_says_who_and_why_and_nobody_else_retries_it() -> None:
+    plan = Plan([plan_table("raw/flights", JANUARY)], {})
+    (run,) = build_range_runs(CATALOG, GRAPH, plan, Launch(reason="why"), launch_id="once")
+    assert (run.tags[REASON_TAG], run.tags[FOREGROUND_TAG]) == ("why", "once")
+    assert run.tags[LAUNCHED_BY_TAG]
+    assert run.tags["dagster/max_retries"] == "0"
+    assert run.continue_chain("first").tags[CHAIN_TAG] == "first"
+    assert RangeRun.from_json(run.to_json()) == run
+
+
+def test_a_title_says_the_ends_of_each_grain() -> None:
+    plan = Plan(
+        [
+            plan_table("raw/flights", ("2013-01-02", "2013-01-02"), ("2013-01-05", "2013-01-07")),
+            plan_table("raw/orders", ("0000000", "0100000")),
+            plan_table("staging/flights", JANUARY),
+            plan_table("staging/orders"),
+        ],
+        {},
+    )
+    assert describe_planned(CATALOG, plan) == (
+        "raw/flights, staging/flights 2013-01-01...2013-01-31; raw/orders 0000000...0100000"
+    )
+
+
+def test_a_process_that_cannot_even_begin_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nowhere"))
+    request = RangeRun(("raw/flights",), *JANUARY, {FOREGROUND_TAG: "once"})
+    with DagsterInstance.ephemeral() as instance, open_worker() as worker:
+        targets = {"raw/flights": ["2013-01-01"]}
+        warehouse = Warehouse(str(tmp_path))
+        foreground = Foreground(CATALOG, instance, GRAPH, warehouse, worker, "once", targets)
+        with pytest.raises(BackfillError, match=r"no run could be made: exit 1, last words: .*"):
+            list(foreground.carry_out([request]))
+    assert not foreground.runs
+
+
+DAYS = list_days(4, 7)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with open_home(tmp_path) as home:
+        yield home
+
+
+@dataclass
+class InstantWorker:
+    """Makes each run at once, as it is told: no process, the runs are the instance's."""
+
+    home: Home
+    execute: Callable[[Home, str], None]
+    runs: list[str] = field(default_factory=list)
+    ends_at: str = ""
+    on_interrupt: Callable[[], None] = lambda: None
+
+    def start(self, request: RangeRun) -> None:
+        """Makes it."""
+        run_id = f"run-{len(self.runs) + 1}"
+        self.runs.append(run_id)
+        days = [day for day in DAYS if request.first <= day <= request.last]
+        if run_id == self.ends_at:
+            raise BackfillError("no run could be made: exit 1")
+        self.home.begin(run_id, *request.assets, days=days)
+        self.home.instance.add_run_tags(run_id, request.all_tags)
+        self.execute(self.home, run_id)
+
+    def is_alive(self) -> bool:
+        """It always is."""
+        return True
+
+    def interrupt(self) -> None:
+        """As it is told; else nothing is at work."""
+        self.on_interrupt()
+
+    def kill(self) -> None:
+        """Nothing is at work."""
+
+    def describe_end(self) -> str:
+        """It has not ended."""
+        return "exit 0"
+
+
+def carry_out(home: Home, execute: Callable[[Home, str], None]) -> tuple[list[str], Verdicts]:
+    """Which runs of two were made, and the verdicts."""
+    worker = InstantWorker(home, execute)
+    targets = {RAW: DAYS, STAGING: DAYS}
+    foreground = Foreground(CATALOG, home.instance, GRAPH, home.warehouse, worker, "once", targets)
+    tags = {FOREGROUND_TAG: "once"}
+    list(foreground.carry_out(RangeRun((key,), DAYS[0], DAYS[-1], tags) for key in (RAW, STAGING)))
+    # Two days of staging weren't chosen, as they are up to date.
+    plan = Plan([plan_table(RAW, JANUARY), replace(plan_table(STAGING, JANUARY), up_to_date=2)], {})
+    found = find_verdicts(
+        CATALOG, home.instance, home.warehouse, foreground, plan, is_cancelled=False
+    )
+    return worker.runs, found
+
+
+def list_held_back(found: Verdicts) -> list[tuple[str, str, int, str]]:
+    return [
+        (one["table"], one["status"], one["partitions"], one["reasons"][0])
+        for table in found.tables
+        for one in table.held_back
+    ]
+
+
+def test_the_last_line_says_how_much_was_left_as_up_to_date(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        key = RAW if run_id == "run-1" else STAGING
+        home.publish(run_id, key, *DAYS)
+        left = dict.fromkeys(DAYS[:3], "already published")
+        home.certify(run_id, key, {**left, DAYS[3]: "published"})
+        home.succeed(run_id)
+
+    _, found = carry_out(home, execute)
+    assert [(one.partitions, one.published, one.up_to_date) for one in found.tables] == [
+        (4, 1, 3),
+        (6, 1, 5),
+    ]
+    assert found.tables[0].published_ranges == [DAYS[-1]]
+    assert (found.state, found.up_to_date) == ("published", 8)
+    print_verdicts(found)
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"published: 1 of 4 of {RAW}, 1 of 6 of {STAGING}; 8 left as up to date"
+    )
+    idle = build_idle_verdicts(Plan([replace(plan_table(RAW), up_to_date=5)], {}))
+    assert [(one.table, one.partitions, one.up_to_date) for one in idle.tables] == [(RAW, 5, 5)]
+    print_idle(idle)
+    assert capsys.readouterr().out == "nothing is to be run; 5 left as up to date\n"
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+def test_a_pause_from_elsewhere_ends_it_and_the_rest_is_told_as_paused(
+    home: Home, *, is_noted: bool
+) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        home.publish(run_id, RAW, DAYS[0])
+        if is_noted:  # else its window has closed
+            pause(home.instance, run_id, reason="disk", now=dt.datetime.now(tz=dt.UTC))
+        home.pause(run_id, RAW)
+
+    runs, found = carry_out(home, execute)
+    assert (runs, found.state) == (["run-1"], "paused")
+    assert list_held_back(found) == [
+        (RAW, "paused", 3, "2013-01-05...2013-01-07: its run is paused"),
+        (STAGING, "paused", 4, "2013-01-04...2013-01-07: paused before a run of it was made"),
+    ]
+    assert found.commands == (["backfill-assets unpause run-1"] if is_noted else [])
+
+
+def test_a_cancellation_from_elsewhere_ends_it(home: Home) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        run = home.instance.get_run_by_id(run_id)
+        assert run is not None
+        home.instance.report_run_canceled(run)
+
+    runs, found = carry_out(home, execute)
+    assert (runs, found.state) == (["run-1"], "cancelled")
+    run = home.instance.get_run_by_id("run-1")
+    assert run is not None
+    assert FOREGROUND_ENDED_TAG in run.tags
+    assert [status for _, status, _, _ in list_held_back(found)] == ["cancelled", "cancelled"]
+
+
+def test_a_cancellation_between_two_runs_ends_it_before_the_next(home: Home) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        home.publish(run_id, RAW, *DAYS)
+        home.succeed(run_id)
+        found = cancel(CATALOG, home.instance, run_id, wait_seconds=0, silent_seconds=3600)
+        assert (found.ended, found.unfinished, found.by_shell) == ([], [], True)
+        progress = read_progress(home.instance, run_id)
+        assert (progress.state, progress.is_over) == ("being cancelled", False)
+
+    runs, found = carry_out(home, execute)
+    assert (runs, found.state) == (["run-1"], "cancelled")
+    why = "2013-01-04...2013-01-07: cancelled before a run of it was requested"
+    assert list_held_back(found) == [(STAGING, "cancelled", 4, why)]
+    # Who looks from elsewhere knows of the runs that were made.
+    assert read_progress(home.instance, "run-1").is_over
+    with pytest.raises(BackfillError, match=r"run run-1 is over \(success\)"):
+        cancel(CATALOG, home.instance, "run-1", wait_seconds=0, silent_seconds=3600)
+
+
+def test_a_run_that_begins_as_it_is_cancelled_is_ended_by_its_shell(home: Home) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        if run_id == "run-1":
+            home.publish(run_id, RAW, *DAYS)
+            home.succeed(run_id)
+        else:  # somebody looked before this one was made
+            home.instance.add_run_tags("run-1", {FOREGROUND_CANCELLED_TAG: "true"})
+
+    worker = InstantWorker(home, execute)
+    foreground = Foreground(
+        CATALOG, home.instance, GRAPH, home.warehouse, worker, "once", {RAW: DAYS}
+    )
+    tags = {FOREGROUND_TAG: "once"}
+    asked = [RangeRun((key,), DAYS[0], DAYS[-1], tags) for key in (RAW, STAGING, FEATURES)]
+
+    def end() -> None:
+        home.instance.report_run_canceled(home.instance.get_runs(limit=1)[0])
+
+    worker.on_interrupt = end
+    list(islice(foreground.carry_out(asked), 10))  # else it would go on looking at run-2
+    assert worker.runs == ["run-1", "run-2"]
+    assert read_progress(home.instance, "run-1").state == "cancelled"
+
+
+def test_an_error_in_mid_way_leaves_the_verdicts_of_what_was_done(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execute(home: Home, run_id: str) -> None:
+        home.publish(run_id, RAW, *DAYS)
+        home.succeed(run_id)
+
+    worker = InstantWorker(home, execute, ends_at="run-2")
+    monkeypatch.setattr(worker_process, "open_worker", lambda: nullcontext(worker))
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", home.warehouse.root)
+    plan = Plan([plan_table(RAW, (DAYS[0], DAYS[-1])), plan_table(STAGING, (DAYS[0], DAYS[1]))], {})
+    found, is_broken = run_command._carry_out(home.instance, plan, Launch(), as_json=True)
+    assert is_broken
+    assert (
+        not ProgressReader(CATALOG, home.instance)
+        .read("run-1", now=dt.datetime.now(tz=dt.UTC))
+        .at_work
+    )
+    assert found.errors == ["no run could be made: exit 1"]
+    assert [(one.table, one.published, one.partitions) for one in found.tables] == [
+        (RAW, 4, 4),
+        (STAGING, 0, 2),
+    ]
+    why = "no run of it was made: no run could be made: exit 1"
+    assert list_held_back(found) == [(STAGING, "failed", 2, f"2013-01-04...2013-01-05: {why}")]
+
+
+def test_a_process_that_ends_as_it_is_asked_is_one_error() -> None:
+    request = RangeRun((RAW,), *JANUARY)
+    with open_worker() as worker:
+        ends_soon = ["sh", "-c", "exec <&-; echo; sleep 1"]
+        pipe = subprocess.PIPE
+        worker.process = subprocess.Popen(ends_soon, stdin=pipe, stdout=pipe)
+        assert worker.process.stdout is not None
+        worker.process.stdout.read(1)  # it reads no more, and is there yet
+        with pytest.raises(BackfillError, match=r"no run could be made: exit 0, last words: "):
+            worker.start(request)
+        worker.process.stdout.close()

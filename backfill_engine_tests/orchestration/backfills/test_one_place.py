@@ -1,0 +1,233 @@
+"""A real daemon with one place for runs: who comes first, and a deploy in mid-backfill.
+
+On SQLite and on PostgreSQL.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance, DagsterRun, RunsFilter
+
+from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, RunRecord
+from backfill_engine.orchestration.runs.pausing import pause
+from backfill_engine.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, CHAIN_TAG, find_chain
+from backfill_engine_tests.commands import Project, change_code, deploy
+from backfill_engine_tests.pipeline.commanding import (
+    command,
+    find_listed,
+    launch,
+    list_commits,
+    open_home,
+    read_lines,
+    watch,
+)
+from backfill_engine_tests.pipeline.landing_zone import LandingZone
+from backfill_engine_tests.pipeline.running import RAW, list_days
+from backfill_engine_tests.servers import Dagster, serve, wait_for
+from backfill_engine_tests.shared_fixtures import build_days
+
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
+
+OF_RAW = ("--select", RAW)
+# What is published before: so a range around it, of what is not, is two runs.
+BEFORE = ("2013-01-04", "2013-01-15")
+NOT_PUBLISHED = ("--only", "missing,failed,withheld")
+BY_DAYS = ("--chunk", "days=1")
+YEAR = [day.key for day in build_days("2013-01-01", 365)]
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
+    """What one undisturbed run makes of the same landing zone."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    LandingZone(root / "landing").land(YEAR)
+    project = Project(root, root / "landing")
+    run = project.materialize(RAW, partitions=f"{YEAR[0]}...{YEAR[-1]}")
+    assert run.returncode == 0, run.stderr
+    return project.read_checksums()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def project(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
+    """What is deployed is a copy; two days are published."""
+    root = tmp_path_factory.mktemp("project")
+    code = (("PYTHONPATH", str(deploy(root / "deployed"))),)
+    zone = LandingZone(root / "landing")
+    zone.land(BEFORE)
+    with open_home(root, request.param) as home:
+        settings = (*home.settings, *code)
+        project = replace(home, settings=settings, dagster_yaml=leave_one_place(home, root))
+        run = project.materialize(RAW, partitions=f"{BEFORE[0]}...{BEFORE[1]}")
+        assert "withheld 10 of 12 partitions" in run.stderr, "what didn't land"
+        zone.land(day for day in YEAR if day not in BEFORE)  # Another file would be stale.
+        yield project
+
+
+def leave_one_place(home: Project, root: Path) -> Path:
+    """A `dagster.yaml` as that of the home, but for how many runs may be at work."""
+    told, changed = re.subn(
+        r"max_concurrent_runs: \d+", "max_concurrent_runs: 1", home.dagster_yaml.read_text()
+    )
+    assert changed == 1
+    path = root / "one_place.yaml"
+    path.write_text(told)
+    return path
+
+
+@pytest.fixture(scope="module")
+def dagster(project: Project) -> Iterator[Dagster]:
+    with serve(project, project.root / "deployed" / "workspace.yaml") as served:
+        yield served
+
+
+@pytest.fixture
+def instance(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[DagsterInstance]:
+    for name, value in project.settings:
+        if name.startswith("DAGSTER_"):
+            monkeypatch.setenv(name, value)
+    with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as opened:
+        yield opened
+
+
+def wait_until(condition: Callable[[], object], *, seconds: float = 400) -> None:
+    wait_for(lambda: bool(condition()), seconds=seconds, look_every=0.3)
+
+
+def list_runs(instance: DagsterInstance, backfill: str) -> list[DagsterRun]:
+    """Of a backfill and what continues it, oldest first."""
+    tags = (BACKFILL_TAG, CHAIN_TAG)
+    found = [run for tag in tags for run in instance.get_runs(RunsFilter(tags={tag: backfill}))]
+    return found[::-1]
+
+
+def list_statuses(instance: DagsterInstance, backfill: str) -> list[str]:
+    return [run.status.value for run in list_runs(instance, backfill)]
+
+
+def deploy_other_code(project: Project, dagster: Dagster) -> None:
+    change_code(project.root / "deployed")
+    dagster.reload()
+
+
+def test_the_daily_run_waits_for_one_chunk_of_a_backfill_which_then_goes_on(
+    project: Project,
+    dagster: Dagster,
+    instance: DagsterInstance,
+    expected: dict[tuple[str, str], str],
+) -> None:
+    days, others = YEAR[18:], [*list_days(12, 14), *list_days(16, 18)]
+    long = launch(project, *OF_RAW, "--from", days[0], "--to", days[-1], "--chunk", "weeks")
+    # Less urgent still, and of two runs; a bound of one adds nothing where there is one place.
+    ends = ("--from", others[0], "--to", others[-1])
+    repair = ("--template", "repair", "--priority", "-2", "--max-parallel", "1")
+    last = launch(project, *OF_RAW, *ends, *repair)
+    wait_until(lambda: list_statuses(instance, last) == ["QUEUED", "QUEUED"])
+    wait_until(lambda: list_commits(project, RAW, *days))
+    assert list_statuses(instance, long) == ["STARTED"], "it still has the place"
+    # The daily run comes last into a queue that is ordered already: dagster issue 3968.
+    day = BEFORE[1]
+    daily = dagster.launch_run(RAW, first=day, last=day)
+    for backfill in (long, last):
+        with watch(project, backfill) as watching:
+            assert watching.wait(timeout=600) == 0, read_lines(project, backfill)[-1]
+    records = {one.dagster_run.run_id: one for one in instance.get_run_records()}
+    ours = [
+        one
+        for one in records.values()
+        if one.dagster_run.run_id == daily or find_chain(one.dagster_run) in (long, last)
+    ]
+    in_order = sorted(ours, key=find_start)
+    assert [find_chain(one.dagster_run) for one in in_order][:2] == [long, daily]
+    # No place for two, so no two at once; and none twice.
+    for earlier, later in pairwise(in_order):
+        assert earlier.end_time is not None
+        assert earlier.end_time <= find_start(later) + 0.1
+    assert [len(list_runs(instance, one)) for one in (long, last)] == [2, 2]
+
+    asked_at = records[daily].create_timestamp.replace(tzinfo=UTC)
+    commits = list_commits(project, RAW, *days)
+    by_first = [
+        one for one in commits if one.record and one.record.run_id == in_order[0].dagster_run.run_id
+    ]
+    after = [one for one in by_first if one.committed_at > asked_at]
+    assert len(after) <= 1, f"one chunk at most was waited for: {after}"
+    assert by_first
+    assert len(by_first) < len(commits)
+    published = [key for one in commits if one.record for key in one.record.rows]
+    assert sorted(published) == days, "each once"
+    assert len(list_commits(project, RAW, *others)) == 2
+    assert len(list_commits(project, RAW, day)) == 2, "before, and by the daily run"
+    found = project.read_checksums()
+    assert {key: found[key] for key in found if key[1] >= others[0]} == {
+        key: one for key, one in expected.items() if key[1] >= others[0]
+    }
+
+
+def find_start(record: RunRecord) -> float:
+    assert record.start_time is not None
+    return record.start_time
+
+
+def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
+    project: Project,
+    dagster: Dagster,
+    instance: DagsterInstance,
+    expected: dict[tuple[str, str], str],
+) -> None:
+    ends = ("--from", "2013-01-01", "--to", "2013-01-06")
+    stopped = launch(project, *OF_RAW, *ends, *NOT_PUBLISHED)
+    wait_until(lambda: list_commits(project, RAW, "2013-01-01"))
+    assert list_statuses(instance, stopped)[1:] == ["QUEUED"]
+    deploy_other_code(project, dagster)
+    with watch(project, stopped) as watching:
+        assert watching.wait(timeout=600) == 1
+    (held_back,) = read_lines(project, stopped)[-1]["held_back"]
+    assert (held_back["table"], held_back["ranges"]) == (RAW, ["2013-01-05...2013-01-06"])
+    (reason,) = held_back["reasons"]
+    (first, second) = list_runs(instance, stopped)
+    assert f"since run {first.run_id} of backfill {stopped} another code was deployed" in reason
+    assert f"or say why by the tag {ALLOW_NEW_CODE_TAG}; " in reason
+    assert second.status.value == "FAILURE"
+    assert list_commits(project, RAW, "2013-01-05", "2013-01-06") == []
+
+    days = list_days(5, 11)
+    why = "a remark was added"
+    ends = ("--from", days[0], "--to", days[-1], *BY_DAYS)
+    allowed = launch(project, *OF_RAW, *ends, *NOT_PUBLISHED, "--allow-new-code", why)
+    wait_until(lambda: list_commits(project, RAW, *days))
+    pause(instance, allowed, reason="deploy", now=datetime.now(tz=UTC))
+    wait_until(lambda: find_listed(project, allowed)["state"] == "paused")
+    deploy_other_code(project, dagster)
+    command(project, "unpause", allowed)
+    with watch(project, allowed) as watching:
+        assert watching.wait(timeout=600) == 0, read_lines(project, allowed)[-1]
+    commits = list_commits(project, RAW, *days)
+    told = [one.record.new_code for one in commits if one.record]
+    assert {*told} == {"", why}
+    assert told == sorted(told), "the chunks before the deploy went by the code of the backfill"
+    published = [key for one in commits if one.record for key in one.record.rows]
+    assert sorted(published) == days, "and they stand: each once"
+    certificates = json.loads(command(project, "certificate", allowed, "--json"))
+    assert [one["new_code"] for one in certificates] == ["", why]
+    assert {key: one for key, one in project.read_checksums().items() if key[1] <= days[-1]} == {
+        key: one for key, one in expected.items() if key[1] <= days[-1]
+    }
+
+    # What other code published is stale, and just that is computed again.
+    ends = ("--from", days[0], "--to", days[-1])
+    logic = launch(project, *OF_RAW, *ends, "--template", "logic_change", "--reason", why)
+    with watch(project, logic) as watching:
+        assert watching.wait(timeout=600) == 0, read_lines(project, logic)[-1]
+    stale = [
+        key for one in commits if one.record and not one.record.new_code for key in one.record.rows
+    ]
+    again = [one for one in list_commits(project, RAW, *days) if one not in commits]
+    assert sorted(key for one in again if one.record for key in one.record.rows) == sorted(stale)

@@ -1,0 +1,174 @@
+"""What is private in Dagster, each with what this project expects of it.
+
+When a new version of Dagster breaks one, its test says which, and why it is needed: see the module.
+"""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from dagster import (
+    AssetCheckEvaluation,
+    AssetDep,
+    AssetKey,
+    AssetMaterialization,
+    DagsterInstance,
+    DailyPartitionsDefinition,
+    Definitions,
+    MaterializeResult,
+    TimeWindowPartitionMapping,
+    asset,
+    materialize,
+)
+
+from backfill_engine.orchestration.instance.dagster_internals import (
+    BACKFILL_TAG,
+    EVENTS_ARE_LOGGED,
+    UNCOMPARED_PARTITIONS,
+    AssetGraph,
+    AssetGraphSubset,
+    AssetPartitionStatus,
+    CheckStatus,
+    PartitionBackfill,
+    ReconstructableRepository,
+    TargetMaterialization,
+    get_input_data_version_tag,
+    get_input_event_pointer_tag,
+    make_new_backfill_id,
+)
+from backfill_engine_tests.commands import PROJECT
+from backfill_engine_tests.pipeline.running import find_unsynced
+from backfill_engine_tests.project import defs
+
+DAYS = DailyPartitionsDefinition("2013-01-01", end_date="2013-01-05")
+MODULE = "orchestration/instance/dagster_internals.py"
+
+
+def test_nothing_else_imports_what_is_private():
+    private = re.compile(r"(from|import) dagster(_\w+)?\._|__source_asset_observation__")
+    package = PROJECT / "backfill_assets"
+    found = [
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if private.search(path.read_text())
+    ]
+    assert found == [MODULE]
+
+
+def test_every_name_is_still_there():
+    module = importlib.import_module("backfill_engine.orchestration.instance.dagster_internals")
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+def test_a_locations_graph_is_an_asset_graph():
+    graph = defs.get_repository_def().asset_graph
+    assert isinstance(graph, AssetGraph)
+    assert AssetKey(["raw", "flights"]) in graph.toposorted_asset_keys
+
+
+def test_a_job_of_the_location_can_be_reconstructed():
+    location = ReconstructableRepository.for_module("backfill_assets.definitions", "defs")
+    assert location.get_reconstructable_job("maintain").job_name == "maintain"
+
+
+def test_an_evaluation_takes_the_materialization_that_it_is_about():
+    target = TargetMaterialization(storage_id=1, run_id="run", timestamp=1.0)
+    evaluation = AssetCheckEvaluation(
+        asset_key=AssetKey("a"), check_name="c", passed=True, target_materialization_data=target
+    )
+    assert evaluation.target_materialization_data == target
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_an_output_whose_events_are_logged_gets_none_for_all_partitions(logged, tmp_path: Path):
+    @asset(partitions_def=DAYS)
+    def plain() -> MaterializeResult:
+        return MaterializeResult(metadata=EVENTS_ARE_LOGGED if logged else {})
+
+    with DagsterInstance.local_temp(str(tmp_path)) as instance:
+        materialize([plain], partition_key="2013-01-02", instance=instance)
+        statuses = instance.get_status_by_partition(AssetKey("plain"), ["2013-01-02"], DAYS) or {}
+    expected = None if logged else AssetPartitionStatus.MATERIALIZED
+    assert statuses["2013-01-02"] is expected
+
+
+def test_an_instance_takes_a_backfill_of_chosen_partitions(tmp_path: Path):
+    key = AssetKey(["raw", "flights"])
+    partitions_def = defs.get_repository_def().asset_graph.get(key).partitions_def
+    assert partitions_def is not None
+    subset = partitions_def.subset_with_partition_keys(["2013-01-02", "2013-01-03"])
+    backfill_id = make_new_backfill_id()
+    with DagsterInstance.local_temp(str(tmp_path)) as instance:
+        instance.add_backfill(
+            PartitionBackfill.from_asset_graph_subset(
+                backfill_id=backfill_id,
+                backfill_timestamp=1.0,
+                tags={},
+                dynamic_partitions_store=instance,
+                asset_graph_subset=AssetGraphSubset(partitions_subsets_by_asset_key={key: subset}),
+                title="title",
+                description=None,
+                run_config=None,
+            )
+        )
+        stored = instance.get_backfill(backfill_id)
+        assert stored is not None
+        assert stored.title == "title"
+
+
+def test_words_of_dagster_are_what_they_were():
+    assert BACKFILL_TAG == importlib.import_module("dagster._core.storage.tags").BACKFILL_ID_TAG
+    assert CheckStatus.FAILED.value == "FAILED"
+    assert {status.value for status in AssetPartitionStatus} == {
+        "FAILED",
+        "IN_PROGRESS",
+        "MATERIALIZED",
+    }
+
+
+@pytest.mark.parametrize(
+    ("pointer", "window", "unsynced"),
+    [
+        (None, 2, True),
+        (0, 2, False),
+        (-2, 2, True),
+        (-2, UNCOMPARED_PARTITIONS - 1, True),
+        (-2, UNCOMPARED_PARTITIONS, False),
+    ],
+    ids=["no tags", "the newest event", "before all", "compared", "not compared"],
+)
+def test_an_upstream_is_new_if_its_data_version_is_another_than_at_the_event_pointer(
+    pointer: int | None, window: int, *, unsynced: bool
+) -> None:
+    days = DailyPartitionsDefinition("2013-01-01", end_date="2014-01-01")
+    mapping = TimeWindowPartitionMapping(start_offset=1 - window)
+
+    @asset(partitions_def=days)
+    def upstream() -> None: ...
+
+    @asset(
+        partitions_def=days,
+        code_version="1",
+        deps=[AssetDep("upstream", partition_mapping=mapping)],
+    )
+    def downstream() -> None: ...
+
+    graph = Definitions([upstream, downstream]).get_repository_def().asset_graph
+    keys = days.get_partition_keys()
+    tags = {"dagster/data_version": "1"}
+    with DagsterInstance.ephemeral() as instance:
+        instance.report_runless_asset_event(
+            AssetMaterialization(upstream.key, partition=keys[-1], tags=tags)
+        )
+        newest = instance.event_log_storage.get_maximum_record_id()
+        if pointer is not None:
+            tags[get_input_data_version_tag(upstream.key)] = "1"
+            tags[get_input_event_pointer_tag(upstream.key)] = str(pointer or newest)
+        instance.report_runless_asset_event(
+            AssetMaterialization(
+                downstream.key, partition=keys[-1], tags={**tags, "dagster/code_version": "1"}
+            )
+        )
+        found = find_unsynced(instance, graph, downstream.key, keys[-1:])
+    assert found == (keys[-1:] if unsynced else [])

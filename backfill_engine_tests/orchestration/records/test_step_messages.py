@@ -1,0 +1,43 @@
+"""What a step says of a chunk: what it published, and what needed no publishing."""
+
+from dataclasses import replace
+
+from backfill_engine.orchestration.records.step_messages import describe_chunk
+from backfill_engine.publishing.results import PartitionResult
+from backfill_engine.rules.measured import PartitionMeasures
+from backfill_engine.rules.verdicts import Verdict
+from backfill_engine_tests.pipeline.running import list_days
+from backfill_engine_tests.project import STAGING_FLIGHTS
+
+DAYS = list_days(1, 6)
+
+
+def build_published(day: str, *, rows: int = 1000) -> PartitionResult:
+    return PartitionResult(Verdict(day, {}), PartitionMeasures(rows=rows), version=7)
+
+
+def test_what_stands_is_not_said_to_be_published_but_that_it_stands() -> None:
+    standing = [replace(build_published(day), unchanged=True) for day in DAYS]
+    assert describe_chunk(STAGING_FLIGHTS, standing).published == (
+        "staging/flights: published 0 of 6 partitions (2013-01-01...2013-01-06, 0 rows); "
+        "6 already published, left as they stand"
+    )
+    some = [*standing[:4], *map(build_published, DAYS[4:])]
+    assert describe_chunk(STAGING_FLIGHTS, some).published == (
+        "staging/flights: published 2 of 6 partitions (2013-01-01...2013-01-06, 2,000 rows) "
+        "as version 7; 4 already published, left as they stand"
+    )
+
+
+def test_where_nothing_stood_nothing_is_said_of_that() -> None:
+    withheld = PartitionResult(Verdict(DAYS[5], {}))
+    held_already = replace(build_published(DAYS[4]), repeated_batch="batch")
+    messages = describe_chunk(
+        STAGING_FLIGHTS, [*map(build_published, DAYS[:4]), held_already, withheld]
+    )
+    assert messages.published == (
+        "staging/flights: published 4 of 6 partitions (2013-01-01...2013-01-06, 4,000 rows) "
+        "as version 7"
+    )
+    (warning,) = messages.warnings
+    assert "hold this batch already" in warning

@@ -1,0 +1,195 @@
+"""A backfill goes by one code and one set of options, also over a deploy. No Spark.
+
+The runs end before they compute anything, as nothing ever landed; what matters comes before that.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dagster import DagsterRun
+
+from backfill_engine.errors import CodeChangedError
+from backfill_engine.orchestration.instance.dagster_internals import ROOT_RUN_ID_TAG
+from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
+from backfill_engine.orchestration.runs.pinned_code import CODE_TAG, PINNED_TAG, check_pinned_code
+from backfill_engine.orchestration.runs.run_tags import (
+    ALLOW_NEW_CODE_TAG,
+    CHAIN_TAG,
+    CONTINUES_TAG,
+    LAUNCHED_CODE_TAG,
+)
+from backfill_engine_tests.commands import PROJECT, change_code, deploy
+from backfill_engine_tests.pipeline.running import RAW, STAGING, Pipeline, open_pipeline
+from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
+
+DAY = {"first": "2013-01-01", "last": "2013-01-01"}
+OF_BACKFILL = {"dagster/backfill": "abcdefgh"}
+NOTHING_LANDED = "landing"
+NEW = {**{key: one.code_version for key, one in CATALOG.recipes.items()}, RAW: "another code"}
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
+    with open_pipeline(tmp_path) as opened:
+        yield opened
+
+
+def read_tags(pipeline: Pipeline, run_id: str) -> dict[str, str]:
+    run = pipeline.instance.get_run_by_id(run_id)
+    assert run is not None
+    return dict(run.tags)
+
+
+def begin(pipeline: Pipeline, *keys: str, **options: Any) -> tuple[str, str]:
+    """A run that ends early: its id, and what it says."""
+    run = pipeline.run(*keys, **DAY, **options)
+    assert not run.success
+    return run.id, run.message
+
+
+def check(pipeline: Pipeline, run_id: str, versions: dict[str, str]) -> str:
+    """What a run by another code is told, that is else as this one."""
+    run = pipeline.instance.get_run_by_id(run_id)
+    assert run is not None
+    return check_pinned_code(CATALOG, pipeline.instance, run, versions)
+
+
+def test_runs_of_a_backfill_record_what_they_go_by(pipeline: Pipeline) -> None:
+    first, said = begin(pipeline, RAW, tags=OF_BACKFILL)
+    assert NOTHING_LANDED in said
+    second, said = begin(pipeline, STAGING, tags={CHAIN_TAG: "abcdefgh"})
+    assert "since run" not in said
+    one, other = read_tags(pipeline, first), read_tags(pipeline, second)
+    assert one[CODE_TAG] == other[CODE_TAG], "of all tables, whichever a run is about"
+    assert len(one[CODE_TAG]) == 16
+    assert json.loads(one[PINNED_TAG])["code"] == {**NEW, RAW: CATALOG.recipes[RAW].code_version}
+
+
+def test_the_first_run_of_a_backfill_goes_by_the_code_that_it_was_launched_by(
+    pipeline: Pipeline,
+) -> None:
+    tags = {**OF_BACKFILL, LAUNCHED_CODE_TAG: json.dumps({RAW: "older code"})}
+    _, said = begin(pipeline, RAW, tags=tags)
+    assert said.startswith("since the launch of backfill abcdefgh another code was deployed, ")
+    assert f"code of {RAW}: {CATALOG.recipes[RAW].code_version}, was older code" in said
+    _, said = begin(pipeline, STAGING, tags=tags)
+    assert "was older code" not in said  # It is the code of another table.
+    _, said = begin(pipeline, RAW, tags={**tags, ALLOW_NEW_CODE_TAG: "only a remark"})
+    assert NOTHING_LANDED in said
+    for text in ("older code", "[]"):
+        _, said = begin(pipeline, RAW, tags={**tags, LAUNCHED_CODE_TAG: text})
+        assert said.startswith(f"the tag {LAUNCHED_CODE_TAG} isn't as `backfill-assets launch`")
+
+
+def test_what_goes_on_after_a_run_of_no_backfill_is_compared_with_it(pipeline: Pipeline) -> None:
+    first, _ = begin(pipeline, RAW)
+    continues = {CHAIN_TAG: first, CONTINUES_TAG: first}
+    second, said = begin(pipeline, RAW, tags=continues)
+    assert NOTHING_LANDED in said
+    with pytest.raises(CodeChangedError, match=f"since run {first} .* code of {RAW}: another"):
+        check(pipeline, second, NEW)
+    # Whoever runs it again by mended code means that, and what goes on then goes by it.
+    pipeline.instance.delete_run(second)
+    retry, said = begin(pipeline, RAW, tags={ROOT_RUN_ID_TAG: first})
+    assert NOTHING_LANDED in said
+    assert check(pipeline, retry, NEW) == ""
+    _, said = begin(pipeline, RAW, tags={CHAIN_TAG: first, CONTINUES_TAG: retry})
+    assert f"since run {retry} " in said
+
+
+def test_other_options_in_mid_backfill_are_refused_and_allowed_with_a_reason(
+    pipeline: Pipeline,
+) -> None:
+    first, _ = begin(pipeline, RAW, tags=OF_BACKFILL)
+    merge = {**OF_BACKFILL, "backfill_assets/write_mode": "append_once"}
+    before = list_files(pipeline.root / "warehouse")
+    _, said = begin(pipeline, RAW, tags=merge)
+    assert said == (
+        f"since run {first} of backfill abcdefgh another code was deployed, or other options were "
+        f'given: options of {RAW}: {{"write_mode": "append_once"}}, was {{"write_mode": '
+        '"overwrite"}: `backfill-assets launch` the rest as another backfill, or say why by the '
+        f"tag {ALLOW_NEW_CODE_TAG}; nothing was written"
+    )
+    assert list_files(pipeline.root / "warehouse") == before
+    _, said = begin(pipeline, RAW, tags={**merge, ALLOW_NEW_CODE_TAG: "the batch is whole"})
+    assert NOTHING_LANDED in said
+    _, said = begin(pipeline, RAW, tags={**merge, ALLOW_NEW_CODE_TAG: ""})
+    assert said == f"{ALLOW_NEW_CODE_TAG} needs a reason: say why, or leave it out"
+    # What is as the table has it anyway, and what decides no row, is no change.
+    others = {"override_protection": "why", "write_mode": "overwrite", "save_watermark": "true"}
+    override = {**OF_BACKFILL, **{f"backfill_assets/{name}": one for name, one in others.items()}}
+    assert NOTHING_LANDED in begin(pipeline, RAW, tags=override)[1]
+
+
+def test_the_run_that_began_first_decides_whichever_was_made_first(pipeline: Pipeline) -> None:
+    assets = frozenset({find_asset_key(RAW_FLIGHTS)})
+    waiting = DagsterRun("flights", tags=OF_BACKFILL, asset_selection=assets)
+    pipeline.instance.add_run(waiting)
+    first, _ = begin(pipeline, RAW, tags=OF_BACKFILL)
+    # A retry comes with the tags of the run that it repeats, and begins later.
+    copied = {tag: read_tags(pipeline, first)[tag] for tag in (CODE_TAG, PINNED_TAG)}
+    retried, said = begin(pipeline, RAW, tags={**OF_BACKFILL, **copied})
+    assert NOTHING_LANDED in said
+    refusal = f"since run {first} .* code of {RAW}: another code, was "
+    for run_id in (retried, waiting.run_id):
+        with pytest.raises(CodeChangedError, match=refusal):
+            check(pipeline, run_id, NEW)
+    # What was refused is no measure for those that come after it.
+    assert NOTHING_LANDED in begin(pipeline, RAW, tags=OF_BACKFILL)[1]
+    # The code of a table that a run isn't about may change.
+    staging, _ = begin(pipeline, STAGING, tags=OF_BACKFILL)
+    assert check(pipeline, staging, NEW) == ""
+
+
+def test_a_deploy_in_mid_backfill_stops_the_rest(tmp_path: Path) -> None:
+    deployed = deploy(tmp_path / "deployed")
+    home = tmp_path / "home"
+    home.mkdir()
+    shutil.copy(PROJECT / "dagster.yaml", home)
+    assert NOTHING_LANDED in execute(deployed, home)
+    assert NOTHING_LANDED in execute(deployed, home)
+    before = list_files(home / "warehouse")
+    change_code(deployed)
+    said = execute(deployed, home)
+    assert f"another code was deployed, or other options were given: code of {RAW}: " in said
+    assert "options of" not in said
+    assert list_files(home / "warehouse") == before
+
+
+def execute(deployed: Path, home: Path) -> str:
+    """A run of a backfill by what is deployed there; what it said at the end."""
+    tags = {
+        **OF_BACKFILL,
+        "dagster/asset_partition_range_start": "2013-01-01",
+        "dagster/asset_partition_range_end": "2013-01-01",
+    }
+    run = subprocess.run(
+        [
+            *(str(Path(sys.executable).parent / "dagster"), "job", "execute"),
+            *("-m", "backfill_assets.definitions", "-j", "flights", "--tags", json.dumps(tags)),
+        ],
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(deployed),
+            "DAGSTER_HOME": str(home),
+            "BACKFILL_LANDING": str(home / "landing"),
+            "BACKFILL_WAREHOUSE": str(home / "warehouse"),
+        },
+        cwd=deployed,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return run.stderr.splitlines()[-1]
+
+
+def list_files(root: Path) -> dict[str, float]:
+    return {str(path): path.stat().st_mtime for path in sorted(root.rglob("*"))}

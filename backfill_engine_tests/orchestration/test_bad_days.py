@@ -1,0 +1,181 @@
+"""January over all layers with three bad days of different kinds: what is held back, and only that.
+
+By a real daemon without a person's help, and by the command line with the commands that it prints.
+"""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backfill_engine_tests.commands import PROJECT, Project
+from backfill_engine_tests.landing_zones import (
+    blank_carriers,
+    copy_days,
+    double_distances,
+    rewrite_records,
+    truncate,
+)
+from backfill_engine_tests.postgres import serve_postgres
+from backfill_engine_tests.servers import serve, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
+
+WORKSPACE = str(PROJECT / "workspace.yaml")
+TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
+DAYS = [f"2013-01-{day:02}" for day in range(1, 32)]
+TRUNCATED, DOUBLED, REJECTED = "2013-01-05", "2013-01-12", "2013-01-20"
+NOT_PUBLISHED = {
+    "raw/flights": {TRUNCATED, REJECTED},
+    "staging/flights": {TRUNCATED, DOUBLED, REJECTED},
+    # Each day whose week has a day that staging withheld.
+    "features/carrier_delays": {*DAYS[4:18], *DAYS[19:26]},
+}
+
+
+@pytest.fixture(scope="module")
+def landing(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """January with its three bad days, and the two days in which its last flights land."""
+    root = copy_days(
+        sample_landing, tmp_path_factory.mktemp("landing"), first=DAYS[0], count=len(DAYS) + 2
+    )
+    truncate(root, TRUNCATED)
+    rewrite_records(root, DOUBLED, double_distances)
+    rewrite_records(root, REJECTED, blank_carriers)
+    return root
+
+
+def find_not_published(project: Project) -> dict[str, set[str]]:
+    """By table, the days of January that the instance doesn't show as materialized."""
+    days = ("--from", DAYS[0], "--to", DAYS[-1])
+    listed = project.run("backfill-assets", "status", "--select", ",".join(TABLES), *days, "--json")
+    assert listed.returncode == 0, listed.stderr
+    found: dict[str, set[str]] = {table: set() for table in TABLES}
+    for one in json.loads(listed.stdout):
+        if one["status"] != "materialized":
+            found[one["table"]].add(one["partition"])
+    return found
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def project(request: pytest.FixtureRequest, landing: Path, tmp_path: Path) -> Iterator[Project]:
+    """With the home of a clone, and with the one of a server."""
+    if request.param == "sqlite":
+        yield Project(tmp_path / "project", landing)
+        return
+    with serve_postgres() as server:
+        yield Project(
+            tmp_path / "project",
+            landing,
+            (("DAGSTER_POSTGRES_URL", server.create_database()),),
+            PROJECT / "deploy" / "dagster.yaml",
+        )
+
+
+def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
+    project: Project,
+) -> None:
+    with serve(project) as dagster:
+        backfill = dagster.launch_backfill(*TABLES, first=DAYS[0], last=DAYS[-1])
+        wait_for(lambda: find_not_published(project) == NOT_PUBLISHED, seconds=520)
+        assert_certified_as_one_chain(project, backfill)
+    assert_nothing_withheld_can_be_read(project)
+
+
+def assert_certified_as_one_chain(project: Project, backfill: str) -> None:
+    """Also the runs that the sensor requested, which Dagster doesn't count as the backfill's."""
+    listed = project.run("backfill-assets", "certificate", backfill, "--json")
+    assert listed.returncode == 0, listed.stderr
+    certificates = json.loads(listed.stdout)
+    assert len({one["run_id"] for one in certificates}) > 1
+    published = {
+        (one["asset_key"], row["partition"])
+        for one in certificates
+        for row in one["partitions"]
+        if row["status"] == "published"
+    }
+    assert published == {(key, day) for key in NOT_PUBLISHED for day in DAYS} - {
+        (key, day) for key, days in NOT_PUBLISHED.items() for day in days
+    }
+
+
+def test_the_command_line_ends_with_the_commands_that_go_on(landing: Path, tmp_path: Path) -> None:
+    project = Project(tmp_path, landing)
+    runs = [project.materialize(*TABLES, partitions=f"{DAYS[0]}...{DAYS[-1]}")]
+    assert runs[0].returncode != 0
+    for said in (
+        "raw/flights: withheld 2 of 31 partitions (the other 29 are published)",
+        f"{TRUNCATED}: partition_is_complete: files_are_readable",
+        f"{REJECTED}: partition_is_valid: rejects = 0.05",
+    ):
+        assert said in runs[0].stderr
+    assert [partitions for _, partitions in find_commands(runs[0])] == [
+        "2013-01-01...2013-01-04",
+        "2013-01-06...2013-01-19",
+        "2013-01-21...2013-01-31",
+    ]
+    to_do = find_commands(runs[0])
+    while to_do:
+        assets, partitions = to_do.pop(0)
+        runs.append(project.materialize(*assets, partitions=partitions))
+        to_do += find_commands(runs[-1])
+    assert len(runs) == 5, "one more, for the features after the day that staging withheld"
+    assert f"{DOUBLED}: partition_is_stable: drift(distance)" in runs[2].stderr
+    assert find_not_published(project) == NOT_PUBLISHED
+    assert_nothing_withheld_can_be_read(project)
+    assert_withheld_rows_can_be_shown(project)
+
+
+def assert_withheld_rows_can_be_shown(project: Project) -> None:
+    day = ("--from", DOUBLED, "--to", DOUBLED)
+    listed = project.run("backfill-assets", "withheld", "staging/flights", *day, "--json")
+    assert listed.returncode == 0, listed.stderr
+    (kept,) = (one for one in json.loads(listed.stdout) if one["count"])
+    assert kept["what"] == "withheld rows"
+    assert kept["count"] > len(kept["rows"]) == 20
+    assert {row["flight_date"] for row in kept["rows"]} == {DOUBLED}
+    nothing = project.run("backfill-assets", "withheld", "raw/flights", *day)
+    assert nothing.stdout == f"nothing is kept aside of raw/flights {DOUBLED}...{DOUBLED}\n"
+
+
+def test_what_a_shell_started_goes_on_by_the_daemon(landing: Path, tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", landing)
+    raw, *later = TABLES
+    assert project.materialize(raw, partitions=f"{DAYS[0]}...{DAYS[-1]}").returncode != 0
+    first_half, second_half = DAYS[:15], DAYS[15:]
+    with serve(project):
+        stopped = project.materialize(*later, partitions=f"{DAYS[0]}...{first_half[-1]}")
+        assert stopped.returncode != 0
+        wait_for(lambda: find_published(project, later[-1]) == {*DAYS[:4]}, seconds=240)
+        ends = zip(("start", "end"), (second_half[0], second_half[-1]), strict=True)
+        tags = {f"dagster/asset_partition_range_{end}": key for end, key in ends}
+        ops = ",".join(key.replace("/", "__") for key in later)
+        job = ("--job", "flights", "--op-selection", ops, "--tags", json.dumps(tags))
+        launched = project.run("dagster", "job", "launch", "-w", WORKSPACE, *job)
+        assert launched.returncode == 0, launched.stderr
+        # A week that begins in the first half, and those without a bad day in the second.
+        published = {*DAYS} - NOT_PUBLISHED[later[-1]]
+        wait_for(lambda: find_published(project, later[-1]) == published, seconds=240)
+    assert find_not_published(project) == NOT_PUBLISHED
+
+
+def find_published(project: Project, table: str) -> set[str]:
+    """The days of January that the instance shows as materialized."""
+    return {*DAYS} - find_not_published(project)[table]
+
+
+def find_commands(run: subprocess.CompletedProcess[str]) -> list[tuple[list[str], str]]:
+    """Assets and range of each command that the run's message ends with."""
+    _, _, commands = run.stderr.partition("To go on with what does not depend on them:")
+    found = re.findall(r"--select '(\S+)' --partition-range (\S+)", commands.partition("\n\n")[0])
+    commands_by_text = dict.fromkeys(found)  # Dagster prints a failure twice
+    return [(re.findall(r'key:"([^"]+)"', select), where) for select, where in commands_by_text]
+
+
+def assert_nothing_withheld_can_be_read(project: Project) -> None:
+    for table, days in NOT_PUBLISHED.items():
+        readable = {day for key, day in project.read_checksums() if key == table}
+        assert readable == {*DAYS} - days

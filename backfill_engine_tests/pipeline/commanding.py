@@ -1,0 +1,94 @@
+"""Backfills as people command them: launched, watched, listed, each by a process of its own."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from backfill_engine.lake.commits import Commit
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine_tests.commands import PROJECT, Project
+from backfill_engine_tests.postgres import serve_postgres
+from backfill_engine_tests.project import CATALOG
+
+_BIN = Path(sys.executable).parent
+Line = Mapping[str, Any]
+
+
+@contextmanager
+def open_home(root: Path, storage: str) -> Iterator[Project]:
+    """A project whose landing zone is there, with a clone's home or, on PostgreSQL, a server's."""
+    landing = root / "landing"
+    if storage == "sqlite":
+        yield Project(root, landing)
+        return
+    with serve_postgres() as server:
+        url = (("DAGSTER_POSTGRES_URL", server.create_database()),)
+        yield Project(root, landing, url, PROJECT / "deploy" / "dagster.yaml")
+
+
+def launch(project: Project, *options: str) -> str:
+    """`launch`, without being asked; the id of the backfill."""
+    found = project.run("backfill-assets", "launch", *options, "--yes")
+    assert found.returncode == 0, found.stdout + found.stderr
+    requested = re.search(r"requested backfill (\w+):", found.stdout)
+    assert requested, found.stdout
+    return requested[1]
+
+
+def command(project: Project, *arguments: str) -> str:
+    """Any command that has to succeed; what it says."""
+    found = project.run("backfill-assets", *arguments)
+    assert found.returncode == 0, found.stdout + found.stderr
+    return found.stdout
+
+
+def find_listed(project: Project, backfill: str) -> Line:
+    """What `backfills` tells of one."""
+    listed = json.loads(command(project, "backfills", "--json"))
+    return next(one for one in listed if one["id"] == backfill)
+
+
+def list_commits(project: Project, table: str, *keys: str) -> list[Commit]:
+    """The commits that published any of some partitions, oldest first, by the table's own log."""
+    log = read_log(Warehouse(str(project.warehouse)), CATALOG.find_table(table))
+    return [
+        commit
+        for commit in reversed(log.list_commits_after(-1))
+        if commit.record is not None and not commit.record.rows.keys().isdisjoint(keys)
+    ]
+
+
+def list_published(commits: Iterable[Commit]) -> list[str]:
+    """The partitions that commits published, each as often as it was, in order of keys."""
+    return sorted(key for one in commits if one.record for key in one.record.rows)
+
+
+@contextmanager
+def watch(project: Project, backfill: str) -> Iterator["subprocess.Popen[str]"]:
+    """`watch --json`, as somebody else watches."""
+    out = project.root / f"watch-{backfill}.jsonl"
+    with out.open("w") as file:
+        watching = subprocess.Popen(
+            [str(_BIN / "backfill-assets"), "watch", backfill, "--json"],
+            env=project.environment,
+            cwd=project.root,
+            stdout=file,
+            text=True,
+        )
+        try:
+            yield watching
+        finally:
+            watching.kill()
+            watching.wait()
+
+
+def read_lines(project: Project, backfill: str) -> list[Line]:
+    """What the watching has told so far."""
+    text = (project.root / f"watch-{backfill}.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines() if line.endswith("}")]

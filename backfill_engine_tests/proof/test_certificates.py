@@ -1,0 +1,196 @@
+"""Certificates on their way to JSON and back; those of earlier releases stay readable."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.proof.certificates import (
+    Certificate,
+    CertifiedChunk,
+    CertifiedCommit,
+    CertifiedPartition,
+)
+from backfill_engine.proof.verification import verify_certificate
+from backfill_engine_tests.contents.written_rows import FLIGHTS, WEEK
+
+CERTIFICATE = Certificate(
+    run_id="run-1",
+    backfill_id="backfill",
+    asset_key="staging/flights",
+    table_uri="/warehouse/staging/flights",
+    write_mode="merge",
+    row_filter="origin = 'JFK'",
+    delete_missing=True,
+    code_version="0123456789abcdef",
+    run_config={"ops": {"staging__flights": {"config": {"write_mode": "merge"}}}},
+    input_versions={"raw/flights": 4, "landing/flights": "2 files 00ff"},
+    partition_start="2013-01-01",
+    partition_end="2013-01-02",
+    started_at="2013-02-01T00:00:00+00:00",
+    seconds=1.5,
+    commits=[
+        CertifiedCommit(
+            7, "2013-02-01T00:00:01.000+00:00", "`day` >= DATE'2013-01-01'", {"raw/flights": 4}
+        )
+    ],
+    partitions=[
+        CertifiedPartition(
+            partition="2013-01-01",
+            status="published",
+            version=7,
+            rows=842,
+            checksum="00000000000000ff",
+            rows_before=840,
+            checksum_before="00000000000000fe",
+            checks={"partition_is_complete": "passed", "partition_is_stable": "failed"},
+            failures="partition_is_stable: psi(dep_delay) = 0.4 (≤ 0.25)",
+            accepted={"partition_is_stable": "a storm"},
+            stated_in=7,
+        ),
+        CertifiedPartition("2013-01-02", "withheld", None, rows=0, checksum="0" * 16),
+    ],
+    touched_outside={"2013-01-05": [7]},
+    untouched_partitions=9,
+    untouched_files=10,
+    compared_partitions=3,
+    held_back_from={"2013-01-02": "00000000000000fd"},
+    chunks=[
+        CertifiedChunk(
+            first="2013-01-01",
+            last="2013-01-02",
+            operation_type="merge",
+            status="partly published",
+            started_at="2013-02-01T00:00:00.000+00:00",
+            completed_at="2013-02-01T00:00:02.000+00:00",
+            partitions=2,
+            published=1,
+            withheld=1,
+            rows=5,
+        )
+    ],
+)
+FIELDS: dict[str, Any] = {
+    "asset_key": "staging/flights",
+    "backfill_id": "backfill",
+    "batch": "",
+    "code_version": "0123456789abcdef",
+    "commits": [
+        {
+            "committed_at": "2013-02-01T00:00:01.000+00:00",
+            "input_versions": {"raw/flights": 4},
+            "predicate": "`day` >= DATE'2013-01-01'",
+            "version": 7,
+        }
+    ],
+    "compared_partitions": 3,
+    "delete_missing": True,
+    "held_back_from": {"2013-01-02": "00000000000000fd"},
+    "chunks": [
+        {
+            "completed_at": "2013-02-01T00:00:02.000+00:00",
+            "error": "",
+            "first": "2013-01-01",
+            "last": "2013-01-02",
+            "operation_type": "merge",
+            "partitions": 2,
+            "published": 1,
+            "rows": 5,
+            "started_at": "2013-02-01T00:00:00.000+00:00",
+            "status": "partly published",
+            "withheld": 1,
+        }
+    ],
+    "input_versions": {"landing/flights": "2 files 00ff", "raw/flights": 4},
+    "new_code": "",
+    "partition_end": "2013-01-02",
+    "partition_start": "2013-01-01",
+    "partitions": [
+        {
+            "accepted": {"partition_is_stable": "a storm"},
+            "checks": {"partition_is_complete": "passed", "partition_is_stable": "failed"},
+            "checksum": "00000000000000ff",
+            "checksum_before": "00000000000000fe",
+            "failures": "partition_is_stable: psi(dep_delay) = 0.4 (≤ 0.25)",
+            "partition": "2013-01-01",
+            "rows": 842,
+            "rows_before": 840,
+            "stated_in": 7,
+            "never_came": [],
+            "override": "",
+            "status": "published",
+            "version": 7,
+        },
+        {
+            "accepted": {},
+            "checks": {},
+            "checksum": "0000000000000000",
+            "checksum_before": None,
+            "failures": "",
+            "partition": "2013-01-02",
+            "rows": 0,
+            "rows_before": None,
+            "stated_in": None,
+            "never_came": [],
+            "override": "",
+            "status": "withheld",
+            "version": None,
+        },
+    ],
+    "row_filter": "origin = 'JFK'",
+    "run_config": {"ops": {"staging__flights": {"config": {"write_mode": "merge"}}}},
+    "run_id": "run-1",
+    "seconds": 1.5,
+    "started_at": "2013-02-01T00:00:00+00:00",
+    "table_uri": "/warehouse/staging/flights",
+    "touched_outside": {"2013-01-05": [7]},
+    "untouched_files": 10,
+    "untouched_partitions": 9,
+    "write_mode": "merge",
+}
+
+
+def test_certificate_is_one_line_and_survives_the_way_through_json() -> None:
+    text = CERTIFICATE.to_json()
+    assert "\n" not in text
+    found = json.loads(text)
+    assert len(found.pop("seal")) == 64
+    assert found == FIELDS
+    assert Certificate.from_json(text) == CERTIFICATE
+
+
+def test_certificate_of_an_earlier_release_is_the_same() -> None:
+    """These sorted the keys, and wrote nothing but ASCII."""
+    text = json.dumps(FIELDS, separators=(",", ":"), sort_keys=True)
+    assert Certificate.from_json(text) == CERTIFICATE
+
+
+def test_certificate_from_before_the_later_fields_is_still_readable() -> None:
+    later = ("batch", "chunks", "compared_partitions", "delete_missing", "held_back_from")
+    later += ("row_filter",)
+    fields = {name: value for name, value in FIELDS.items() if name not in later}
+    fields["commits"] = [_leave_out(commit, "input_versions") for commit in FIELDS["commits"]]
+    fields["partitions"] = [
+        _leave_out(_leave_out(row, "stated_in"), "never_came") for row in FIELDS["partitions"]
+    ]
+    found = Certificate.from_json(json.dumps(fields, sort_keys=True))
+    assert (found.batch, found.compared_partitions) == ("", 0)
+    assert (found.delete_missing, found.row_filter) == (False, "")
+    assert found.held_back_from == {}
+    assert found.partitions == [replace(row, stated_in=None) for row in CERTIFICATE.partitions]
+    assert [commit.input_versions for commit in found.commits] == [{}]
+
+
+def _leave_out(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    return {other: value for other, value in fields.items() if other != name}
+
+
+def test_a_table_that_is_gone_has_no_commit_and_nothing_else_can_be_told(
+    warehouse: Warehouse,
+) -> None:
+    rows = [replace(row, stated_in=None) for row in CERTIFICATE.partitions]
+    older = replace(CERTIFICATE, partitions=rows)
+    lines = verify_certificate(read_log(warehouse, FLIGHTS), older, WEEK[:1])
+    assert [line.holds for line in lines] == [False, None, None]
+    assert all(line.found for line in lines)

@@ -1,0 +1,127 @@
+"""What a baseline, an emptied source, an acceptance and a range do to verdicts."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from backfill_engine.quality.judging import judge_partitions
+from backfill_engine.rules.measured import PartitionMeasures
+from backfill_engine.rules.nulls import Nulls
+from backfill_engine.rules.profiles import BINS, NULLS, PartitionProfile
+from backfill_engine.rules.rejects import Rejects
+from backfill_engine.rules.row_count import RowCount
+from backfill_engine.rules.verdicts import Acceptance, Check, Finding, Outcome, Verdict
+from backfill_engine_tests.rules.judged_days import (
+    COMPARING,
+    DAY,
+    DRIFT,
+    NEIGHBOURS,
+    PROFILE,
+    build_table,
+    find,
+    judge,
+)
+
+PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
+
+
+STRANGE = PartitionMeasures(
+    rows=10_000, figures={(NULLS, "n"): 9_000, (BINS, DRIFT.histogram): (10_000, 0, 0)}
+)
+
+
+@pytest.mark.parametrize("count", [0, 3, 4])
+def test_fewer_than_four_partitions_are_no_baseline(count):
+    published = dict.fromkeys(NEIGHBOURS[:count], PROFILE)
+    # Neither an empty partition nor an old version of the judged one is one more to compare with.
+    published |= {"2013-01-05": PartitionProfile(0), DAY: PartitionProfile(10_000, {}, {})}
+    verdict = judge(build_table(*COMPARING), STRANGE, published=published)
+    for check, rule in (
+        (Check.COMPLETE, "row_count_ratio"),
+        (Check.VALID, "nulls(n)"),
+        (Check.STABLE, "drift(d)"),
+    ):
+        finding = find(verdict, check, rule)
+        if count < 4:
+            assert finding == Finding(rule, None, f"no baseline ({count} partitions)", PASSED)
+        else:
+            assert finding.outcome is FAILED
+
+
+def test_that_others_were_lost_is_no_reason_to_pass():
+    published = dict.fromkeys(NEIGHBOURS[:3], PROFILE)
+    warning = Nulls("v", spike=0.05, blocking=False)
+    verdict = judge(
+        build_table(*COMPARING, warning), STRANGE, published=published, is_history_lost=True
+    )
+    found = {
+        finding.rule: finding.outcome
+        for findings in verdict.findings.values()
+        for finding in findings
+        if "have lost the others" in finding.bound
+    }
+    assert found == {
+        **dict.fromkeys(("row_count_ratio", "nulls(n)", "drift(d)"), FAILED),
+        "nulls(v)": WARNED,
+    }
+
+
+def test_absolute_bounds_need_no_baseline():
+    verdict = judge(build_table(Nulls("n", 0.5, spike=0.05)), STRANGE, published={})
+    bound = "at most 0.5, no baseline (0 partitions)"
+    assert verdict.findings[Check.VALID] == (Finding("nulls(n)", 0.9, bound, FAILED),)
+
+
+def test_an_acceptance_publishes_what_it_covers():
+    bad = PartitionMeasures(rows=0, rejects=9)
+    table = build_table(RowCount(), Rejects())
+    complete = Acceptance(Check.COMPLETE, "a strike", (DAY,))
+    valid = Acceptance("partition_is_valid", "known bad lines")
+    elsewhere = Acceptance(Check.VALID, "not this day", NEIGHBOURS)
+    unfailed = Acceptance(Check.STABLE, "just in case")
+
+    def accept(*acceptances: Acceptance) -> Verdict:
+        return judge(table, bad, acceptances=acceptances)
+
+    assert accept().withheld
+    assert accept(complete, elsewhere).withheld
+    assert accept(valid).withheld
+    published = accept(complete, valid, elsewhere, unfailed)
+    assert not published.withheld
+    assert published.accepted == (complete, valid)
+    assert published.failed(Check.COMPLETE) and published.failed(Check.VALID)
+
+
+def test_an_earlier_partition_of_the_range_joins_the_baseline_unless_withheld():
+    table = build_table(RowCount(at_most=2000, ratio=(0.5, 2.0)))
+    tuesdays = ("2013-01-01", "2013-01-08", "2013-01-15", "2013-01-22")
+    published = dict.fromkeys(tuesdays, PartitionProfile(1000))
+    first, second, third = "2013-02-05", "2013-02-12", "2013-02-19"
+    measures = {
+        key: PartitionMeasures(rows=rows)
+        for key, rows in ((first, 5000), (second, 1800), (third, 1000))
+    }
+    verdicts = judge_partitions(
+        table,
+        measures,
+        source_records={},
+        published={**published, first: PartitionProfile(1000)},
+    )
+    assert [verdict.withheld for verdict in verdicts.values()] == [True, False, False]
+    # The old version of the first day stays published, and counts.
+    for key, count in ((first, 4), (second, 5), (third, 6)):
+        bound = find(verdicts[key], Check.COMPLETE, "row_count_ratio").bound
+        assert bound == f"0.5 to 2.0 times 1,000, the median of {count} of the same weekday"
+
+
+def test_verdicts_have_all_checks_that_come_before_the_publish():
+    verdict = judge(build_table(), PartitionMeasures(rows=1))
+    assert dict(verdict.findings) == {Check.COMPLETE: (), Check.VALID: (), Check.STABLE: ()}
+    assert dataclasses.replace(verdict, partition="x").accepted == ()
+
+
+def test_judging_needs_no_spark():
+    code = "import sys, backfill_engine.quality.judging; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

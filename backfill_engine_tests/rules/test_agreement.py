@@ -1,0 +1,29 @@
+"""Rows that contradict themselves, by their share."""
+
+import pytest
+
+from backfill_engine.rules.agreement import Agreement
+from backfill_engine.rules.measured import PartitionMeasures
+from backfill_engine.rules.verdicts import Check, Finding, Outcome
+from backfill_engine_tests.rules.judged_days import build_table, find, judge
+
+PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("rows", "blocking", "outcome"),
+    [(5, False, PASSED), (6, False, WARNED), (6, True, FAILED)],
+)
+def test_the_share_of_rows_that_contradict_themselves(rows, blocking, outcome):
+    rule = Agreement("v", "v = id - n", at_most=0.05, blocking=blocking)
+    measures = PartitionMeasures(rows=100, figures={rule.figure: rows})
+    verdict = judge(build_table(rule), measures)
+    bound = "at most 0.05 of the rows against: v = id - n"
+    expected = Finding("agrees(v)", rows / 100, bound, outcome)
+    assert find(verdict, Check.VALID, "agrees(v)") == expected
+    assert verdict.withheld == (outcome is FAILED)
+
+
+def test_a_partition_without_rows_contradicts_nothing():
+    verdict = judge(build_table(Agreement("v", "v = id")), PartitionMeasures())
+    assert "agrees(v)" not in [finding.rule for finding in verdict.findings[Check.VALID]]

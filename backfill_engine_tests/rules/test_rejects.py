@@ -1,0 +1,27 @@
+"""How many records may be rejected."""
+
+import pytest
+
+from backfill_engine.rules.measured import PartitionMeasures
+from backfill_engine.rules.rejects import Rejects
+from backfill_engine.rules.verdicts import Check, Finding, Outcome
+from backfill_engine_tests.rules.judged_days import build_table, find, judge
+
+PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+
+
+@pytest.mark.parametrize(("rejects", "outcome"), [(0, PASSED), (1, PASSED), (2, FAILED)])
+def test_share_of_rejects(rejects, outcome):
+    measures = PartitionMeasures(rows=100 - rejects, rejects=rejects)
+    verdict = judge(build_table(Rejects(at_most=0.01)), measures)
+    assert verdict.findings[Check.VALID] == (
+        Finding("rejects", rejects / 100, "at most 0.01 of the records", outcome),
+    )
+
+
+def test_rejects_that_are_due_are_no_fault():
+    measures = PartitionMeasures(rows=99, rejects=11, rejects_before_first=10)
+    verdict = judge(build_table(Rejects(at_most=0.01)), measures)
+    assert find(verdict, Check.VALID, "rejects") == Finding(
+        "rejects", 0.01, "at most 0.01 of the records", PASSED
+    )

@@ -1,0 +1,190 @@
+"""Somebody else's project: the wheel in an empty environment, and what acme does with it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from backfill_engine_tests.commands import PROJECT
+
+pytestmark = pytest.mark.slow
+
+TABLES = ("bronze/readings", "silver/readings", "gold/meter_days")
+BAD_DAY = "2024-01-04"
+COMPONENT = """type: backfill_engine.BackfillTablesComponent
+attributes:
+  module: acme.lake
+  landing: data/landing
+  warehouse: data/warehouse
+  begin: "2024-01-01"
+  end: "2024-02-01"
+"""
+
+
+@dataclass(frozen=True)
+class Acme:
+    """A copy of Acme's project, and the environment in which the wheel is installed."""
+
+    root: Path
+    bin: Path
+
+    def run(self, program: str, *arguments: str, cwd: Path | None = None) -> "Ended":
+        """A program of the environment, in the project's folder."""
+        own = ("BACKFILL_", "SPARK_REMOTE", "DAGSTER_", "PYTHONPATH", "VIRTUAL_ENV")
+        inherited = {name: text for name, text in os.environ.items() if not name.startswith(own)}
+        path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.run(
+            [str(self.bin / program), *arguments],
+            env={**inherited, "PATH": path, "DAGSTER_HOME": str(self.root)},
+            cwd=cwd or self.root,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    def command(self, *arguments: str) -> str:
+        """A `backfill-assets` command that has to succeed; what it says."""
+        ended = self.run("backfill-assets", *arguments)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return ended.stdout
+
+    def read_statuses(self) -> dict[str, dict[str, str]]:
+        """By table, the status of each of the ten days."""
+        found: dict[str, dict[str, str]] = {}
+        listed = self.command("status", "--from", "2024-01-01", "--to", "2024-01-10", "--json")
+        for row in json.loads(listed):
+            found.setdefault(row["table"], {})[row["partition"]] = row["status"]
+        return found
+
+
+Ended = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty virtual environment, with the locked dependencies and the wheel; its programs."""
+    root = tmp_path_factory.mktemp("environment")
+    build = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
+    subprocess.run(
+        [sys.executable, *build, "--wheel-dir", str(root), str(PROJECT)], check=True, timeout=300
+    )
+    (wheel,) = root.glob("*.whl")
+    assert "backfill_engine" in wheel.name
+    subprocess.run([sys.executable, "-m", "venv", str(root / "venv")], check=True, timeout=300)
+    python = str(root / "venv" / "bin" / "python")
+    locked = ("--require-hashes", "--requirement", str(PROJECT / "requirements.lock"))
+    for what in (locked, (str(wheel),)):
+        install = (python, "-m", "pip", "install", "--quiet", "--no-deps", *what)
+        subprocess.run(install, check=True, timeout=900)
+    return root / "venv" / "bin"
+
+
+@pytest.fixture(scope="module")
+def acme(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Acme:
+    """Acme after a range over its three layers, with a day that isn't as it should be."""
+    root = tmp_path_factory.mktemp("somewhere") / "acme"
+    shutil.copytree(PROJECT / "examples" / "acme", root)
+    acme = Acme(root, environment)
+    assert acme.run("python", "land.py", "data/landing").returncode == 0
+    acme.command("check")
+    select = ",".join(f'key:"{table}"' for table in TABLES)
+    ranged = ("--select", select, "--partition-range", "2024-01-01...2024-01-10")
+    run = acme.run("dagster", "asset", "materialize", "-m", "acme.definitions", *ranged)
+    assert run.returncode != 0
+    assert "silver/readings: withheld 1 of 10 partitions" in run.stdout + run.stderr
+    return acme
+
+
+def test_a_bad_day_is_withheld_alone_and_the_rest_goes_on(acme: Acme) -> None:
+    statuses = acme.read_statuses()
+    assert set(statuses["bronze/readings"].values()) == {"materialized"}
+    assert statuses["silver/readings"].pop(BAD_DAY) == "failed"
+    day = ("--from", BAD_DAY, "--to", BAD_DAY)
+    assert "withheld/silver_readings" in acme.command("withheld", "silver/readings", *day)
+    assert set(statuses["silver/readings"].values()) == {"materialized"}
+    ended = acme.run(
+        *("backfill-assets", "run", "--select", "gold/meter_days", "--yes"),
+        *("--from", "2024-01-01", "--to", "2024-01-10"),
+    )
+    assert ended.returncode in (1, 3), ended.stdout + ended.stderr
+    gold = acme.read_statuses()["gold/meter_days"]
+    assert gold.pop(BAD_DAY) != "materialized"
+    assert set(gold.values()) == {"materialized"}
+
+
+def test_commands_plan_prove_and_undo_it(acme: Acme) -> None:
+    plan = acme.command("plan", "--from", "2024-01-01", "--to", "2024-01-03")
+    assert "dagster asset materialize -m acme.definitions" in plan
+    changes = json.loads(acme.command("history", "silver/readings", "--json"))
+    run_id = changes[0]["run_id"]
+    acme.command("certificate", run_id, "--verify")
+    day = ("--from", "2024-01-02", "--to", "2024-01-02")
+    acme.command("run", "--select", "silver/readings", *day, "--yes")
+    undone = json.loads(acme.command("history", "silver/readings", "--json"))[0]["run_id"]
+    assert undone != run_id
+    acme.command("rollback", "silver/readings", *day, "--before", undone)
+    assert acme.read_statuses()["silver/readings"]["2024-01-02"] == "materialized"
+
+
+def test_dagster_finds_the_definitions_and_the_component(acme: Acme, tmp_path: Path) -> None:
+    checked = acme.run("dg", "check", "defs")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    listed = acme.run("dg", "list", "components")
+    assert "backfill_engine.BackfillTablesComponent" in listed.stdout, listed.stderr
+    other = tmp_path / "acme"
+    shutil.copytree(PROJECT / "examples" / "acme", other)
+    (other / "acme" / "defs" / "lake").mkdir(parents=True)
+    (other / "acme" / "defs" / "__init__.py").write_text("")
+    (other / "acme" / "defs" / "lake" / "defs.yaml").write_text(COMPONENT)
+    (other / "acme" / "definitions.py").write_text(
+        "from pathlib import Path\n\nfrom dagster import definitions, load_from_defs_folder\n\n\n"
+        "@definitions\ndef defs():\n"
+        "    return load_from_defs_folder(path_within_project=Path(__file__).parent)\n"
+    )
+    for check in (("check", "yaml"), ("check", "defs")):
+        ended = acme.run("dg", *check, cwd=other)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+    missing = acme.run(
+        *("backfill-assets", "missing", "--from", "2024-01-01", "--to", "2024-01-02"), cwd=other
+    )
+    assert missing.returncode == 1, missing.stderr
+    assert missing.stdout.splitlines() == [f"{table}\t2024-01-01...2024-01-02" for table in TABLES]
+
+
+def test_what_acme_has_beside_the_lake_works_as_before(acme: Acme) -> None:
+    module = ("-m", "acme.definitions")
+    asset = acme.run("dagster", "asset", "materialize", *module, "--select", "price_list")
+    assert asset.returncode == 0, asset.stderr
+    job = acme.run("dagster", "job", "execute", *module, "-j", "tidy")
+    assert job.returncode == 0, job.stderr
+
+
+def test_a_silent_run_of_another_location_is_nobodys_affair(acme: Acme) -> None:
+    """The engine looks for dead runs with every step; this run is none of its own."""
+    code = (
+        "import datetime as dt\n"
+        "from dagster import DagsterInstance, DagsterRunStatus\n"
+        "from acme.reports import tidy\n"
+        "with DagsterInstance.get() as instance:\n"
+        "    run = instance.create_run_for_job(tidy, status=DagsterRunStatus.STARTED)\n"
+        "    print(run.run_id)\n"
+    )
+    made = acme.run("python", "-c", code)
+    assert made.returncode == 0, made.stderr
+    run_id = made.stdout.split()[-1]
+    time.sleep(1)
+    acme.command("recover")
+    read = (
+        "from dagster import DagsterInstance\n"
+        "with DagsterInstance.get() as instance:\n"
+        f"    run = instance.get_run_by_id({run_id!r})\n"
+        "    print(run.status.value, sorted(run.tags))\n"
+    )
+    assert acme.run("python", "-c", read).stdout.split()[-2:] == ["STARTED", "[]"]

@@ -1,0 +1,65 @@
+"""The catalog: what a project declares, as one value."""
+
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+
+from backfill_engine.assembly import build_catalog
+from backfill_engine.errors import DeclarationError, TableError
+from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_engine.table_assets import TableAsset, Upstream, table_asset
+from backfill_engine.tables.declarations import Calendar, Column, Table, required
+from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
+
+COLUMNS = (required("day", "DATE", "Day."), Column("note", "STRING", "Note."))
+BRONZE = Table("bronze", "notes", "day", COLUMNS)
+GOLD = Table("gold", "notes", "day", COLUMNS, begin=dt.date(2024, 1, 3), end=dt.date(2024, 1, 5))
+JANUARY = Calendar(dt.date(2024, 1, 1), dt.date(2024, 2, 1))
+
+
+def declare(table: Table, *inputs: Table) -> TableAsset:
+    return table_asset(table, inputs=[Upstream(read) for read in inputs])(
+        lambda window: window.read(table, column="day")
+    )
+
+
+def test_tables_are_those_that_were_declared_with_their_days() -> None:
+    catalog, _ = build_catalog([declare(GOLD, BRONZE), declare(BRONZE)], calendar=JANUARY)
+    assert [table.key for table in catalog.tables] == ["bronze/notes", "gold/notes"]
+    assert catalog.tables == (BRONZE, GOLD)
+    bronze, gold = map(find_partitions_def, catalog.tables)
+    assert (bronze.get_first_partition_key(), len(bronze.get_partition_keys())) == (
+        "2024-01-01",
+        31,
+    )
+    assert gold.get_partition_keys() == ["2024-01-03", "2024-01-04"]
+
+
+def test_two_catalogs_know_nothing_of_each_other() -> None:
+    later = Calendar(dt.date(2025, 1, 1), dt.date(2025, 1, 3))
+    mine, _ = build_catalog([declare(BRONZE)], calendar=JANUARY)
+    theirs, _ = build_catalog([declare(BRONZE)], calendar=later, name_prefix="their_")
+    keys = [
+        find_partitions_def(catalog.find_table("bronze/notes")).get_first_partition_key()
+        for catalog in (mine, theirs)
+    ]
+    assert keys == ["2024-01-01", "2025-01-01"]
+    assert (mine.prefix("watch"), theirs.prefix("watch")) == ("watch", "their_watch")
+    with pytest.raises(TableError, match="no table raw/flights: there are bronze/notes"):
+        mine.find_table(RAW_FLIGHTS.key)
+
+
+def test_a_table_that_is_of_no_catalog_has_no_partitions() -> None:
+    with pytest.raises(DeclarationError, match="bronze/notes has no calendar: take the table from"):
+        find_partitions_def(BRONZE)
+
+
+def test_days_that_end_before_they_begin_are_refused() -> None:
+    with pytest.raises(DeclarationError, match="begin 2024-01-05 must be before end 2024-01-05"):
+        build_catalog([declare(replace(GOLD, begin=GOLD.end))])
+
+
+def test_unknown_table_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(TableError, match="no table raw/birds: there are raw/flights, raw/orders"):
+        CATALOG.find_table("raw/birds")

@@ -1,0 +1,1 @@
+"""Tests of `backfill_assets.transforms`."""

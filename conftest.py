@@ -1,0 +1,3 @@
+"""What all tests share."""
+
+pytest_plugins = ["backfill_engine_tests.shared_fixtures"]
