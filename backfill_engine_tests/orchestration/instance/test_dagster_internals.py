@@ -47,7 +47,7 @@ MODULE = "orchestration/instance/dagster_internals.py"
 
 def test_nothing_else_imports_what_is_private():
     private = re.compile(r"(from|import) dagster(_\w+)?\._|__source_asset_observation__")
-    package = PROJECT / "backfill_assets"
+    package = PROJECT / "backfill_engine"
     found = [
         str(path.relative_to(package))
         for path in package.rglob("*.py")

@@ -14,7 +14,11 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     AssetGraphSubset,
     PartitionBackfill,
 )
-from backfill_engine.orchestration.instance.own_runs import OWN_STEP
+from backfill_engine.orchestration.instance.own_runs import (
+    OWN_STEP,
+    find_own_assets,
+    note_own_assets,
+)
 from backfill_engine.orchestration.runs.run_tags import (
     ABOUT_TAG,
     RANGE_END_TAG,
@@ -53,14 +57,24 @@ def read_tags(instance: DagsterInstance) -> dict[str, str]:
 def test_a_backfill_without_a_title_is_about_its_tables_and_the_ends_of_their_range(
     instance: DagsterInstance,
 ) -> None:
+    note_own_assets(instance, [RAW, STAGING])
     ask_for(instance, STAGING, RAW)
     about = "raw/flights, staging/flights 2013-01-10...2013-01-14"
     assert read_tags(instance) == {"why": "INC-7", ABOUT_TAG: about}
 
 
 def test_a_backfill_with_a_title_is_about_that(instance: DagsterInstance) -> None:
+    note_own_assets(instance, [STAGING])
+    note_own_assets(instance, [RAW])
+    assert find_own_assets(instance) == {RAW, STAGING}
     ask_for(instance, RAW, title="wrong numbers")
     assert read_tags(instance)[ABOUT_TAG] == "wrong numbers"
+
+
+def test_a_backfill_of_others_stays_as_it_is(instance: DagsterInstance) -> None:
+    note_own_assets(instance, [STAGING])
+    ask_for(instance, RAW, title="theirs")
+    assert read_tags(instance) == {"why": "INC-7"}
 
 
 def test_what_names_no_partitions_stays_as_it_is(instance: DagsterInstance) -> None:
