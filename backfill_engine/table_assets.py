@@ -1,7 +1,7 @@
 """Declares what an asset is made of: its table, the tables it reads, the function that computes.
 
-Nothing is built here and no environment is read: `pipelines` finds what the modules of `assets`
-declare, and `asset_definitions` makes Dagster's assets of it.
+Nothing is built here and no environment is read: `assembly` finds what modules declare, and
+`asset_definitions` makes Dagster's assets of it.
 """
 
 import sys
