@@ -17,6 +17,7 @@ from dagster import DagsterInstance, DagsterRun, RunsFilter
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, RunRecord
 from backfill_engine.orchestration.runs.pausing import pause
 from backfill_engine.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, CHAIN_TAG, find_chain
+from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine_tests.commands import Project, change_code, deploy
 from backfill_engine_tests.pipeline.commanding import (
     command,
@@ -29,6 +30,7 @@ from backfill_engine_tests.pipeline.commanding import (
 )
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.running import RAW, list_days
+from backfill_engine_tests.project import defs
 from backfill_engine_tests.servers import Dagster, serve, wait_for
 from backfill_engine_tests.shared_fixtures import build_days
 
@@ -221,6 +223,8 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
         key: one for key, one in expected.items() if key[1] <= days[-1]
     }
 
+    # The backfill is published, and Dagster closes it at its daemon's next look.
+    wait_until(lambda: find_partitions_at_work(instance, defs.resolve_asset_graph()) == {})
     # What other code published is stale, and just that is computed again.
     ends = ("--from", days[0], "--to", days[-1])
     logic = launch(project, *OF_RAW, *ends, "--template", "logic_change", "--reason", why)
