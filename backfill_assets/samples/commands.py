@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from backfill_engine import SettingsError, check_writable, read_settings
+from backfill_engine import SettingsError, read_settings
 
 app = typer.Typer(no_args_is_help=True, help="Land real data to try things out.")
 
@@ -78,6 +78,9 @@ def sample_orders(
 
 
 def _find_landing() -> str:
+    # Every command imports this module to know of `sample`: Arrow is for those that land something.
+    from backfill_engine import check_writable
+
     root = read_settings().landing
     check_writable(root, "BACKFILL_LANDING")
     return root
