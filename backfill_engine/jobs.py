@@ -344,11 +344,6 @@ def build_jobs(catalog: Catalog) -> list[JobDefinition]:
     return [_build_job(catalog, name) for name in _JOBS]
 
 
-def find_op(name: str) -> str:
-    """Finds the name of the op of a job; neither has its prefix."""
-    return _JOBS[name][0]
-
-
 def _build_job(catalog: Catalog, name: str) -> JobDefinition:
     op_name, config_type, work, description = _JOBS[name]
 
