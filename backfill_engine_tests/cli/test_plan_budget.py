@@ -1,7 +1,6 @@
 """How long a plan takes where a year of all tables is published, its hours too. No Spark."""
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,14 +16,13 @@ from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.written_tables import commit_as_now
 from backfill_engine_tests.project import CATALOG, RAW_WEATHER, defs
 from backfill_engine_tests.shared_fixtures import build_days
-from backfill_engine_tests.timed_commands import RUN_COMMAND_WITHOUT_JVM, run_python
+from backfill_engine_tests.timed_commands import time_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 MOST = 1.0
 MOST_FOR_ALL = 1.7
-"""In times what importing the definitions takes: a machine that is slow is slow at both."""
-_LOOKS = 3
+"""In times what importing the definitions takes."""
 YEAR = [day.key for day in build_days("2013-01-01", 365)]
 HOURS = [f"{day}-{hour:02}:00" for day in YEAR for hour in range(24)]
 DAILY = [
@@ -81,19 +79,9 @@ def record(
 def plan(
     environment: dict[str, str], *arguments: str, most: float
 ) -> tuple[float, dict[str, dict]]:
-    """CPU time of a plan beyond importing the definitions, in times theirs; and what it says.
-
-    It is the least of three, unless one before is below `most`: what else the machine does adds.
-    """
-    asked = ("plan", *arguments, "--json")
-    least, output = math.inf, ""
-    for _ in range(_LOOKS):
-        imports, _ = run_python(environment, "import backfill_assets.definitions")
-        seconds, output = run_python(environment, RUN_COMMAND_WITHOUT_JVM, *asked)
-        least = min(least, seconds / imports - 1)
-        if least < most:
-            break
-    return least, {one["table"]: one for one in json.loads(output)["tables"]}
+    """How long a plan took, in times what importing the definitions takes; and what it says."""
+    times, output = time_command(environment, "plan", *arguments, "--json", most=most)
+    return times, {one["table"]: one for one in json.loads(output)["tables"]}
 
 
 @pytest.mark.parametrize("chunk", [(), CHUNK])
