@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from backfill_engine.table_assets import Upstream as Upstream
     from backfill_engine.table_assets import serve_versions as serve_versions
     from backfill_engine.table_assets import table_asset as table_asset
+    from backfill_engine.table_translator import TableTranslator as TableTranslator
     from backfill_engine.tables.declarations import Calendar as Calendar
     from backfill_engine.tables.declarations import Column as Column
     from backfill_engine.tables.declarations import Protected as Protected
@@ -83,6 +84,7 @@ _PUBLIC = {
         "serve_versions",
         "table_asset",
     ),
+    "backfill_engine.table_translator": ("TableTranslator",),
     "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
     "backfill_engine.tables.landings": ("EMPTY_MARKER", "JsonLanding", "ParquetLanding"),
     "backfill_engine.tables.once_flows": ("Constant", "DatePart", "OnceFlow", "Origin"),

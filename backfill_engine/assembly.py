@@ -8,17 +8,19 @@ from graphlib import CycleError, TopologicalSorter
 from types import ModuleType
 from typing import TypeAlias
 
-from dagster import TimeWindowPartitionMapping
+from dagster import AssetKey, TimeWindowPartitionMapping
 
 from backfill_engine.catalog import Catalog, choose_histories
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.grain import Grain
+from backfill_engine.orchestration.instance.partition_definitions import find_landing_key
 from backfill_engine.publishing.code_versions import compute_code_version
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.settings import Settings, read_settings
 from backfill_engine.table_assets import SAME_KEY, TableAsset, Upstream
-from backfill_engine.tables.declarations import Calendar, Table
+from backfill_engine.table_translator import TableTranslator
+from backfill_engine.tables.declarations import NAME, Calendar, Table
 from backfill_engine.tables.once_flows import History, OnceFlow
 
 Declared: TypeAlias = ModuleType | TableAsset
@@ -30,6 +32,7 @@ def build_catalog(
     *,
     settings: Settings | None = None,
     calendar: Calendar | None = None,
+    translator: TableTranslator | None = None,
     grains: Mapping[Grain, Grain] | None = None,
     module: str = "",
     name_prefix: str = "",
@@ -40,6 +43,7 @@ def build_catalog(
         declared: what declares tables; each module is a pipeline of its name.
         settings: of the project; None to go by the environment.
         calendar: the days of tables that don't say theirs; None for that of the settings.
+        translator: says what assets are called; None for `TableTranslator()`.
         grains: what an installation chose in place of declared grains.
         module: of the definitions, by which commands find them.
         name_prefix: of the names of jobs, sensors, schedules and resources.
@@ -53,7 +57,7 @@ def build_catalog(
     """
     chosen = settings or read_settings()
     days = calendar or Calendar(chosen.begin, chosen.end)
-    modules = _list_pipelines(declared)
+    modules = _translate(_list_pipelines(declared), translator or TableTranslator())
     assets = _list_assets(modules)
     check_together(assets)
     tables = [asset.table for asset in assets]
@@ -105,6 +109,37 @@ def list_table_assets(declared: Iterable[Declared]) -> tuple[TableAsset, ...]:
 def _list_assets(pipelines: Mapping[str, Iterable[TableAsset]]) -> tuple[TableAsset, ...]:
     # A module that imports an asset of another declares it no second time.
     return tuple({id(one): one for found in pipelines.values() for one in found}.values())
+
+
+def _translate(
+    pipelines: Mapping[str, Sequence[TableAsset]], translator: TableTranslator
+) -> dict[str, list[TableAsset]]:
+    """Gives each table the key of its asset, wherever a declaration names the table."""
+
+    def place(table: Table) -> Table:
+        path = tuple(translator.get_asset_key(table).path)
+        if not all(map(NAME.fullmatch, path)):
+            raise DeclarationError(
+                f"{table.place}: its asset can't be called {'/'.join(path)}: let the translator "
+                "name it by letters, digits and _"
+            )
+        return replace(
+            table,
+            asset_path=path,
+            versions=tuple(map(place, table.versions)),
+            begins_with=place(table.begins_with) if table.begins_with is not None else None,
+        )
+
+    placed = {
+        id(asset): replace(
+            asset,
+            table=place(asset.table),
+            inputs=tuple(replace(read, table=place(read.table)) for read in asset.inputs),
+        )
+        for assets in pipelines.values()
+        for asset in assets
+    }
+    return {name: [placed[id(asset)] for asset in assets] for name, assets in pipelines.items()}
 
 
 def _list_modules(module: ModuleType) -> list[ModuleType]:
@@ -195,10 +230,17 @@ def check_together(found: Sequence[TableAsset]) -> None:
             of the landing zone has one name.
     """
     published = [asset.table.key for asset in found]
+    lie_at: dict[str, str] = {}
     for asset in found:
         if (count := published.count(asset.table.key)) > 1:
             raise DeclarationError(
                 f"{asset.table.key} is published by {count} assets: leave it to one of them"
+            )
+        place = asset.table.location or asset.table.place
+        if lie_at.setdefault(place, asset.table.key) != asset.table.key:
+            raise DeclarationError(
+                f"{lie_at[place]} and {asset.table.key} both lie at {place}: give one of them "
+                "another place"
             )
         for upstream in asset.inputs:
             if upstream.table.key not in published:
@@ -246,13 +288,15 @@ def _find_origin(table: Table) -> Table:
 
 
 def _check_landings(found: Sequence[TableAsset]) -> None:
-    """Refuses two tables of one name that both read the landing zone."""
-    readers: dict[str, str] = {}
-    for table in (one.table for one in found if one.landing is not None):
-        if readers.setdefault(table.name, table.key) != table.key:
+    """Refuses two tables of which what they read of the landing zone would be one asset."""
+    readers: dict[AssetKey, str] = {}
+    for table in (asset.table for asset in found if asset.landing is not None):
+        landing = find_landing_key(table)
+        if readers.setdefault(landing, table.key) != table.key:
             raise DeclarationError(
-                f"{readers[table.name]} and {table.key} both read the landing zone, and what they "
-                f"read would be one asset, landing/{table.name}: give one of them another name"
+                f"{readers[landing]} and {table.key} both read the landing zone, and what they "
+                f"read would be one asset, {landing.to_user_string()}: give one of them another "
+                "name"
             )
 
 

@@ -4,7 +4,6 @@ Each step of a run goes `window → transform → audit → publish → record`,
 range together: one Spark write and one Delta commit, whatever their number.
 """
 
-import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -65,6 +64,7 @@ from backfill_engine.resources import find_resources, list_resources
 from backfill_engine.rules.finding_names import list_names
 from backfill_engine.rules.verdicts import Check
 from backfill_engine.table_assets import SAME_KEY, Upstream
+from backfill_engine.table_translator import TableTranslator
 from backfill_engine.tables.declarations import Table
 
 CATALOG = "backfill_engine/catalog"
@@ -78,7 +78,7 @@ _QUESTIONS = {
 
 
 def build_asset(
-    catalog: Catalog, recipe: Recipe, upstreams: Sequence[Upstream]
+    catalog: Catalog, recipe: Recipe, upstreams: Sequence[Upstream], translator: TableTranslator
 ) -> AssetsDefinition:
     """Builds the asset that publishes a table.
 
@@ -86,6 +86,7 @@ def build_asset(
         catalog: of the code location.
         recipe: how the table is made.
         upstreams: the tables that it reads, and which of their partitions.
+        translator: says how the table shows in Dagster.
     """
     table = recipe.table
     asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
@@ -93,10 +94,10 @@ def build_asset(
 
     @asset(
         key=asset_key,
-        group_name=table.layer,
-        description=inspect.getdoc(recipe.compute),
+        group_name=translator.get_group_name(table),
+        description=translator.get_description(recipe),
         kinds={"pyspark", "delta"},
-        owners=list(table.owners),
+        owners=list(translator.get_owners(table)),
         code_version=recipe.code_version,
         op_tags=OWN_STEP,
         required_resource_keys=list_resources(catalog),

@@ -28,6 +28,7 @@ from backfill_engine.sensors import (
     build_recover_dead_runs,
 )
 from backfill_engine.settings import Settings
+from backfill_engine.table_translator import TableTranslator
 from backfill_engine.tables.declarations import Calendar
 
 
@@ -48,6 +49,7 @@ def build_defs(
     *,
     lakehouse: Settings | None = None,
     calendar: Calendar | None = None,
+    translator: TableTranslator | None = None,
     grains: Mapping[Grain, Grain] | None = None,
     features: Features = Features(),
     module: str = "",
@@ -64,6 +66,7 @@ def build_defs(
         lakehouse: where data lands, where the tables are, and the bounds of the work; None to go by
             the environment, `BACKFILL_…`.
         calendar: the days of tables that don't say theirs; None for that of `lakehouse`.
+        translator: says how tables show in Dagster; None for `TableTranslator()`.
         grains: what an installation chose in place of declared grains.
         features: what goes on by itself.
         module: that has the definitions, as commands are to name it; the calling one if left out.
@@ -73,10 +76,12 @@ def build_defs(
         DeclarationError: if the tables don't fit together.
         SettingsError: if the settings can't be used.
     """
+    translator = translator or TableTranslator()
     catalog, assets = build_catalog(
         declared,
         settings=lakehouse,
         calendar=calendar,
+        translator=translator,
         grains=grains,
         module=module or sys._getframe(1).f_globals["__name__"],
         name_prefix=name_prefix,
@@ -87,7 +92,10 @@ def build_defs(
     watch = build_watch_schedule(catalog)
     return Definitions(
         assets=[
-            *(build_asset(catalog, catalog.recipes[one.table.key], one.inputs) for one in assets),
+            *(
+                build_asset(catalog, catalog.recipes[asset.table.key], asset.inputs, translator)
+                for asset in assets
+            ),
             *(
                 build_landing_asset(recipe, landing)
                 for recipe in catalog.recipes.values()

@@ -4,11 +4,13 @@ import datetime as dt
 from dataclasses import replace
 
 import pytest
+from dagster import AssetKey
 
 from backfill_engine.assembly import build_catalog
 from backfill_engine.errors import DeclarationError, TableError
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.table_assets import TableAsset, Upstream, table_asset
+from backfill_engine.table_translator import TableTranslator
 from backfill_engine.tables.declarations import Calendar, Column, Table, required
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 
@@ -63,3 +65,40 @@ def test_days_that_end_before_they_begin_are_refused() -> None:
 def test_unknown_table_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(TableError, match="no table raw/birds: there are raw/flights, raw/orders"):
         CATALOG.find_table("raw/birds")
+
+
+class Renaming(TableTranslator):
+    """Puts a path before the key of every asset."""
+
+    def __init__(self, *path: str) -> None:
+        self.path = path
+
+    def get_asset_key(self, table: Table) -> AssetKey:
+        """Puts the path before it."""
+        return AssetKey([*self.path, table.layer, table.name])
+
+
+def test_a_translator_names_a_table_wherever_it_is_named() -> None:
+    catalog, _ = build_catalog([declare(GOLD, BRONZE), declare(BRONZE)], translator=Renaming("a"))
+    assert [table.key for table in catalog.tables] == ["a/bronze/notes", "a/gold/notes"]
+    recipe = catalog.recipes["a/gold/notes"]
+    assert [read.key for read in recipe.inputs] == ["a/bronze/notes"]
+    as_declared, _ = build_catalog([declare(GOLD, BRONZE), declare(BRONZE)])
+    assert recipe.code_version == as_declared.recipes["gold/notes"].code_version
+    assert catalog.warehouse.uri(recipe.table) == as_declared.warehouse.uri(GOLD)
+
+
+def test_a_name_that_no_file_or_op_could_have_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="bronze/notes: its asset can't be called my lake/b"):
+        build_catalog([declare(BRONZE)], translator=Renaming("my lake"))
+
+
+def test_two_tables_at_one_place_are_refused() -> None:
+    one, other = (replace(table, location="s3://acme/notes") for table in (BRONZE, GOLD))
+    with pytest.raises(DeclarationError, match="bronze/notes and gold/notes both lie at s3://acme"):
+        build_catalog([declare(one), declare(other)])
+
+
+def test_a_place_that_depends_on_who_works_where_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="its `location` data/notes depends on who works"):
+        replace(BRONZE, location="data/notes")

@@ -9,7 +9,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from backfill_engine.errors import LandingError
+from backfill_engine.errors import LandingError, TableError
 from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.evolution import extend_table
 from backfill_engine.lake.joined_listing import list_parts
@@ -106,9 +106,19 @@ class InputWindow:
             before=dt.timedelta(days=days_before),
             after=dt.timedelta(days=days_after),
         )
-        log, overlay = self.inputs[table.key], self.overlays.get(table.key)
+        log, overlay = self._find_input(table)
         rows = overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
         return rows.where(build_predicate(column, slices))
+
+    def _find_input(self, table: Table) -> tuple[TableLog, Overlay | None]:
+        """Finds an input by its declaration, which knows nothing of the keys of assets."""
+        for key, log in self.inputs.items():
+            if log.table.place == table.place:
+                return log, self.overlays.get(key)
+        raise TableError(
+            f"{self.table.key} reads {table.place}, which isn't among its inputs: name it in "
+            "`inputs` of @table_asset"
+        )
 
     def read_landing(self) -> DataFrame:
         """Reads the lines of the listed files, and where they are from.
@@ -224,7 +234,8 @@ class InputWindow:
             before: how many partitions the window reaches back.
         """
         grain = self.table.grain
-        counts, overlay = self.inputs[table.key].count_rows(), self.overlays.get(table.key)
+        log, overlay = self._find_input(table)
+        counts = log.count_rows()
         counts = overlay.count_over(counts) if overlay else counts
         by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
         return {

@@ -16,7 +16,7 @@ from backfill_engine.tables.declarations import Table
 
 def append_rows(frame: DataFrame, *, warehouse: Warehouse, table: Table) -> None:
     """Appends rows to a side table; columns that it lacks are added."""
-    with hold_lock(warehouse, table.key) as lock:
+    with hold_lock(warehouse, table.place) as lock:
         for attempt in retry_conflicts(lock):
             with attempt:
                 frame.write.format("delta").mode("append").option("mergeSchema", "true").save(
@@ -29,7 +29,7 @@ def replace_rows(
     frame: DataFrame, *, warehouse: Warehouse, table: Table, slices: Sequence[Slice]
 ) -> None:
     """Replaces the rows of a side table in `slices` of its partition column."""
-    with hold_lock(warehouse, table.key) as lock:
+    with hold_lock(warehouse, table.place) as lock:
         for attempt in retry_conflicts(lock):
             with attempt:
                 (
@@ -46,7 +46,7 @@ def delete_rows_before(
     spark: SparkSession, warehouse: Warehouse, table: Table, column: str, day: dt.date
 ) -> None:
     """Deletes the rows of a side table whose `column` lies before `day`."""
-    with hold_lock(warehouse, table.key) as lock:
+    with hold_lock(warehouse, table.place) as lock:
         lock.check()
         spark.sql(
             f"DELETE FROM delta.`{warehouse.uri(table)}` WHERE `{column}` < DATE'{day.isoformat()}'"

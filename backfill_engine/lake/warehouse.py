@@ -33,6 +33,8 @@ class Warehouse:
 
     def uri(self, table: Table) -> str:
         """Returns where the table is."""
+        if table.location is not None:
+            return absolute_uri(table.location)
         return join_uri(self.root, table.layer, table.name)
 
     def exists(self, table: Table) -> bool:
@@ -43,6 +45,8 @@ class Warehouse:
             TableError: if that can't be told.
         """
         self.check_root()
+        if table.location is not None:
+            _check_place(self.uri(table), f"`location` of {table.key}")
         return has_log(self.uri(table))
 
     def open(self, table: Table, *, version: int | None = None) -> DeltaTable:
@@ -60,13 +64,7 @@ class Warehouse:
         Raises:
             SettingsError: naming the setting.
         """
-        strange = _MISREAD.search(self.root)
-        if strange:
-            raise SettingsError(
-                f"{self.root}: delta-rs or Spark's SQL reads {strange[0]!r} as something else, and "
-                f"would look into another folder: set {_SETTING} to a place without it"
-            )
-        check_root(self.root, _SETTING)
+        _check_place(self.root, _SETTING)
 
     def check_writable(self) -> None:
         """Refuses a root where nothing can be written, before anything starts that would.
@@ -75,3 +73,13 @@ class Warehouse:
             SettingsError: naming the setting.
         """
         check_writable(self.root, _SETTING)
+
+
+def _check_place(uri: str, setting: str) -> None:
+    strange = _MISREAD.search(uri)
+    if strange:
+        raise SettingsError(
+            f"{uri}: delta-rs or Spark's SQL reads {strange[0]!r} as something else, and would "
+            f"look into another folder: set {setting} to a place without it"
+        )
+    check_root(uri, setting)

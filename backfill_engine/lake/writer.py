@@ -62,7 +62,7 @@ def create_table(spark: SparkSession, log: TableLog) -> None:
     statement = build_create_table(
         table, warehouse.uri(table), retention_days=warehouse.retention_days
     )
-    with hold_lock(warehouse, table.key) as lock:
+    with hold_lock(warehouse, table.place) as lock:
         if not warehouse.exists(table):
             _refuse_lost_log(log)
         for attempt in retry_conflicts(lock):
@@ -100,7 +100,7 @@ def hold_partitions(
             be newer. Nothing was written then.
         TableError: if another table is there now, or an older state of it.
     """
-    with hold_lock(log.warehouse, log.table.key) as lock:
+    with hold_lock(log.warehouse, log.table.place) as lock:
         newest = log.reread()
         if not newest.exists:
             _refuse_lost_log(newest)
@@ -212,7 +212,7 @@ def add_columns(spark: SparkSession, log: TableLog, columns: Sequence[Column]) -
     """
     if not columns:
         return
-    with hold_lock(log.warehouse, log.table.key) as lock:
+    with hold_lock(log.warehouse, log.table.place) as lock:
         for attempt in retry_conflicts(lock):
             with attempt:
                 fields = log.reread().open_snapshot().schema().fields
@@ -227,7 +227,7 @@ def optimize_partitions(
 ) -> None:
     """Rewrites the small files of partitions as few large ones: a commit that changes no data."""
     predicate = build_folder_predicate(table, slices)
-    with hold_lock(warehouse, table.key) as lock:
+    with hold_lock(warehouse, table.place) as lock:
         for attempt in retry_conflicts(lock):
             with attempt:
                 spark.sql(f"OPTIMIZE delta.`{warehouse.uri(table)}` WHERE {predicate}")

@@ -24,6 +24,7 @@ from backfill_engine.tables.columns import required as required
 from backfill_engine.tables.once_flows import OnceFlow as OnceFlow
 from backfill_engine.tables.once_flows import check_flows
 from backfill_engine.tables.protected import Protected as Protected
+from backfill_engine.uris import is_local, local_path
 
 Empty: TypeAlias = Literal["publish", "evidenced", "withhold"]
 """What becomes of a partition whose source has no records any more: see `Table.empty`."""
@@ -36,7 +37,7 @@ LANDING = "landing"
 """First part of the keys of assets that stand for what lands; no layer of tables is called so."""
 
 _TAKEN_LAYERS = (LANDING, "ops")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Calendar:
 
 @dataclass(frozen=True)
 class Table:
-    """A Delta table at `<warehouse>/<layer>/<name>`.
+    """A Delta table at `<warehouse>/<layer>/<name>`, or at a location of its own.
 
     Attributes:
         layer: such as `raw` or `gold`: the table's folder, and the first part of its key.
@@ -99,6 +100,9 @@ class Table:
         begin: the first day of what lands for it; None for that of the project's calendar.
         end: the day after its last; None for that of the project's calendar.
         owners: of its asset, as Dagster takes them: `team:name`, or an address.
+        location: absolute path or URI of the table, which Spark and delta-rs both reach; None for
+            its place in the warehouse, where what is kept beside it lies in any case.
+        asset_path: set by the catalog, from the project's translator; no part of what is declared.
         calendar: set by the catalog, from `begin`, `end`, the project's calendar and the active
             history; no part of what is declared.
 
@@ -128,6 +132,8 @@ class Table:
     begin: dt.date | None = field(default=None, repr=False)
     end: dt.date | None = field(default=None, repr=False)
     owners: tuple[str, ...] = field(default=(), repr=False)
+    location: str | None = field(default=None, repr=False)
+    asset_path: tuple[str, ...] = field(default=(), repr=False, compare=False)
     calendar: Calendar | None = field(default=None, repr=False, compare=False)
     column_names: tuple[str, ...] = field(init=False)
 
@@ -163,12 +169,17 @@ class Table:
 
     @property
     def key(self) -> str:
-        """`layer/name`, as Dagster prints the asset key."""
+        """The key of its asset, as Dagster prints it: `layer/name`, unless a translator says."""
+        return "/".join(self.asset_path) or self.place
+
+    @property
+    def place(self) -> str:
+        """`layer/name`, whatever its asset is called: who writes at one place waits in one line."""
         return f"{self.layer}/{self.name}"
 
     def _check_names(self) -> None:
         for what, name in (("layer", self.layer), ("table", self.name)):
-            if not _NAME.fullmatch(name):
+            if not NAME.fullmatch(name):
                 raise DeclarationError(
                     f"{self.key}: a {what} can't be called `{name}`: write letters, digits and _"
                 )
@@ -176,6 +187,12 @@ class Table:
             raise DeclarationError(
                 f"{self.key}: the layer `{self.layer}` is taken by assets that are no tables: "
                 "give it another name"
+            )
+        place = self.location
+        if place is not None and is_local(place) and not local_path(place).is_absolute():
+            raise DeclarationError(
+                f"{self.key}: its `location` {place} depends on who works where: write an absolute "
+                "path, or a URI"
             )
         if self.empty not in get_args(Empty):
             raise DeclarationError(

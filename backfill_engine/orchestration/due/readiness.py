@@ -185,7 +185,7 @@ def find_upstream_tables(
     What lands is left out: nobody materializes it, so it is never published, missing or pending.
     """
     mappings = graph.get(asset_key).partition_mappings
-    return {key: mapping for key, mapping in mappings.items() if key.path[0] != LANDING}
+    return {key: mapping for key, mapping in mappings.items() if LANDING not in key.path[-2:-1]}
 
 
 def find_upstream_keys(

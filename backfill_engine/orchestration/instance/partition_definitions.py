@@ -76,10 +76,11 @@ def map_offsets(*, start: int = 0, end: int = 0) -> TimeWindowPartitionMapping:
 
 
 def find_asset_key(table: Table) -> AssetKey:
-    """Finds the key of a table's asset: `layer`, `name`."""
-    return AssetKey([table.layer, table.name])
+    """Finds the key of a table's asset."""
+    return AssetKey.from_user_string(table.key)
 
 
 def find_landing_key(table: Table) -> AssetKey:
     """Finds the key of the asset that stands for what a table reads of the landing zone."""
-    return AssetKey([LANDING, table.name])
+    path = find_asset_key(table).path
+    return AssetKey([*path[:-2], LANDING, path[-1]])

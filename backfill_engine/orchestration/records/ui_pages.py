@@ -75,7 +75,8 @@ def _render_acceptance(table: Table, key: str, checks: Sequence[Check]) -> str:
     accepted = "".join(
         f"\n        - {{check: {check}, reason: WHY, partitions: ['{key}']}}" for check in checks
     )
-    return f"ops:\n  {table.layer}__{table.name}:\n    config:\n      accept:{accepted}"
+    op = table.key.replace("/", "__")
+    return f"ops:\n  {op}:\n    config:\n      accept:{accepted}"
 
 
 def build_failure_metadata(
