@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from backfill_engine.tables.declarations import Protected as Protected
     from backfill_engine.tables.declarations import Table as Table
     from backfill_engine.tables.declarations import required as required
+    from backfill_engine.tables.external_delta import ExternalDelta as ExternalDelta
     from backfill_engine.tables.landings import EMPTY_MARKER as EMPTY_MARKER
     from backfill_engine.tables.landings import JsonLanding as JsonLanding
     from backfill_engine.tables.landings import ParquetLanding as ParquetLanding
@@ -86,6 +87,7 @@ _PUBLIC = {
     ),
     "backfill_engine.table_translator": ("TableTranslator",),
     "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
+    "backfill_engine.tables.external_delta": ("ExternalDelta",),
     "backfill_engine.tables.landings": ("EMPTY_MARKER", "JsonLanding", "ParquetLanding"),
     "backfill_engine.tables.once_flows": ("Constant", "DatePart", "OnceFlow", "Origin"),
     "backfill_engine.transforms.landed_rows": ("build_landed_rows",),

@@ -61,13 +61,14 @@ def build_catalog(
     assets = _list_assets(modules)
     check_together(assets)
     tables = [asset.table for asset in assets]
+    read = [upstream.table for asset in assets for upstream in asset.inputs]
     histories = choose_histories(tables, chosen.once_flows, begin=days.begin)
     dated = {
         table.key: replace(
             _set_calendar(table, days, histories),
             grain=(grains or {}).get(table.grain, table.grain),
         )
-        for table in tables
+        for table in (*tables, *(table for table in read if not table.is_published))
     }
     pipelines = {name: [one.table for one in found] for name, found in modules.items()}
     recipes = {
@@ -176,8 +177,8 @@ def _sort_by_layer(recipes: Iterable[Recipe]) -> tuple[Table, ...]:
 
     def measure_depth(key: str) -> int:
         if key not in depths:
-            inputs = by_key[key].inputs
-            depths[key] = 1 + max((measure_depth(read.key) for read in inputs), default=-1)
+            inputs = [read.key for read in by_key[key].inputs if read.is_published]
+            depths[key] = 1 + max(map(measure_depth, inputs), default=-1)
         return depths[key]
 
     layers: dict[str, int] = {}
@@ -243,10 +244,10 @@ def check_together(found: Sequence[TableAsset]) -> None:
                 "another place"
             )
         for upstream in asset.inputs:
-            if upstream.table.key not in published:
+            if upstream.table.is_published and upstream.table.key not in published:
                 raise DeclarationError(
                     f"{asset.table.key} reads {upstream.table.key}, which no asset publishes: "
-                    "write one with @table_asset, or don't read it"
+                    "write one with @table_asset, or declare it as ExternalDelta"
                 )
             _check_mapping(asset.table, upstream, upstream.table)
         _check_begin(asset)

@@ -12,7 +12,7 @@ from backfill_engine.asset_checks import build_readable_check
 from backfill_engine.asset_definitions import build_asset
 from backfill_engine.grains.grain import Grain
 from backfill_engine.jobs import MAINTAIN, build_jobs, build_maintenance_schedule
-from backfill_engine.landing_assets import build_landing_asset
+from backfill_engine.landing_assets import build_external_asset, build_landing_asset
 from backfill_engine.landing_sensor import build_observe_landing
 from backfill_engine.once_jobs import build_once_jobs
 from backfill_engine.ops.backfill_health import build_backfill_health
@@ -101,6 +101,7 @@ def build_defs(
                 for recipe in catalog.recipes.values()
                 if recipe.landing is not None
             ),
+            *map(build_external_asset, catalog.external),
             build_late_arrivals(catalog, assets),
             build_backfill_health(catalog),
         ],

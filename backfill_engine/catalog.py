@@ -7,6 +7,7 @@ is global, so that two catalogs work beside each other in one process.
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from backfill_engine.errors import SettingsError, TableError
 from backfill_engine.lake.warehouse import Warehouse
@@ -57,6 +58,12 @@ class Catalog:
         """The Delta tables, where the settings have them."""
         settings = self.settings
         return Warehouse(settings.warehouse, retention_days=settings.retention_days)
+
+    @cached_property
+    def external(self) -> tuple[Table, ...]:
+        """The tables that are read and that nobody publishes here."""
+        read = (table for recipe in self.recipes.values() for table in recipe.inputs)
+        return tuple({table.key: table for table in read if not table.is_published}.values())
 
     def prefix(self, name: str) -> str:
         """Returns the name of a job, op, sensor, schedule or resource in this code location."""

@@ -6,10 +6,12 @@ from dagster import AssetSpec
 
 from backfill_engine.orchestration.instance.partition_definitions import (
     LANDING,
+    find_asset_key,
     find_landing_key,
     find_partitions_def,
 )
 from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.tables.declarations import Table
 from backfill_engine.tables.landings import ParquetLanding
 from backfill_engine.uris import join_uri
 
@@ -43,4 +45,17 @@ def build_landing_asset(recipe: Recipe, landing_root: str) -> AssetSpec:
         kinds={kind},
         partitions_def=find_partitions_def(table),
         metadata={"dagster/uri": uri},
+    )
+
+
+def build_external_asset(table: Table) -> AssetSpec:
+    """Builds the asset that stands for a Delta table that somebody else writes."""
+    return AssetSpec(
+        find_asset_key(table),
+        description=f"A Delta table at `{table.location}` that somebody else writes.",
+        group_name=table.layer,
+        kinds={"delta"},
+        owners=list(table.owners),
+        partitions_def=find_partitions_def(table),
+        metadata={"dagster/uri": table.location},
     )

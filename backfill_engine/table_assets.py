@@ -92,6 +92,8 @@ def table_asset(
     Raises:
         DeclarationError: if the table couldn't be computed from these.
     """
+    if not table.is_published:
+        raise DeclarationError(f"{table.key} is written by somebody else: publish another table")
     _check_inputs(table, [upstream.table for upstream in inputs])
     for upstream in inputs:
         _check_rows_for(table, upstream)

@@ -121,7 +121,10 @@ class TableLog:
         """The partitions that another program changed since their last publish.
 
         By key, the newest commit that changed the partition; of one that was never published, too.
+        Of a table that nobody publishes here there are none: all commits are its writer's.
         """
+        if not self.table.is_published:
+            return {}
         return find_foreign_changes(self.known_commits, self.publishes)
 
     @cached_property
@@ -129,8 +132,11 @@ class TableLog:
         """What whoever reads a partition gets, by key: the checksum of its last publish.
 
         Of a partition that another program changed since, words that say so in its place: no
-        publish has them, so that what reads the partition is never taken for the same.
+        publish has them, so that what reads the partition is never taken for the same. Of a table
+        that nobody publishes here, the version that changed the partition last.
         """
+        if not self.table.is_published:
+            return {key: self._describe_last_change(key) for key in self.count_rows()}
         published = {key: publish.checksum for key, publish in self.publishes.items()}
         changed = describe_foreign_changes(self.foreign_changes)
         return {**published, **changed}
@@ -206,9 +212,15 @@ class TableLog:
         """
         if not self.exists:
             raise TableError(
-                f"table {self.table.key} does not exist at {self.uri}: "
-                f"materialize the asset {self.table.key} first"
+                f"table {self.table.key} does not exist at {self.uri}: {self.table.cure_absence}"
             )
+        if not self.table.is_published:
+            stored = {field.name for field in self.open_snapshot().schema().fields}
+            if lacking := [name for name in self.table.column_names if name not in stored]:
+                raise TableError(
+                    f"{self.table.key} at {self.uri} has no column `{lacking[0]}`: declare the "
+                    f"columns that there are: {', '.join(sorted(stored))}"
+                )
         return self
 
     def as_of(self, version: int) -> "TableLog":
@@ -357,7 +369,8 @@ class TableLog:
         if f"partition.{self.table.folder_column}" not in files.schema.names:
             raise TableError(
                 f"{self.table.key}: the table at {self.uri} has no folders by "
-                f"`{self.table.folder_column}`: it is another table; move it away, or restore it"
+                f"`{self.table.folder_column}`: it is another table; move it away, restore it, or "
+                "declare the column that it is partitioned by"
             )
         folders = files.column(f"partition.{self.table.folder_column}").to_pylist()
         figures = (files.column(column).to_pylist() for column in columns)
@@ -368,6 +381,10 @@ class TableLog:
         folders = {find_folder(self.table, partition) for partition in partitions}
         paths = [path for folder, path in self.list_files("path") if folder in folders]
         return find_missing_files(self.uri, paths)
+
+    def _describe_last_change(self, key: str) -> str:
+        changes = (commit.version for commit in self.commits if commit.find_changed([key]))
+        return f"version {next(changes, f'before {self.begins_with}')} of {self.table_id}"
 
     @cached_property
     def _made_until(self) -> tuple[list[int], list[float]]:

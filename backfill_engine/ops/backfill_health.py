@@ -194,10 +194,12 @@ def _find_last_key(catalog: Catalog, table: Table, landing_root: str) -> str:
     keys = find_partitions_def(table).get_partition_keys()
     if table.grain.cron:
         return keys[-1] if keys else ""
+    if not table.is_published:
+        return max(read_log(catalog.warehouse, table).count_rows(), default="")
     recipe = catalog.recipes[table.key]
     if recipe.landing is None:
         return max(
-            (_find_last_key(catalog, one, landing_root) for one in recipe.inputs), default=""
+            (_find_last_key(catalog, read, landing_root) for read in recipe.inputs), default=""
         )
     listing = list_landing(recipe, landing_root, build_partitions(table, keys))
     missing = {partition.key for partition in listing.missing} if listing else set(keys)

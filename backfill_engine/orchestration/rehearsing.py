@@ -8,7 +8,6 @@ from pydantic import Field
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import SettingsError
-from backfill_engine.lake.commits import describe_foreign_changes
 from backfill_engine.lake.filesystems import check_landing_root
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.due.readiness import find_readiness
@@ -159,9 +158,7 @@ def _rehearse_tables(
             expected=good,
             refused=bad,
             unread=recipe.unread,
-            foreign={
-                log.table.key: describe_foreign_changes(log.foreign_changes) for log in inputs
-            },
+            inputs={log.table.key: log for log in inputs},
         )
         table = rehearser.rehearse(
             recipe,

@@ -349,6 +349,7 @@ class Step:
                 run_id=self.run.run_id,
                 unread=self.recipe.unread,
                 # What is lost, too: the log of a table that was made anew tells nothing of it.
+                inputs={found.log.table.key: found.log for found in upstream},
                 foreign={found.log.table.key: found.changed for found in upstream},
             )
             if not readiness.in_progress or time.monotonic() >= deadline:

@@ -3,7 +3,7 @@
 import datetime as dt
 import re
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from backfill_engine.audit_columns import LANDED_LINE, REJECT_COLUMNS
 from backfill_engine.errors import DeclarationError
@@ -110,6 +110,9 @@ class Table:
         DeclarationError: when it is made, if it can't be as it is declared.
     """
 
+    is_published: ClassVar[bool] = True
+    """Whether an asset of the catalog publishes it; somebody else writes it otherwise."""
+
     layer: str
     name: str
     partition_by: str
@@ -171,6 +174,11 @@ class Table:
     def key(self) -> str:
         """The key of its asset, as Dagster prints it: `layer/name`, unless a translator says."""
         return "/".join(self.asset_path) or self.place
+
+    @property
+    def cure_absence(self) -> str:
+        """What to do where the table isn't there."""
+        return f"materialize the asset {self.key} first"
 
     @property
     def place(self) -> str:

@@ -15,7 +15,7 @@ from dagster import DagsterInstance
 from pydantic import TypeAdapter, ValidationError
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
-from backfill_engine.lake.commits import Publish, describe_foreign_changes
+from backfill_engine.lake.commits import Publish
 from backfill_engine.lake.landing_names import BEING_WRITTEN
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog
@@ -197,10 +197,7 @@ def find_due_partitions(
         asset_key,
         sorted(reasons),
         unread=recipe.unread,
-        foreign={
-            table.key: describe_foreign_changes(logs[table.key].foreign_changes)
-            for table in recipe.inputs
-        },
+        inputs={table.key: logs[table.key] for table in recipe.inputs},
     )
     due: dict[str, DuePartition] = {}
     for key, reason in sorted(reasons.items()):
@@ -313,7 +310,7 @@ def _find_reachable(graph: AssetGraph, recipe: Recipe, logs: Mapping[str, TableL
         upstream_def = get_partitions_def(graph, upstream)
         published = [
             key
-            for key in logs[upstream.to_user_string()].publishes
+            for key in logs[upstream.to_user_string()].checksums
             if upstream_def.has_partition_key(key)
         ]
         reachable.append(find_downstream_keys(graph, asset_key, upstream, mapping, published))

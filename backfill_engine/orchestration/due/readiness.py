@@ -18,6 +18,8 @@ from dagster import (
     TimeWindowPartitionMapping,
 )
 
+from backfill_engine.lake.commits import describe_foreign_changes
+from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.instance.dagster_internals import (
     AssetGraph,
     AssetPartitionStatus,
@@ -87,6 +89,7 @@ def find_readiness(
     unread: Collection[str] = (),
     unfinished: Mapping[str, Collection[str]] | None = None,
     told: ToldStatuses | None = None,
+    inputs: Mapping[str, TableLog] | None = None,
     foreign: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Readiness:
     """Looks at the upstream partitions of `keys`, through the asset's partition mappings.
@@ -104,10 +107,17 @@ def find_readiness(
         unfinished: by upstream table, the partitions that are published and provisional, as far as
             that is known; None to read it from their events.
         told: statuses that were asked for already; None to ask the instance.
+        inputs: logs of upstream tables, by table key. Of a table that nobody publishes here only
+            its log tells what there is; without it all counts as there.
         foreign: by upstream table, the partitions that another writer changed, and how: nobody has
-            audited their rows, so that they block what reads them, required or not.
+            audited their rows, so that they block what reads them, required or not. None to go by
+            `inputs`.
     """
-    told = told or ToldStatuses(instance)
+    told, inputs = told or ToldStatuses(instance), inputs or {}
+    if foreign is None:
+        foreign = {
+            key: describe_foreign_changes(log.foreign_changes) for key, log in inputs.items()
+        }
     node = graph.get(asset_key)
     required = node.metadata.get(REQUIRED, {})
     blocked: dict[str, list[str]] = defaultdict(list)
@@ -120,8 +130,12 @@ def find_readiness(
         needed = {key: found[upstream][key] for key in keys}
         wanted = set[str]().union(*needed.values())
         coming = (expected or {}).get(upstream_asset, ())
-        states = _find_states(told, graph, upstream_asset, wanted.difference(coming))
-        how = (foreign or {}).get(upstream, {})
+        if graph.get(upstream_asset).is_materializable:
+            states = _find_states(told, graph, upstream_asset, wanted.difference(coming))
+        else:
+            there = inputs[upstream].count_rows() if upstream in inputs else wanted
+            states = dict.fromkeys(wanted.difference(there), _MISSING)
+        how = foreign.get(upstream, {})
         changed = wanted.intersection(how).difference(coming)
         states |= {upstream_key: how[upstream_key] for upstream_key in changed}
         states |= dict.fromkeys(wanted.intersection((refused or {}).get(upstream_asset, ())), _LOST)

@@ -10,7 +10,6 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.grains.chunk_sizes import ChunkSize
 from backfill_engine.health.estimates import add_estimates, estimate_seconds
 from backfill_engine.health.outcomes import Outcome, list_outcomes
-from backfill_engine.lake.commits import describe_foreign_changes
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.protections import Protections, read_protections
 from backfill_engine.lake.slices import Partition
@@ -72,7 +71,7 @@ def open_planner(
     """
     settings, warehouse = catalog.settings, catalog.warehouse
     warehouse.check_root()
-    logs = {key: read_log(warehouse, recipe.table) for key, recipe in catalog.recipes.items()}
+    logs = {table.key: read_log(warehouse, table) for table in (*catalog.tables, *catalog.external)}
     chooser = Chooser(
         catalog=catalog,
         told=ToldStatuses(instance),
@@ -271,10 +270,7 @@ class Planner:
             windows=choice.pinned.windows,
             unfinished=unfinished,
             told=self.chooser.told,
-            foreign={
-                name: describe_foreign_changes(log.foreign_changes)
-                for name, log in choice.pinned.inputs.items()
-            },
+            inputs=choice.pinned.inputs,
         )
 
     def _find_standing(

@@ -4,7 +4,7 @@ A table waits for what it reads: partitions that depend on others, which are req
 are requested after these, so that they run once.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dagster import AssetKey, DagsterInstance
@@ -32,8 +32,8 @@ from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.instance.ranges import build_command, find_ranges
 from backfill_engine.orchestration.runs.protecting import split_protected
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
-from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.serving import choose_served
+from backfill_engine.tables.declarations import Table
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def look_for_work(
         landing_root: root of the landing zone.
         late_days: days from which on rows are too late to be followed without a person's word.
     """
-    logs, errors = _read_logs(warehouse, catalog.recipes)
+    logs, errors = _read_logs(warehouse, (*catalog.tables, *catalog.external))
     watermarks, at_work = read_watermarks(warehouse), find_partitions_at_work(instance, graph)
     protections, protected = read_protections(warehouse), list[str]()
     pending: dict[AssetKey, set[str]] = {}
@@ -162,16 +162,16 @@ def look_for_work(
 
 
 def _read_logs(
-    warehouse: Warehouse, recipes: Mapping[str, Recipe]
+    warehouse: Warehouse, tables: Iterable[Table]
 ) -> tuple[dict[str, TableLog], list[str]]:
     """Reads the logs by table; and says which can't be read, as the other tables go on."""
     logs: dict[str, TableLog] = {}
     errors: list[str] = []
-    for key, recipe in recipes.items():
+    for table in tables:
         try:
-            logs[key] = read_log(warehouse, recipe.table)
+            logs[table.key] = read_log(warehouse, table)
         except BackfillError as error:
-            errors.append(f"{key}: {error}")
+            errors.append(f"{table.key}: {error}")
     return logs, errors
 
 

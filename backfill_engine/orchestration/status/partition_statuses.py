@@ -228,13 +228,21 @@ def _find_not_due(
 
 
 def _find_tried(catalog: Catalog, told: ToldStatuses, upstream: Collection[str]) -> set[str]:
-    """Finds the partitions, each as `layer/name key`, that a run has published or failed at."""
+    """Finds the partitions, each as `layer/name key`, that a run has published or failed at.
+
+    Of a table that nobody publishes here, those that are there.
+    """
+    external = {table.key: table for table in catalog.external}
     by_table: dict[str, list[str]] = {}
     for partition in upstream:
         table, _, key = partition.partition(" ")
         by_table.setdefault(table, []).append(key)
     tried: set[str] = set()
     for name, keys in by_table.items():
+        if name in external:
+            there = read_log(catalog.warehouse, external[name]).count_rows()
+            tried |= {f"{name} {key}" for key in keys if key in there}
+            continue
         table = catalog.find_table(name)
         found = told.find(find_asset_key(table), keys, find_partitions_def(table))
         tried |= {f"{name} {key}" for key, status in found.items() if status is not None}

@@ -1,0 +1,165 @@
+"""Tables that somebody else writes, as inputs: pinned, and their changes found by their logs."""
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from dagster import AssetKey, DagsterInstance, Definitions
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+
+from backfill_engine import (
+    Calendar,
+    Catalog,
+    DeclarationError,
+    ExternalDelta,
+    InputWindow,
+    Settings,
+    Table,
+    Upstream,
+    build_defs,
+    required,
+    table_asset,
+)
+from backfill_engine.asset_definitions import find_catalogs
+from backfill_engine.errors import TableError
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.orchestration.planning.planning import open_planner
+from backfill_engine.orchestration.planning.plans import Only
+from backfill_engine.orchestration.planning.work import Memory, look_for_work
+from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
+
+COLUMNS = (required("day", "DATE", "Day."), required("litres", "BIGINT", "Litres."))
+DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
+GOLD_KEY = AssetKey(["gold", "days"])
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Somebody's table of three days, and a table of ours that reads it."""
+
+    root: Path
+    defs: Definitions
+    catalog: Catalog
+    gold: Table
+    instance: DagsterInstance
+
+    def write(self, days: Sequence[str], litres: int) -> None:
+        """Replaces days of their table, by their program."""
+        rows = {"day": [dt.date.fromisoformat(day) for day in days], "litres": [litres] * len(days)}
+        write_deltalake(
+            self.root / "theirs",
+            pa.table(rows),
+            mode="overwrite",
+            partition_by=["day"],
+            predicate=f"day in ({', '.join(map(repr, days))})" if self.is_there() else None,
+        )
+
+    def is_there(self) -> bool:
+        """Tells whether their table is there."""
+        return DeltaTable.is_deltatable(str(self.root / "theirs"))
+
+    def run(self, *days: str) -> bool:
+        """Publishes days of our table."""
+        job = self.defs.resolve_implicit_global_asset_job_def()
+        tags = {RANGE_START_TAG: days[0], RANGE_END_TAG: days[-1]}
+        result = job.execute_in_process(
+            instance=self.instance, asset_selection=[GOLD_KEY], tags=tags, raise_on_error=False
+        )
+        return result.success
+
+    def find_due(self) -> list[str]:
+        """The days that a plan of what is stale or failed would run."""
+        graph, now = self.defs.get_repository_def().asset_graph, dt.datetime.now(tz=dt.UTC)
+        planner = open_planner(self.instance, graph, self.catalog, tables=[self.gold], now=now)
+        ranges = {self.gold: (DAYS[0], DAYS[-1])}
+        plan = planner.plan(ranges, only=[Only.STALE, Only.FAILED])
+        return [key for table in plan.tables for ends in table.ranges for key in ends]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    theirs = ExternalDelta("theirs", "meters", "day", COLUMNS, location=str(tmp_path / "theirs"))
+    gold = Table("gold", "days", "day", COLUMNS)
+
+    @table_asset(gold, inputs=[Upstream(theirs)])
+    def gold_days(window: InputWindow) -> DataFrame:
+        """One row per day."""
+        return window.read(theirs, column="day").select("day", "litres")
+
+    defs = build_defs(
+        [gold_days],
+        lakehouse=Settings(landing=f"{tmp_path}/landing", warehouse=f"{tmp_path}/warehouse"),
+        calendar=Calendar(dt.date(2024, 1, 1), dt.date(2024, 1, 4)),
+    )
+    (catalog,) = find_catalogs(defs.get_repository_def().asset_graph)
+    home = tmp_path / "home"
+    home.mkdir()
+    with DagsterInstance.local_temp(str(home)) as instance:
+        yield Lake(tmp_path, defs, catalog, catalog.find_table("gold/days"), instance)
+
+
+@pytest.mark.spark
+def test_what_their_program_changes_makes_stale_what_reads_it_and_nothing_else(
+    spark: SparkSession, lake: Lake
+) -> None:
+    lake.write(DAYS[:2], 1)
+    assert not lake.run(*DAYS)  # The third day never came: it alone is withheld.
+    log = read_log(lake.catalog.warehouse, lake.gold)
+    assert set(log.publishes) == {*DAYS[:2]}
+    assert log.publishes[DAYS[0]].record.input_versions == {"theirs/meters": 0}
+    lake.write(DAYS[2:], 1)
+    assert lake.find_due() == [DAYS[2], DAYS[2]]
+    assert lake.run(DAYS[2])
+    assert lake.find_due() == []
+    lake.write([DAYS[1]], 2)
+    assert lake.find_due() == [DAYS[1], DAYS[1]]
+    found = look_for_work(
+        lake.catalog,
+        lake.instance,
+        lake.defs.get_repository_def().asset_graph,
+        lake.catalog.warehouse,
+        Memory(),
+        landing_root="",
+        late_days=90,
+    )
+    assert [(work.table, work.first, work.last) for work in found.requested] == [
+        ("gold/days", DAYS[1], DAYS[1])
+    ]
+    assert lake.run(DAYS[1])
+    DeltaTable(lake.root / "theirs").optimize.compact()
+    assert lake.find_due() == []
+
+
+def test_a_place_without_their_table_is_named(lake: Lake) -> None:
+    (theirs,) = lake.catalog.external
+    with pytest.raises(
+        TableError, match=r"theirs/meters does not exist at .*: correct its `location`"
+    ):
+        read_log(lake.catalog.warehouse, theirs).require()
+
+
+def test_a_column_that_their_table_lacks_is_named(lake: Lake) -> None:
+    write_deltalake(
+        lake.root / "theirs",
+        pa.table({"day": [dt.date(2024, 1, 1)], "gas": [1]}),
+        partition_by="day",
+    )
+    (theirs,) = lake.catalog.external
+    with pytest.raises(
+        TableError, match="has no column `litres`: declare the columns that there are"
+    ):
+        read_log(lake.catalog.warehouse, theirs).require()
+
+
+def test_it_needs_a_place_and_no_asset_publishes_it() -> None:
+    with pytest.raises(
+        DeclarationError, match="theirs/meters is written by somebody else: say whe"
+    ):
+        ExternalDelta("theirs", "meters", "day", COLUMNS)
+    theirs = ExternalDelta("theirs", "meters", "day", COLUMNS, location="/theirs")
+    with pytest.raises(DeclarationError, match="written by somebody else: publish another table"):
+        table_asset(theirs)
