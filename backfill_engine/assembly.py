@@ -126,7 +126,7 @@ def _translate(
             )
         return replace(
             table,
-            asset_path=path,
+            asset_path=() if path == (table.layer, table.name) else path,
             versions=tuple(map(place, table.versions)),
             begins_with=place(table.begins_with) if table.begins_with is not None else None,
         )
@@ -247,7 +247,7 @@ def check_together(found: Sequence[TableAsset]) -> None:
             if upstream.table.is_published and upstream.table.key not in published:
                 raise DeclarationError(
                     f"{asset.table.key} reads {upstream.table.key}, which no asset publishes: "
-                    "write one with @table_asset, or declare it as ExternalDelta"
+                    "write one with @table_asset, or declare an ExternalDelta"
                 )
             _check_mapping(asset.table, upstream, upstream.table)
         _check_begin(asset)

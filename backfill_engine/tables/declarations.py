@@ -102,7 +102,8 @@ class Table:
         owners: of its asset, as Dagster takes them: `team:name`, or an address.
         location: absolute path or URI of the table, which Spark and delta-rs both reach; None for
             its place in the warehouse, where what is kept beside it lies in any case.
-        asset_path: set by the catalog, from the project's translator; no part of what is declared.
+        asset_path: set by the catalog, where the project's translator calls the asset not
+            `layer/name`; no part of what is declared.
         calendar: set by the catalog, from `begin`, `end`, the project's calendar and the active
             history; no part of what is declared.
 

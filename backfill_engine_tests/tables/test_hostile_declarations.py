@@ -281,7 +281,7 @@ TOGETHER: dict[str, tuple[list[TableAsset], str]] = {
     "an upstream without an asset": (
         [declare_asset(DAILY, Upstream(READINGS))],
         "features/readings reads raw/readings, which no asset publishes: write one with "
-        "@table_asset, or don't read it",
+        "@table_asset, or declare an ExternalDelta",
     ),
     "tables in a circle": (
         [declare_asset(READINGS, Upstream(DAILY)), declare_asset(DAILY, Upstream(READINGS))],
