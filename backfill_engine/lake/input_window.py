@@ -12,25 +12,23 @@ from pyspark.sql import functions as F
 from backfill_engine.errors import LandingError, TableError
 from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.evolution import extend_table
-from backfill_engine.lake.joined_listing import list_parts
-from backfill_engine.lake.json_landing import JsonListing
-from backfill_engine.lake.landed_lines import UNREADABLE
 from backfill_engine.lake.landing import Listing
-from backfill_engine.lake.once_landing import OnceListing
-from backfill_engine.lake.once_records import read_lines
 from backfill_engine.lake.overlays import Overlay
-from backfill_engine.lake.parquet_landing import ParquetListing
-from backfill_engine.lake.parquet_records import count_records, read_records
 from backfill_engine.lake.partitions import build_table_predicate
 from backfill_engine.lake.placement import add_folder, build_number
 from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.slices import Partition, Slice, build_predicate, widen_slices
-from backfill_engine.lake.source_files import (
+from backfill_engine.lake.table_log import TableLog
+from backfill_engine.sources.joined_listing import list_parts
+from backfill_engine.sources.json_landing import JsonListing
+from backfill_engine.sources.landed_lines import UNREADABLE
+from backfill_engine.sources.landing_names import (
     build_source_file,
     find_path_below_dataset,
     plan_reads,
 )
-from backfill_engine.lake.table_log import TableLog
+from backfill_engine.sources.once_landing import OnceListing, read_lines
+from backfill_engine.sources.parquet_landing import ParquetListing, count_records, read_records
 from backfill_engine.tables.declarations import Table
 from backfill_engine.uris import is_local
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
-from backfill_engine.lake.landed_lines import UNREADABLE, read_pieces
 from backfill_engine.lake.landing import LandingFile, open_landing_zone
+from backfill_engine.sources.landed_lines import UNREADABLE, read_pieces
 from backfill_engine.uris import is_local, local_path
 
 _PACKED_HEAD, _HEAD = 4096, 1024

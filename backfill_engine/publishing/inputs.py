@@ -6,16 +6,16 @@ from dataclasses import dataclass, field, replace
 
 from backfill_engine.grains.buckets import require_buckets
 from backfill_engine.lake.consumed import Consumed
-from backfill_engine.lake.joined_listing import list_with_history
-from backfill_engine.lake.json_landing import JsonFolders
 from backfill_engine.lake.landing import Listing
-from backfill_engine.lake.parquet_landing import ParquetFolders
 from backfill_engine.lake.partitions import find_folder
 from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult, withhold
 from backfill_engine.rules.finding_names import LANDING_FILES_EXIST, UPSTREAM_IS_PUBLISHED
+from backfill_engine.sources.joined_listing import list_with_history
+from backfill_engine.sources.json_landing import JsonFolders
+from backfill_engine.sources.parquet_landing import ParquetFolders
 from backfill_engine.tables.column_types import BARE
 from backfill_engine.tables.landings import JsonLanding, ParquetLanding
 

@@ -10,13 +10,13 @@ from pyspark.testing import assertDataFrameEqual
 from backfill_engine.errors import LandingError
 from backfill_engine.grains.days import DAYS
 from backfill_engine.lake.input_window import InputWindow
-from backfill_engine.lake.json_landing import JsonFolders
 from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.spark_errors import SPARK_ERRORS
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
+from backfill_engine.sources.json_landing import JsonFolders
 from backfill_engine_tests.lake.readings import (
     READINGS,
     build_frame,

@@ -10,9 +10,9 @@ from backfill_engine.errors import LandingError
 from backfill_engine.grains.days import DAYS
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.hours import HOURS
-from backfill_engine.lake.json_landing import JsonFolders, JsonListing
 from backfill_engine.lake.partitions import build_partition
 from backfill_engine.lake.slices import Partition
+from backfill_engine.sources.json_landing import JsonFolders, JsonListing
 
 MIDNIGHT = dt.datetime(2013, 2, 1, tzinfo=dt.UTC)
 STARTS = [MIDNIGHT + dt.timedelta(hours=n) for n in (-1, 0, 1)]

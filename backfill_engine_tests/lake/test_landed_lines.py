@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.lake import landed_lines
-from backfill_engine.lake.landed_lines import count_lines, find_broken_files, find_fault
 from backfill_engine.lake.landing import LandingFile
+from backfill_engine.sources.landed_lines import count_lines, find_broken_files, find_fault
 
 PARTS = [b"{}", b" ", b"\n", b"\r", b"\r\n", b"\t", b"\x0b", b"\x0c", b"\0", b"\xff", b"\xc2\xa0"]
 CONTENTS = [

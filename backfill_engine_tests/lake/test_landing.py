@@ -11,9 +11,9 @@ import pytest
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.days import DAYS as DAILY
-from backfill_engine.lake.json_landing import JsonFolders, JsonListing
-from backfill_engine.lake.landing_names import BEING_WRITTEN
 from backfill_engine.lake.slices import Partition
+from backfill_engine.sources.json_landing import JsonFolders, JsonListing
+from backfill_engine.sources.landing_names import BEING_WRITTEN
 from backfill_engine_tests.shared_fixtures import build_days
 
 NEW_YEAR = dt.date(2013, 1, 1)

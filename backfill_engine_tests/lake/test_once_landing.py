@@ -14,10 +14,10 @@ import pytest
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.days import DAYS
-from backfill_engine.lake.joined_listing import list_parts, list_with_history
-from backfill_engine.lake.json_landing import JsonFolders
 from backfill_engine.lake.landing import Listing
-from backfill_engine.lake.once_landing import OnceListing, OnceSource
+from backfill_engine.sources.joined_listing import list_parts, list_with_history
+from backfill_engine.sources.json_landing import JsonFolders
+from backfill_engine.sources.once_landing import OnceListing, OnceSource
 from backfill_engine.tables.once_flows import History, OnceFlow
 from backfill_engine_tests.shared_fixtures import build_days
 

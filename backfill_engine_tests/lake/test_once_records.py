@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from backfill_engine.lake.once_landing import OnceListing
-from backfill_engine.lake.once_records import read_lines
+from backfill_engine.sources.once_landing import OnceListing, read_lines
 from backfill_engine.tables.once_flows import Constant, DatePart, OnceFlow
 from backfill_engine_tests.lake.test_once_landing import list_days, write
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.lake.landing import FileFault, LandingFile
-from backfill_engine.lake.parquet_footers import ParquetFile, RowGroup
-from backfill_engine.lake.parquet_landing import ParquetFolders, ParquetListing
 from backfill_engine.lake.partitions import build_partition
 from backfill_engine.lake.slices import Partition
+from backfill_engine.sources.parquet_footers import ParquetFile, RowGroup
+from backfill_engine.sources.parquet_landing import ParquetFolders, ParquetListing
 
 GRAIN = Buckets(100, 1000)
 KEYS = {"orders": "o_orderkey", "lineitem": "l_orderkey"}

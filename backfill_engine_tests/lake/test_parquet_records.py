@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from backfill_engine.errors import LandingError
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.lake.input_window import InputWindow
-from backfill_engine.lake.parquet_landing import ParquetFolders
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.sources.parquet_landing import ParquetFolders
 from backfill_engine.tables.declarations import Column, Table, required
 
 GRAIN = Buckets(100, 1000)

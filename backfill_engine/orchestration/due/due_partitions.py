@@ -16,7 +16,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.lake.commits import Publish
-from backfill_engine.lake.landing_names import BEING_WRITTEN
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.watermarks import Watermark
@@ -43,6 +42,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
 )
 from backfill_engine.publishing.inputs import list_landing
 from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.sources.landing_names import BEING_WRITTEN
 
 
 class Reason(StrEnum):

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from backfill_engine.errors import LandingError
-from backfill_engine.lake.json_landing import JsonFolders
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.sources.json_landing import JsonFolders
 from backfill_engine.tables.landings import JsonLanding
 
 _LISTED = 7

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping
 
-from backfill_engine.lake.parquet_landing import ParquetListing
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.inputs import PinnedInputs
+from backfill_engine.sources.parquet_landing import ParquetListing
 
 
 def count_rows_to_read(

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
-from backfill_engine.lake.json_landing import JsonFolders
 from backfill_engine.lake.landing import FileFault, LandedFiles, LandingFile, Listing
-from backfill_engine.lake.once_landing import OnceListing, OnceSource
 from backfill_engine.lake.slices import Partition
 from backfill_engine.rules.landed import Landed
+from backfill_engine.sources.json_landing import JsonFolders
+from backfill_engine.sources.once_landing import OnceListing, OnceSource
 from backfill_engine.tables.once_flows import History, OnceFlow
 
 Content = TypeVar("Content")

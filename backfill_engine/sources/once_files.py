@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backfill_engine.lake.landed_lines import UNREADABLE
 from backfill_engine.lake.landing import LandingFile, open_landing_zone
+from backfill_engine.sources.landed_lines import UNREADABLE
 from backfill_engine.tables.once_flows import OnceFlow
 
 ISO_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from backfill_engine.grains.grain import Grain
-from backfill_engine.lake.landed_lines import UNREADABLE, count_lines, find_broken_files
 from backfill_engine.lake.landing import (
     FileFault,
     LandedFiles,
@@ -19,7 +18,11 @@ from backfill_engine.lake.landing import (
     require_folder,
     summarize_files,
 )
-from backfill_engine.lake.landing_names import (
+from backfill_engine.lake.same_files import Pairs, find_same_in_groups
+from backfill_engine.lake.slices import Partition
+from backfill_engine.rules.landed import Landed
+from backfill_engine.sources.landed_lines import UNREADABLE, count_lines, find_broken_files
+from backfill_engine.sources.landing_names import (
     Entry,
     find_name_fault,
     find_reason_unread,
@@ -27,9 +30,6 @@ from backfill_engine.lake.landing_names import (
     is_hidden,
     list_folder,
 )
-from backfill_engine.lake.same_files import Pairs, find_same_in_groups
-from backfill_engine.lake.slices import Partition
-from backfill_engine.rules.landed import Landed
 from backfill_engine.tables.landings import EMPTY_MARKER
 from backfill_engine.uris import join_uri
 
