@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from backfill_engine.errors import DeclarationError as DeclarationError
     from backfill_engine.errors import SettingsError as SettingsError
     from backfill_engine.lake.filesystems import check_writable as check_writable
-    from backfill_engine.lake.input_window import InputWindow as InputWindow
     from backfill_engine.orchestration.instance.partition_definitions import (
         map_offsets as map_offsets,
     )
@@ -32,6 +31,12 @@ if TYPE_CHECKING:
     from backfill_engine.settings import Settings as Settings
     from backfill_engine.settings import read_environment as read_environment
     from backfill_engine.settings import read_settings as read_settings
+    from backfill_engine.sources.input_window import InputWindow as InputWindow
+    from backfill_engine.sources.json_landing import EMPTY_MARKER as EMPTY_MARKER
+    from backfill_engine.sources.json_landing import JsonLanding as JsonLanding
+    from backfill_engine.sources.parquet_landing import ParquetLanding as ParquetLanding
+    from backfill_engine.sources.source import Listing as Listing
+    from backfill_engine.sources.source import Source as Source
     from backfill_engine.table_assets import Required as Required
     from backfill_engine.table_assets import TableAsset as TableAsset
     from backfill_engine.table_assets import Upstream as Upstream
@@ -44,9 +49,6 @@ if TYPE_CHECKING:
     from backfill_engine.tables.declarations import Table as Table
     from backfill_engine.tables.declarations import required as required
     from backfill_engine.tables.external_delta import ExternalDelta as ExternalDelta
-    from backfill_engine.tables.landings import EMPTY_MARKER as EMPTY_MARKER
-    from backfill_engine.tables.landings import JsonLanding as JsonLanding
-    from backfill_engine.tables.landings import ParquetLanding as ParquetLanding
     from backfill_engine.tables.once_flows import Constant as Constant
     from backfill_engine.tables.once_flows import DatePart as DatePart
     from backfill_engine.tables.once_flows import OnceFlow as OnceFlow
@@ -74,7 +76,7 @@ _PUBLIC = {
     "backfill_engine.component": ("BackfillTablesComponent",),
     "backfill_engine.errors": ("BackfillError", "DeclarationError", "SettingsError"),
     "backfill_engine.lake.filesystems": ("check_writable",),
-    "backfill_engine.lake.input_window": ("InputWindow",),
+    "backfill_engine.sources.input_window": ("InputWindow",),
     "backfill_engine.orchestration.instance.partition_definitions": ("map_offsets",),
     "backfill_engine.publishing.write_modes.mode": ("WriteMode",),
     "backfill_engine.settings": ("Settings", "read_environment", "read_settings"),
@@ -88,7 +90,9 @@ _PUBLIC = {
     "backfill_engine.table_translator": ("TableTranslator",),
     "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
     "backfill_engine.tables.external_delta": ("ExternalDelta",),
-    "backfill_engine.tables.landings": ("EMPTY_MARKER", "JsonLanding", "ParquetLanding"),
+    "backfill_engine.sources.json_landing": ("EMPTY_MARKER", "JsonLanding"),
+    "backfill_engine.sources.parquet_landing": ("ParquetLanding",),
+    "backfill_engine.sources.source": ("Listing", "Source"),
     "backfill_engine.tables.once_flows": ("Constant", "DatePart", "OnceFlow", "Origin"),
     "backfill_engine.transforms.landed_rows": ("build_landed_rows",),
 }

@@ -1,7 +1,5 @@
 """Makes the external assets that stand for what lands: Dagster observes them, and runs nothing."""
 
-import re
-
 from dagster import AssetSpec
 
 from backfill_engine.orchestration.instance.partition_definitions import (
@@ -12,10 +10,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
 )
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.tables.declarations import Table
-from backfill_engine.tables.landings import ParquetLanding
 from backfill_engine.uris import join_uri
-
-_NAMES = {"%Y": "YYYY", "%m": "MM", "%d": "DD", "%H": "HH", "%M": "MM"}
 
 
 def build_landing_asset(recipe: Recipe, landing_root: str) -> AssetSpec:
@@ -30,11 +25,7 @@ def build_landing_asset(recipe: Recipe, landing_root: str) -> AssetSpec:
     landing, table = recipe.landing, recipe.table
     assert landing is not None, f"{table.key} reads no landing zone"
     uri = join_uri(landing_root, landing.dataset)
-    if isinstance(landing, ParquetLanding):
-        kind, below = "parquet", f"{{{','.join(dict(landing.keys))}}}/*.parquet"
-    else:
-        folder = re.sub("%.", lambda part: _NAMES[part.group()], table.grain.landing_format)
-        kind, below = "json", f"{folder}/*.json[.gz]"
+    kind, below = landing.describe_place(table)
     return AssetSpec(
         find_landing_key(table),
         description=(

@@ -7,7 +7,6 @@ Nothing is built here and no environment is read: `assembly` finds what modules 
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from dagster import IdentityPartitionMapping, PartitionMapping
@@ -15,13 +14,12 @@ from dagster import IdentityPartitionMapping, PartitionMapping
 from backfill_engine.audit_columns import LANDED_FILE
 from backfill_engine.contents.partition_index import find_column
 from backfill_engine.errors import DeclarationError
-from backfill_engine.grains.buckets import Buckets
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.orchestration.due.readiness import Required
 from backfill_engine.publishing.recipes import Compute, CountSource
 from backfill_engine.publishing.serving import count_served, read_served
+from backfill_engine.sources.input_window import InputWindow
+from backfill_engine.sources.source import Source
 from backfill_engine.tables.declarations import Table
-from backfill_engine.tables.landings import JsonLanding, Landing, ParquetLanding
 
 SAME_KEY = IdentityPartitionMapping()
 
@@ -65,7 +63,7 @@ class TableAsset:
     table: Table
     compute: Compute
     inputs: tuple[Upstream, ...]
-    landing: Landing | None
+    landing: Source | None
     count_source: CountSource | None
     files: tuple[Path, ...] = ()
 
@@ -74,7 +72,7 @@ def table_asset(
     table: Table,
     *,
     inputs: Sequence[Upstream] = (),
-    landing: Landing | None = None,
+    landing: Source | None = None,
     count_source: CountSource | None = None,
     files: Sequence[Path | str] = (),
 ) -> Callable[[Compute], TableAsset]:
@@ -139,7 +137,7 @@ def _check_rows_for(table: Table, upstream: Upstream) -> None:
         )
 
 
-def _check_guards(table: Table, upstream: Upstream, landing: Landing | None) -> None:
+def _check_guards(table: Table, upstream: Upstream, landing: Source | None) -> None:
     if upstream.guards and landing is not None:
         raise DeclarationError(
             f"{table.key} guards {upstream.table.key} and reads the landing zone, which may change "
@@ -147,34 +145,25 @@ def _check_guards(table: Table, upstream: Upstream, landing: Landing | None) -> 
         )
 
 
-def _check_landing(table: Table, landing: Landing | None) -> None:
-    if isinstance(landing, JsonLanding) and not table.grain.landing_format:
-        raise DeclarationError(
-            f"{table.key}: JSON lands in folders of a time, and the table is partitioned by "
-            f"{table.grain}: give it a ParquetLanding, or a grain of time"
-        )
-    if isinstance(landing, ParquetLanding) and not isinstance(table.grain, Buckets):
-        raise DeclarationError(
-            f"{table.key}: Parquet lands by an integer key, and the table is partitioned by "
-            f"{table.grain}: give it a JsonLanding, or buckets as its grain"
-        )
+def _check_landing(table: Table, landing: Source | None) -> None:
+    if landing is not None:
+        landing.refuse_table(table)
     _check_landed_names(table, landing)
     for flow in table.once:
-        if not isinstance(landing, JsonLanding):
+        if landing is None or not landing.record_fields:
             raise DeclarationError(
                 f"{table.key}, once-flow `{flow.name}`: only a table that reads a JsonLanding has "
                 "a history: declare the flow with that one"
             )
-        flow.check_fields(table.key, landing.fields)
+        flow.check_fields(table.key, landing.record_fields)
 
 
-def _check_landed_names(table: Table, landing: Landing | None) -> None:
+def _check_landed_names(table: Table, landing: Source | None) -> None:
     """Refuses fields that what lands has a column for, beside the record."""
     if landing is None:
         return
     taken = {name.lower() for name in (LANDED_FILE, table.partition_by, table.folder_column)}
-    fields = [landing.fields] if isinstance(landing, JsonLanding) else dict(landing.fields).values()
-    for field in chain.from_iterable(fields):
+    for field in landing.columns:
         if field.name.lower() in taken:
             raise DeclarationError(
                 f"{table.key}: `{field.name}` is a column that tells where a record landed, and no "
@@ -198,7 +187,7 @@ def _find_files(table: Table, compute: Compute, files: Sequence[Path | str]) -> 
     return found
 
 
-def _count_whole_source(inputs: Sequence[Upstream], landing: Landing | None) -> CountSource | None:
+def _count_whole_source(inputs: Sequence[Upstream], landing: Source | None) -> CountSource | None:
     if landing is not None:
         return InputWindow.count_landing
     if len(inputs) == 1 and inputs[0].mapping == SAME_KEY:

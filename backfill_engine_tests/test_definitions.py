@@ -255,7 +255,7 @@ def test_workspace_and_pyproject_load_the_same_module():
 
 def test_only_the_catalog_and_the_definitions_read_the_environment():
     modules = (
-        "backfill_assets.tables.orders, backfill_engine.lake.input_window, "
+        "backfill_assets.tables.orders, backfill_engine.sources.input_window, "
         "backfill_engine.publishing.publisher, backfill_engine.catalog, "
         "backfill_engine.orchestration.instance.partition_definitions"
     )

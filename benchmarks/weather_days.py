@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 from backfill_assets.samples.files import compress, write_if_different
-from backfill_engine.tables.landings import EMPTY_MARKER
+from backfill_engine.sources.json_landing import EMPTY_MARKER
 
 _NAME = "weather.json.gz"
 

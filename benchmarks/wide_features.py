@@ -15,8 +15,8 @@ from backfill_assets import assets
 from backfill_assets.tables.flights import CARRIER_DELAYS, CARRIER_DELAYS_V2, STAGING_FLIGHTS
 from backfill_engine.assembly import list_table_assets
 from backfill_engine.building import build_defs
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.publishing.recipes import Compute
+from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.table_assets import TableAsset
 
 VERSIONS = (CARRIER_DELAYS, CARRIER_DELAYS_V2)

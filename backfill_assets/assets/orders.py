@@ -29,7 +29,7 @@ def raw_orders(window: InputWindow) -> DataFrame:
     Everything that landed, typed; nothing is dropped, joined or deduplicated. A record without a
     key is rejected.
     """
-    return build_raw_orders(window.read_parquet("orders"), window.read_parquet("lineitem"))
+    return build_raw_orders(window.read_landing("orders"), window.read_landing("lineitem"))
 
 
 @table_asset(STAGING_ORDERS, inputs=[Upstream(RAW_ORDERS)])

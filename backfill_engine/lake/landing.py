@@ -1,16 +1,15 @@
 """The landing zone: what is there is listed once, and then pinned."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from pyarrow import fs
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.slices import Partition
-from backfill_engine.rules.landed import Landed
 from backfill_engine.uris import join_uri
 
 
@@ -49,82 +48,6 @@ class FileFault(NamedTuple):
     partition: Partition
     name: str
     fault: str = "can't be read"
-
-
-class Listing(Protocol):
-    """What was in the landing zone when it was listed; only these files are read."""
-
-    @property
-    def dataset(self) -> str:
-        """Its folder below the root."""
-        ...
-
-    @property
-    def missing(self) -> Sequence[Partition]:
-        """Listed partitions of which nothing is there."""
-        ...
-
-    @property
-    def faults(self) -> Sequence[FileFault]:
-        """What is known to be unreadable before any record is read."""
-        ...
-
-    @property
-    def unfinished(self) -> Mapping[str, str]:
-        """By partition key, why more of it is yet to land; in words."""
-        ...
-
-    def restrict(self, partitions: Collection[Partition]) -> "Listing":
-        """Returns the part of the listing that is about `partitions`."""
-        ...
-
-    def fingerprint(self) -> str:
-        """Hashes the files' names, sizes and modification times: the version of this input."""
-        ...
-
-    def describe_files(self) -> Mapping[str, LandedFiles]:
-        """Describes the files that each listed partition is computed from, by its key."""
-        ...
-
-    def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
-        """Lists the files that `describe_files` describes, by partition key."""
-        ...
-
-    def name_file(self, file: LandingFile) -> str:
-        """Names a file below the root, the same wherever the landing zone is mounted."""
-        ...
-
-    def count_records(self) -> Mapping[str, int]:
-        """Counts the records that landed, by partition key; without Spark.
-
-        Absent are partitions of which that can't be told: a file can't be read, or it holds
-        records of other partitions too and only its footer is.
-        """
-        ...
-
-    def measure_bytes(self) -> Mapping[str, int]:
-        """Measures bytes to read by partition key, as near as is known without reading them."""
-        ...
-
-    def describe_landed(self) -> Mapping[str, Landed]:
-        """Describes what is there, by the key of each listed partition."""
-        ...
-
-    def check_unchanged(self) -> None:
-        """Lists again and compares, for after the files have been read.
-
-        Raises:
-            LandingError: if a file appeared, vanished or was rewritten meanwhile.
-        """
-        ...
-
-    def find_broken(self, error: str) -> Sequence[FileFault]:
-        """Finds the files that can't be read, each with the partitions that it may hold.
-
-        Reads all files: for after a failure. `error`, Spark's message, may name one that is
-        readable here and that Spark can't read.
-        """
-        ...
 
 
 def summarize_files(files: Iterable[LandingFile], root: str) -> LandedFiles:

@@ -1,9 +1,12 @@
 """Where a row belongs, in Spark: the number of its partition, and its folder."""
 
+from collections.abc import Iterable
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from backfill_engine.grains.grain import Grain
+from backfill_engine.lake.slices import Partition
 from backfill_engine.tables.declarations import Table
 
 
@@ -27,3 +30,23 @@ def add_folder(rows: DataFrame, table: Table) -> DataFrame:
     if table.folder_by is None:
         return rows
     return rows.withColumn(table.folder_by, F.to_date(table.partition_by))
+
+
+def count_by(
+    rows: DataFrame, column: str, grain: Grain, partitions: Iterable[Partition]
+) -> dict[str, int]:
+    """Counts rows by partition key; 0 where there are none.
+
+    Args:
+        rows: with `column`.
+        column: with values as the partition column's. For a raw key of a bucket, any integer will
+            do.
+        grain: of the partitions.
+        partitions: which to count.
+    """
+    numbers = rows.groupBy(build_number(grain, column).alias("number")).count().collect()
+    counted = {row[0]: row[1] for row in numbers}
+    return {
+        partition.key: counted.get(grain.find_number(partition.slice.start), 0)
+        for partition in partitions
+    }

@@ -55,7 +55,6 @@ from backfill_engine.publishing.runs import Run
 from backfill_engine.publishing.write_modes.options import OVERWRITE
 from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
 from backfill_engine.rules.finding_names import UPSTREAM_IS_PUBLISHED
-from backfill_engine.tables.landings import JsonLanding
 
 _LISTED = 7
 _LOOK_AGAIN_SECONDS = 5.0
@@ -102,7 +101,9 @@ class Step:
             check_landing_root(self.lakehouse.landing_root)
         target = read_log(warehouse, self.recipe.table)
         inputs = [read_log(warehouse, table) for table in self.recipe.inputs]
-        check_stored(target, evolves=isinstance(self.recipe.landing, JsonLanding))
+        check_stored(
+            target, evolves=bool(self.recipe.landing and self.recipe.landing.takes_new_fields)
+        )
         for log in inputs:
             check_readable(log)
         try:

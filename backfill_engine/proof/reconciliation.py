@@ -9,7 +9,6 @@ from backfill_engine.contents.partition_contents import read_contents, split_by_
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.contents.read_back import UNREADABLE, ReadBack
 from backfill_engine.errors import LandingError
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.spark_errors import SPARK_ERRORS
 from backfill_engine.lake.table_log import TableLog, read_log
@@ -29,6 +28,7 @@ from backfill_engine.publishing.write_modes.options import OVERWRITE
 from backfill_engine.quality.measures import measure_partitions
 from backfill_engine.rules.measured import PartitionMeasures
 from backfill_engine.rules.reconciled import Reconciled
+from backfill_engine.sources.input_window import InputWindow
 
 
 @dataclass(frozen=True)

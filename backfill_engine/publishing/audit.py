@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 from backfill_engine.errors import TableError
 from backfill_engine.lake.commits import Publish
 from backfill_engine.lake.evolution import find_new_fields
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.landing import FileFault
 from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.spark_errors import SPARK_ERRORS
@@ -25,6 +24,7 @@ from backfill_engine.rules.landed import Landed, list_some
 from backfill_engine.rules.measured import PartitionMeasures
 from backfill_engine.rules.profiles import PartitionProfile
 from backfill_engine.rules.verdicts import Verdict
+from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table, build_ddl
 
 

@@ -22,14 +22,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from backfill_engine.publishing.reached_code import ReachedCode
+from backfill_engine.sources.source import Source
 from backfill_engine.tables.declarations import Table
-from backfill_engine.tables.landings import Landing
 
 
 def compute_code_version(
     compute: Callable[..., object],
     table: Table,
-    landing: Landing | None = None,
+    landing: Source | None = None,
     *,
     count_source: Callable[..., object] | None = None,
     files: Sequence[Path] = (),

@@ -4,20 +4,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from backfill_engine.grains.buckets import require_buckets
 from backfill_engine.lake.consumed import Consumed
-from backfill_engine.lake.landing import Listing
 from backfill_engine.lake.partitions import find_folder
 from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult, withhold
 from backfill_engine.rules.finding_names import LANDING_FILES_EXIST, UPSTREAM_IS_PUBLISHED
-from backfill_engine.sources.joined_listing import list_with_history
-from backfill_engine.sources.json_landing import JsonFolders
-from backfill_engine.sources.parquet_landing import ParquetFolders
-from backfill_engine.tables.column_types import BARE
-from backfill_engine.tables.landings import JsonLanding, ParquetLanding
+from backfill_engine.sources.source import Listing
 
 _CURE = "run the changed partitions again, or accept them with a reason (`backfill-assets accept`)"
 
@@ -133,22 +127,9 @@ def list_landing(
         LandingNotFoundError: if it isn't there.
         LandingError: if the landing zone can't be listed.
     """
-    grain = recipe.table.grain
-    match recipe.landing:
-        case JsonLanding(dataset=dataset, fields=fields, empty_marker=marker):
-            folders = JsonFolders(landing_root, dataset, grain, marker)
-            if recipe.history is None:
-                return folders.list_files(partitions)
-            bare = frozenset(field.name for field in fields if field.type in BARE)
-            return list_with_history(
-                folders, recipe.history, partitions, fields=recipe.source_fields, bare=bare
-            )
-        case ParquetLanding(dataset=dataset, keys=keys, space_setting=setting, fields=fields):
-            buckets = require_buckets(grain, recipe.table.key)
-            folders = ParquetFolders(landing_root, dataset, keys, buckets, setting, fields)
-            return folders.list_files(partitions)
-        case None:
-            return None
+    if recipe.source is None:
+        return None
+    return recipe.source.list_files(landing_root, recipe.table, partitions)
 
 
 def find_never_landed(pinned: PinnedInputs) -> set[str]:

@@ -10,7 +10,6 @@ from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, Partition
 from backfill_engine.errors import TableError
 from backfill_engine.lake.begun_ahead import create_table_ahead, read_log_ahead
 from backfill_engine.lake.evolution import extend_table
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.partitions import build_table_predicate
 from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.stored_declarations import check_grain, find_missing_columns
@@ -46,6 +45,7 @@ from backfill_engine.publishing.write_modes.append_once import build_transaction
 from backfill_engine.publishing.write_modes.choosing import find_write_mode
 from backfill_engine.rules.finding_names import FILES_ARE_READABLE
 from backfill_engine.rules.verdicts import Verdict
+from backfill_engine.sources.input_window import InputWindow
 
 _ROUNDS = 5
 

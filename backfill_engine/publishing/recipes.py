@@ -6,10 +6,11 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.placement import add_folder
+from backfill_engine.sources.history import FeedWithHistory
+from backfill_engine.sources.input_window import InputWindow
+from backfill_engine.sources.source import Source
 from backfill_engine.tables.declarations import Table
-from backfill_engine.tables.landings import JsonLanding, Landing
 from backfill_engine.tables.once_flows import History
 
 Compute: TypeAlias = Callable[[InputWindow], DataFrame]
@@ -35,7 +36,7 @@ class Recipe:
     table: Table
     compute: Compute
     inputs: tuple[Table, ...] = ()
-    landing: Landing | None = None
+    landing: Source | None = None
     history: History | None = None
     count_source: CountSource | None = None
     code_version: str = ""
@@ -53,7 +54,14 @@ class Recipe:
         return add_folder(rows, self.table).repartition(self.table.folder_column)
 
     @property
+    def source(self) -> Source | None:
+        """What is read of the landing zone, with the history before it."""
+        if self.landing is None or self.history is None:
+            return self.landing
+        return FeedWithHistory(self.landing, self.history)
+
+    @property
     def source_fields(self) -> tuple[str, ...]:
         """Fields that the landed records should have; empty where none are parsed."""
-        declared = self.landing.fields if isinstance(self.landing, JsonLanding) else ()
+        declared = self.landing.record_fields if self.landing is not None else ()
         return tuple(field.name for field in declared)

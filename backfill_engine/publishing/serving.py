@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from backfill_engine.errors import TableError
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.served_versions import (
     Switch,
     find_retired,
@@ -15,6 +14,7 @@ from backfill_engine.lake.served_versions import (
 )
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table
 
 

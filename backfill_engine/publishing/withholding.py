@@ -13,7 +13,6 @@ from backfill_engine.audit_columns import (
     REJECT_REASON,
     REJECTED_LINE,
 )
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.landing import FileFault
 from backfill_engine.lake.partitions import build_table_predicate, find_folder
 from backfill_engine.lake.placement import add_folder, build_number
@@ -33,6 +32,7 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.writer import create_table
 from backfill_engine.publishing.results import PartitionResult, describe_failures
 from backfill_engine.publishing.runs import Run
+from backfill_engine.sources.input_window import InputWindow
 
 _NUMBER, _FAULT = f"{ENGINE_PREFIX}number", f"{ENGINE_PREFIX}fault"
 

@@ -5,10 +5,12 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -25,10 +27,15 @@ from backfill_engine.lake.landing import (
     require_folder,
     summarize_files,
 )
-from backfill_engine.lake.same_files import find_same_in_groups
+from backfill_engine.lake.placement import count_by
 from backfill_engine.lake.slices import Partition, build_predicate
 from backfill_engine.rules.landed import Landed
-from backfill_engine.sources.landed_lines import find_broken_files
+from backfill_engine.sources.landed_lines import (
+    UNREADABLE,
+    find_broken_files,
+    find_same_in_groups,
+    is_soon_read,
+)
 from backfill_engine.sources.landing_names import (
     BEING_WRITTEN,
     Entry,
@@ -46,6 +53,10 @@ from backfill_engine.sources.once_files import (
     find_fault,
     read_columns,
 )
+from backfill_engine.sources.source import Source
+from backfill_engine.tables.column_types import BARE
+from backfill_engine.tables.columns import Column
+from backfill_engine.tables.declarations import Table
 from backfill_engine.tables.once_flows import Constant, DatePart, OnceFlow, Origin
 from backfill_engine.uris import join_uri
 
@@ -53,23 +64,19 @@ _LISTED = 3
 
 
 @dataclass(frozen=True)
-class OnceSource:
-    """Where the history of a once-flow lies.
+class OnceSource(Source):
+    """The files of a once-flow, from its begin to its end.
 
     Attributes:
-        root: of the landing zone.
         flow: the flow.
-        fields: all that a record of the table may have; those that the flow lacks are null.
-        bare: those of which JSON has numbers or booleans, and no strings.
+        record_fields: all that a record of the table may have; those that the flow lacks are null.
     """
 
-    root: str
     flow: OnceFlow
-    fields: tuple[str, ...]
-    bare: frozenset[str] = frozenset()
+    record_fields: tuple[Column, ...] = ()
 
     @property
-    def folder(self) -> str:
+    def dataset(self) -> str:  # type: ignore[override]
         """The folder below the root that holds all of its files."""
         named = []
         for part in self.flow.source.split("/")[:-1]:
@@ -78,32 +85,40 @@ class OnceSource:
             named.append(part)
         return "/".join(named)
 
-    def list_files(self, partitions: Iterable[Partition]) -> "OnceListing":
-        """Lists the files that hold the days of `partitions`, which the flow fills.
+    def refuse_table(self, table: Table) -> None:
+        """Refuses a table whose records haven't the fields of the flow."""
+        self.flow.check_fields(table.key, self.record_fields)
+
+    def describe_place(self, table: Table) -> tuple[str, str]:
+        """Describes the files, by the days of their records."""
+        return self.flow.format, self.flow.source.removeprefix(f"{self.dataset}/")
+
+    def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> "OnceListing":
+        """Lists the files that hold the days of partitions, which the flow fills.
 
         Raises:
             LandingNotFoundError: if its folder isn't there.
             LandingError: if it can't be listed, or one file holds days that don't follow one
                 another.
         """
-        require_folder(self.root, self.folder)
+        require_folder(root, self.dataset)
         wanted = tuple(sorted(set(partitions), key=lambda one: one.slice.start))  # type: ignore[arg-type,return-value]
         files: dict[str, LandingFile] = {}
         named_faults: dict[str, str] = {}
-        for entry, name in self._list_folder():
+        for entry, name in self._list_folder(root):
             if fault := find_name_fault(entry.name, entry, self._suffixes):
                 named_faults[name] = fault
             elif not entry.is_folder and not entry.fault and not is_hidden(entry.name):
-                uri = join_uri(self.root, name)
+                uri = join_uri(root, name)
                 files[uri] = LandingFile(uri, entry.size, entry.modified_ns)
         patterns = self._list_patterns()
         days_of: dict[str, list[dt.date]] = defaultdict(list)
         for pattern, days in patterns.items():
-            for uri in _match(pattern, files, self.root):
+            for uri in _match(pattern, files, root):
                 days_of[uri] += days
-        found = [self._build_file(files[uri], days) for uri, days in days_of.items()]
+        found = [self._build_file(files[uri], days, root) for uri, days in days_of.items()]
         faults = _find_faulty_days(named_faults, patterns)
-        return OnceListing(self, wanted, tuple(sorted(found)), faults).restrict(wanted)
+        return OnceListing(self, root, table, wanted, tuple(sorted(found)), faults).restrict(wanted)
 
     @property
     def _suffixes(self) -> tuple[str, ...]:
@@ -117,21 +132,21 @@ class OnceSource:
             patterns[self.flow.find_pattern(day)].append(day)
         return patterns
 
-    def _build_file(self, file: LandingFile, days: list[dt.date]) -> OnceFile:
+    def _build_file(self, file: LandingFile, days: list[dt.date], root: str) -> OnceFile:
         first, last = min(days), max(days)
         if (last - first).days + 1 != len(days):
             raise LandingError(
-                f"{relative_name(file.uri, self.root)} may hold several stretches of days by the "
+                f"{relative_name(file.uri, root)} may hold several stretches of days by the "
                 f"`source` of the once-flow {self.flow.name}: write one that says which"
             )
         return OnceFile(file, first, last)
 
-    def _list_folder(self) -> Iterator[tuple[Entry, str]]:
+    def _list_folder(self, root: str) -> Iterator[tuple[Entry, str]]:
         """Lists what lies there, with its name below the root; not what the flow is too new for."""
-        uri = join_uri(self.root, self.folder)
-        base = len(open_landing_zone(self.root)[1].rstrip("/")) + 1
+        uri = join_uri(root, self.dataset)
+        base = len(open_landing_zone(root)[1].rstrip("/")) + 1
         since = self.flow.modified_after
-        levels = self.flow.source.count("/") - self.folder.count("/")
+        levels = self.flow.source.count("/") - self.dataset.count("/")
         for entry in list_folder(uri, levels=levels):
             is_new = since is None or entry.modified_ns > since.timestamp() * 1e9
             if is_new or entry.fault or entry.is_folder:
@@ -175,7 +190,9 @@ class OnceListing:
     """A `Listing` of a once-flow's files, each of which may hold records of several partitions.
 
     Attributes:
-        source: where they lie.
+        source: what they are.
+        root: of the landing zone.
+        table: that is computed from them.
         partitions: days that the flow fills, ascending.
         files: those that hold them, by name.
         named_faults: names of what is half-written or can't be read, how, and the days of which it
@@ -183,6 +200,8 @@ class OnceListing:
     """
 
     source: OnceSource
+    root: str
+    table: Table
     partitions: tuple[Partition, ...]
     files: tuple[OnceFile, ...]
     named_faults: tuple[tuple[str, str, frozenset[dt.date]], ...] = ()
@@ -190,12 +209,7 @@ class OnceListing:
     @property
     def dataset(self) -> str:
         """The folder below the root that holds all of its files."""
-        return self.source.folder
-
-    @property
-    def root(self) -> str:
-        """The landing zone's."""
-        return self.source.root
+        return self.source.dataset
 
     @property
     def missing(self) -> tuple[Partition, ...]:
@@ -232,7 +246,7 @@ class OnceListing:
 
     def fingerprint(self) -> str:
         """Hashes the files' names, sizes and modification times."""
-        return compute_fingerprint((one.file for one in self.files), self.source.root)
+        return compute_fingerprint((one.file for one in self.files), self.root)
 
     def list_landed(self) -> dict[str, list[LandingFile]]:
         """Lists the files that hold each partition's day, by its key."""
@@ -240,7 +254,7 @@ class OnceListing:
 
     def name_file(self, file: LandingFile) -> str:
         """Names a file below the root."""
-        return relative_name(file.uri, self.source.root)
+        return relative_name(file.uri, self.root)
 
     def describe_files(self) -> dict[str, LandedFiles]:
         """Describes the files that hold each partition's day, by its key."""
@@ -248,13 +262,34 @@ class OnceListing:
         found: dict[str, LandedFiles] = {}
         for key, files in self.list_landed().items():
             if (held := tuple(files)) not in summaries:
-                summaries[held] = summarize_files(held, self.source.root)
+                summaries[held] = summarize_files(held, self.root)
             found[key] = summaries[held]
         return found
 
     def count_records(self) -> dict[str, int]:
         """Counts nothing: a file holds records of other days too."""
         return {}
+
+    @property
+    def is_counted_by_reading(self) -> bool:
+        """Whether counting reads all."""
+        return True
+
+    def count_known(self) -> int | None:
+        """Returns None: how many records there are only reading tells."""
+        return None
+
+    def read(self, spark: SparkSession, kind: str = "") -> DataFrame:
+        """Reads the records as the lines that the feed would have landed."""
+        return _read_lines(spark, self)
+
+    def count(self, spark: SparkSession) -> Mapping[str, int]:
+        """Counts the records of each partition, apart from what parses them."""
+        if is_soon_read(self.root, self.measure_bytes().values()):
+            with suppress(*UNREADABLE):  # Where this reader gives up, Spark's decides.
+                return self.count_lines()
+        by = self.table.partition_by
+        return count_by(self.read(spark), by, self.table.grain, self.partitions)
 
     def count_lines(self) -> dict[str, int]:
         """Counts the records of each partition by reading its files whole, by its key.
@@ -305,7 +340,7 @@ class OnceListing:
         Raises:
             LandingError: if a file appeared, vanished or was rewritten meanwhile.
         """
-        now = self.source.list_files(self.partitions).list_landed()
+        now = self.source.list_files(self.root, self.table, self.partitions).list_landed()
         refuse_changes({key for key, files in self.list_landed().items() if files != now[key]})
 
     def find_broken(self, error: str) -> list[FileFault]:
@@ -345,21 +380,17 @@ _NUMBER_OR_BOOLEAN = r"^(true|false|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+
 _DATES = (T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
-def read_lines(spark: SparkSession, listing: OnceListing, by: str) -> DataFrame:
-    """Reads the records of the listed partitions.
+def _read_lines(spark: SparkSession, listing: OnceListing) -> DataFrame:
+    """Reads the records of the listed partitions, at least one.
 
     What can't be mapped stays as it came, so that it is rejected with its own text: a line with too
     many or too few columns, and a record whose date is none. A record that says no day of its file
     belongs to the first of them.
 
-    Args:
-        spark: the session.
-        listing: days of one flow, at least one, and their files.
-        by: the table's partition column, a DATE.
-
     Returns:
-        `value` STRING, the line; `by`; `source_file` STRING.
+        `value` STRING, the line; the table's partition column, a DATE; `source_file` STRING.
     """
+    by = listing.table.partition_by
     flow = listing.source.flow
     if not listing.files:
         return spark.createDataFrame([], f"value string, `{by}` date, {LANDED_FILE} string")
@@ -405,7 +436,7 @@ def _open(
     flow: OnceFlow,
     columns: Sequence[str],
     read: tuple[Mapping[str, str], list[str]],
-) -> tuple[DataFrame, Mapping[str, Column]]:
+) -> tuple[DataFrame, Mapping[str, SparkColumn]]:
     """Opens files; returns their rows, and by name of a column its text."""
     options, uris = read
     reader = spark.read.options(**options, **CSV_OPTIONS).options(**dict(flow.spark_options))
@@ -425,27 +456,29 @@ def _open(
     return rows, {name: F.col(at) for name, at in zip(columns, names, strict=True)}
 
 
-def _write_text(value: Column, type_: T.DataType) -> Column:
+def _write_text(value: SparkColumn, type_: T.DataType) -> SparkColumn:
     """Writes a value as JSON's text of it would be: dates and times as ISO 8601 has them."""
     if isinstance(type_, T.TimestampType):
         return F.date_format(value, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
     return value.cast("string")
 
 
-def _parse_day(text: Column) -> Column:
+def _parse_day(text: SparkColumn) -> SparkColumn:
     return F.when(text.rlike(ISO_DAY), text.try_cast("date"))
 
 
-def _build_line(listing: OnceListing, texts: Mapping[str, Column]) -> Column:
+def _build_line(listing: OnceListing, texts: Mapping[str, SparkColumn]) -> SparkColumn:
     source, flow = listing.source, listing.source.flow
     origins = dict(flow.fields)
     fields = (
-        _write_field(name, _build_field(origins.get(name), texts), is_bare=name in source.bare)
-        for name in source.fields
+        _write_field(
+            field.name, _build_field(origins.get(field.name), texts), is_bare=field.type in BARE
+        )
+        for field in source.record_fields
     )
     parsed = {origin.column for origin in origins.values() if isinstance(origin, DatePart)}
     is_dated = reduce(
-        Column.__and__,
+        SparkColumn.__and__,
         (_parse_day(texts[name]).isNotNull() for name in parsed),
         F.lit("true").cast("boolean"),
     )
@@ -458,7 +491,7 @@ def _build_line(listing: OnceListing, texts: Mapping[str, Column]) -> Column:
     )
 
 
-def _write_field(name: str, text: Column, *, is_bare: bool) -> Column:
+def _write_field(name: str, text: SparkColumn, *, is_bare: bool) -> SparkColumn:
     """Writes a field as JSON has it: what can be a number or a boolean, and is to be, as that."""
     in_array = F.to_json(F.array(text))
     written = F.substring(in_array, F.lit(2), F.length(in_array) - 2)
@@ -467,7 +500,7 @@ def _write_field(name: str, text: Column, *, is_bare: bool) -> Column:
     return F.concat(F.lit(f"{json.dumps(name)}:"), written)
 
 
-def _build_field(origin: Origin | None, texts: Mapping[str, Column]) -> Column:
+def _build_field(origin: Origin | None, texts: Mapping[str, SparkColumn]) -> SparkColumn:
     match origin:
         case None:
             return F.lit(None).cast("string")
@@ -480,6 +513,6 @@ def _build_field(origin: Origin | None, texts: Mapping[str, Column]) -> Column:
             return texts[origin]
 
 
-def _look_up(by_file: Mapping[str, str]) -> Column:
+def _look_up(by_file: Mapping[str, str]) -> SparkColumn:
     names = F.create_map(*(F.lit(part) for entry in by_file.items() for part in entry))
     return names[F.col(_SOURCE_FILE)].cast("date")

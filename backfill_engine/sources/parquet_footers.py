@@ -15,7 +15,6 @@ from backfill_engine.lake.landing import LandingFile, open_landing_zone, relativ
 from backfill_engine.lake.slices import Partition
 from backfill_engine.tables.column_types import ColumnType
 from backfill_engine.tables.columns import Column
-from backfill_engine.tables.declarations import Column
 
 
 @dataclass(frozen=True)

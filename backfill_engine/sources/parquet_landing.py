@@ -4,14 +4,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from itertools import chain
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import ENGINE_PREFIX, LANDED_FILE
-from backfill_engine.errors import LandingError
-from backfill_engine.grains.buckets import Buckets
+from backfill_engine.errors import DeclarationError, LandingError
+from backfill_engine.grains.buckets import Buckets, require_buckets
 from backfill_engine.lake.landing import (
     FileFault,
     LandedFiles,
@@ -25,6 +27,7 @@ from backfill_engine.lake.landing import (
 from backfill_engine.lake.placement import build_number
 from backfill_engine.lake.slices import Partition, build_predicate
 from backfill_engine.rules.landed import Landed
+from backfill_engine.rules.sql import INTEGERS
 from backfill_engine.sources.landed_lines import find_named_files
 from backfill_engine.sources.landing_names import (
     BEING_WRITTEN,
@@ -43,31 +46,102 @@ from backfill_engine.sources.parquet_footers import (
     measure_own_bytes,
     read_footer,
 )
-from backfill_engine.tables.declarations import Column, Table, build_ddl
+from backfill_engine.sources.source import Source
+from backfill_engine.tables.columns import Column, build_ddl, check_columns
+from backfill_engine.tables.declarations import Table
 from backfill_engine.uris import join_uri
 
 _SUFFIXES = (".parquet",)
 
 
 @dataclass(frozen=True)
+class ParquetLanding(Source):
+    """Parquet files with an integer key, in whatever files the source cut them.
+
+    At `<root>/<dataset>/<name>/*.parquet`; their footers say which keys a file holds.
+
+    Attributes:
+        dataset: its folder below the root.
+        keys: name of each kind of file, and its key column, which decides the bucket.
+        space_setting: the environment variable that sets the key space, for messages.
+        fields: by name of a kind of file, the columns that it has, the key included. A file that
+            lacks one, or has it as another type, holds its partitions back. Others aren't read.
+
+    Raises:
+        DeclarationError: when it is made, if it can't be as it is declared.
+    """
+
+    dataset: str
+    keys: tuple[tuple[str, str], ...]
+    space_setting: str
+    fields: tuple[tuple[str, tuple[Column, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        keys, owner = dict(self.keys), f"landing `{self.dataset}`"
+        for kind, columns in self.fields:
+            if kind not in keys:
+                raise DeclarationError(
+                    f"{owner}: `fields` are of `{kind}` files, and `keys` names no such kind: "
+                    f"choose of {', '.join(keys)}"
+                )
+            check_columns(f"{owner}, {kind}", columns)
+            if keys[kind] not in {c.name for c in columns if c.type in INTEGERS}:
+                raise DeclarationError(
+                    f"{owner}, {kind}: the key `{keys[kind]}` must be a declared column of integers"
+                )
+
+    @property
+    def columns(self) -> Iterable[Column]:
+        """The columns of all kinds of files."""
+        return chain.from_iterable(columns for _, columns in self.fields)
+
+    def refuse_table(self, table: Table) -> None:
+        """Refuses a table that isn't partitioned by buckets."""
+        if not isinstance(table.grain, Buckets):
+            raise DeclarationError(
+                f"{table.key}: Parquet lands by an integer key, and the table is partitioned by "
+                f"{table.grain}: give it a JsonLanding, or buckets as its grain"
+            )
+
+    def describe_place(self, table: Table) -> tuple[str, str]:
+        """Describes the files of all kinds."""
+        return "parquet", f"{{{','.join(dict(self.keys))}}}/*.parquet"
+
+    def list_files(
+        self, root: str, table: Table, partitions: Iterable[Partition]
+    ) -> "ParquetListing":
+        """Lists all files, and reads their footers."""
+        return ParquetFolders(root, table, self).list_files(partitions)
+
+
+@dataclass(frozen=True)
 class ParquetFolders:
-    """The folders `<root>/<dataset>/<name>/` with Parquet files.
+    """The folders of Parquet files that a table is computed from.
 
     Attributes:
         root: of the landing zone.
-        dataset: a folder below it.
-        keys: name of each kind of file, and its key column.
-        grain: of the table that is computed from them.
-        space_setting: the environment variable that sets the key space.
-        fields: by name of a kind, the columns that its files have; without any, none are checked.
+        table: whose buckets are the partitions.
+        landing: what lands there.
     """
 
     root: str
-    dataset: str
-    keys: tuple[tuple[str, str], ...]
-    grain: Buckets
-    space_setting: str
-    fields: tuple[tuple[str, tuple[Column, ...]], ...] = ()
+    table: Table
+    landing: ParquetLanding
+
+    @property
+    def dataset(self) -> str:
+        """The folder below the root."""
+        return self.landing.dataset
+
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """Name of each kind of file, and its key column."""
+        return self.landing.keys
+
+    @property
+    def grain(self) -> Buckets:
+        """The table's."""
+        return require_buckets(self.table.grain, self.table.key)
 
     def list_files(self, partitions: Iterable[Partition]) -> "ParquetListing":
         """Lists all files, and reads their footers.
@@ -103,7 +177,7 @@ class ParquetFolders:
 
     def find_fields(self, name: str) -> tuple[Column, ...]:
         """Finds the declared columns of one kind of file; none if it has no declaration."""
-        return dict(self.fields).get(name, ())
+        return dict(self.landing.fields).get(name, ())
 
     def _list_kind(self, name: str) -> "_KindContents":
         uri = join_uri(self.root, self.dataset, name)
@@ -133,7 +207,7 @@ class ParquetFolders:
                 raise LandingError(
                     f"{where} holds keys from {group.smallest} to {group.largest}, outside of the "
                     f"key space 0 to {self.grain.space - 1}, so no partition would hold them: "
-                    f"nothing was written; set {self.space_setting} higher, then run again"
+                    f"nothing was written; set {self.landing.space_setting} higher, then run again"
                 )
 
 
@@ -247,7 +321,12 @@ class ParquetListing:
                 counted[partition.key] = sum(landed.rows for landed in files)
         return counted
 
-    def count_whole_files(self) -> int | None:
+    @property
+    def is_counted_by_reading(self) -> bool:
+        """Whether counting reads all: listing has read the footers."""
+        return False
+
+    def count_known(self) -> int | None:
         """Counts the rows of the files, by the footers; None if one may hold others' keys."""
         step, listed = self.folders.grain.step, {one.slice.start for one in self.partitions}
         files = self.overlapping
@@ -259,6 +338,23 @@ class ParquetListing:
         if not all(one.keys_are_known for one in files) or not all(map(listed.issuperset, spans)):
             return None
         return sum(landed.rows for landed in files)
+
+    def read(self, spark: SparkSession, kind: str) -> DataFrame:
+        """Reads the records of one kind that belong to the listed partitions.
+
+        A record without a key belongs to the bucket of the smallest key of its file.
+
+        Returns:
+            The declared fields; the table's partition column; `source_file` STRING.
+
+        Raises:
+            LandingError: if no file of the kind is there.
+        """
+        return _read_records(spark, self, kind)
+
+    def count(self, spark: SparkSession) -> dict[str, int]:
+        """Counts the records by partition key, as many as the footers say that there are."""
+        return _count_records(spark, self)
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Sums the bytes of the files by partition key.
@@ -346,23 +442,13 @@ class ParquetListing:
 _NUMBER, _KEY = f"{ENGINE_PREFIX}number", f"{ENGINE_PREFIX}key"
 
 
-def read_records(
-    spark: SparkSession,
-    listing: ParquetListing,
-    name: str,
-    table: Table,
-    partitions: Sequence[Partition],
-) -> DataFrame:
-    """Reads the records of one kind that belong to `partitions`.
-
-    A record without a key belongs to the bucket of the smallest key of its file.
-
-    Returns:
-        The declared fields; the table's partition column; `source_file` STRING.
-
-    Raises:
-        LandingError: if no file of the kind is there.
-    """
+def _read_records(spark: SparkSession, listing: ParquetListing, name: str) -> DataFrame:
+    if name not in dict(listing.folders.keys):
+        raise LandingError(
+            f"{listing.dataset} has no kind of file called `{name}`: read one of "
+            f"{', '.join(dict(listing.folders.keys))}"
+        )
+    table, partitions = listing.folders.table, listing.partitions
     of_kind = [landed for landed in listing.files if landed.name == name]
     if not of_kind:
         raise LandingError(f"nothing has landed in {listing.dataset}/{name}: land it, then run it")
@@ -391,9 +477,7 @@ def read_records(
     )
 
 
-def count_records(
-    spark: SparkSession, listing: ParquetListing, partitions: Iterable[Partition]
-) -> dict[str, int]:
+def _count_records(spark: SparkSession, listing: ParquetListing) -> dict[str, int]:
     """Counts the records by partition key, as many as the footers say that there are.
 
     The files that span several buckets are read, only for their keys, and whatever their window;
@@ -414,7 +498,7 @@ def count_records(
         counted[grain.find_number(landed.smallest)] += landed.rows - keyed.total()
     return {
         partition.key: counted[grain.find_number(partition.slice.start)]  # type: ignore[arg-type]
-        for partition in partitions
+        for partition in listing.partitions
     }
 
 
@@ -474,7 +558,7 @@ def _find_homes(
     }
 
 
-def _look_up(homes: dict[str, int]) -> Column:
+def _look_up(homes: dict[str, int]) -> SparkColumn:
     if not homes:
         return F.lit(None).cast("bigint")
     names = F.create_map(*(F.lit(part) for home in homes.items() for part in home))

@@ -19,7 +19,7 @@ from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.orchestration.due.landed_beyond import describe_landed_beyond
 from backfill_engine.orchestration.runs.pausing import drop_paused
 from backfill_engine.proof.certificates import NOT_DUE
-from backfill_engine.sources.json_landing import JsonFolders
+from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine_tests.cli.terminals import run_in_terminal
 from backfill_engine_tests.pipeline.alerting import WHY, Home, open_home
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
@@ -61,9 +61,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 def find_landed(landing: Path) -> dict[str, Consumed]:
     """What the days are from, as it lies there now."""
     table = CATALOG.find_table(RAW)
-    listing = JsonFolders(str(landing), "flights", table.grain, "").list_files(
-        build_partitions(table, DAYS)
-    )
+    listing = JsonLanding("flights").list_files(str(landing), table, build_partitions(table, DAYS))
     return {key: Consumed(files) for key, files in listing.describe_files().items()}
 
 

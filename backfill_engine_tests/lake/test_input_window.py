@@ -8,15 +8,14 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from backfill_engine.errors import LandingError
-from backfill_engine.grains.days import DAYS
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.spark_errors import SPARK_ERRORS
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
-from backfill_engine.sources.json_landing import JsonFolders
+from backfill_engine.sources.input_window import InputWindow
+from backfill_engine.sources.json_landing import JsonFolders, JsonLanding
 from backfill_engine_tests.lake.readings import (
     READINGS,
     build_frame,
@@ -57,7 +56,7 @@ def version(spark: SparkSession, warehouse: Warehouse) -> int:
 @pytest.fixture
 def landing(tmp_path: Path) -> JsonFolders:
     (tmp_path / "landing" / "events").mkdir(parents=True)
-    return JsonFolders(str(tmp_path / "landing"), "events", DAYS)
+    return JsonFolders(str(tmp_path / "landing"), READINGS, JsonLanding("events"))
 
 
 def land(landing: JsonFolders, day: str, name: str, content: bytes) -> None:
@@ -148,7 +147,7 @@ def test_truncated_file_fails_instead_of_losing_lines(
 def test_table_without_landing_zone_has_none_to_read(
     spark: SparkSession, warehouse: Warehouse
 ) -> None:
-    with pytest.raises(LandingError, match="declares no JSON landing"):
+    with pytest.raises(LandingError, match="declares no landing"):
         build_window(spark, warehouse, WEEK).read_landing()
 
 
@@ -183,7 +182,8 @@ def test_file_names_are_names_and_no_patterns(
     names = ["a*.json", "ab.json", "a[1].json", "a{1,2}.json", "a b+c.json", "a?.json"]
     for name in names:
         (folder / name).write_text(f'"{name}"\n\t\n')
-    landing = JsonFolders(str(tmp_path / "zone [1] {a,b} *"), "flights", DAYS)
+    root = str(tmp_path / "zone [1] {a,b} *")
+    landing = JsonFolders(root, READINGS, JsonLanding("flights"))
     window = build_window(spark, warehouse, WEEK[:1], landing=landing)
     rows = window.read_landing().collect()
     prefix = "flights/year=2013/month=01/day=01/"

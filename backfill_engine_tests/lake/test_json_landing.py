@@ -12,7 +12,8 @@ from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.hours import HOURS
 from backfill_engine.lake.partitions import build_partition
 from backfill_engine.lake.slices import Partition
-from backfill_engine.sources.json_landing import JsonFolders, JsonListing
+from backfill_engine.sources.json_landing import JsonLanding, JsonListing
+from backfill_engine_tests.lake.landed_tables import build_landed_table
 
 MIDNIGHT = dt.datetime(2013, 2, 1, tzinfo=dt.UTC)
 STARTS = [MIDNIGHT + dt.timedelta(hours=n) for n in (-1, 0, 1)]
@@ -33,7 +34,7 @@ def land_in(root: Path, folder: str, name: str) -> Path:
 def list_events(
     root: Path, partitions: Sequence[Partition] = PARTITIONS, grain: Grain = HOURS
 ) -> JsonListing:
-    return JsonFolders(str(root), "events", grain).list_files(partitions)
+    return JsonLanding("events").list_files(str(root), build_landed_table(grain), partitions)
 
 
 def list_names(listing: JsonListing) -> list[tuple[str, str]]:
@@ -146,11 +147,16 @@ def test_what_landed_from_a_day_on_is_listed(tmp_path: Path) -> None:
     land(tmp_path, MIDNIGHT + dt.timedelta(days=3), "a.csv")
     for folder in ("year=2013/month=03/day=1/hour=00", "year=2013/month=99/day=01/hour=00", "x"):
         land_in(tmp_path, folder, "a.json")
-    folders = JsonFolders(str(tmp_path), "events", HOURS)
-    assert folders.list_landed_from(dt.date(2013, 2, 2)) == [
+    table, begin = build_landed_table(HOURS), dt.date(2013, 2, 2)
+    assert JsonLanding("events").list_landed_from(str(tmp_path), table, begin) == [
         "2013-02-02-00:00",
         "2013-02-03-00:00",
         "2013-03-13-00:00",
         "2014-03-08-00:00",
     ]
-    assert JsonFolders(str(tmp_path), "none", HOURS).list_landed_from(dt.date(2013, 2, 2)) == []
+    assert (
+        JsonLanding("none").list_landed_from(
+            str(tmp_path), build_landed_table(HOURS), dt.date(2013, 2, 2)
+        )
+        == []
+    )

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from backfill_engine.lake import landed_lines
 from backfill_engine.lake.landing import LandingFile
+from backfill_engine.sources import landed_lines
 from backfill_engine.sources.landed_lines import count_lines, find_broken_files, find_fault
 
 PARTS = [b"{}", b" ", b"\n", b"\r", b"\r\n", b"\t", b"\x0b", b"\x0c", b"\0", b"\xff", b"\xc2\xa0"]

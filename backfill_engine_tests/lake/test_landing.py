@@ -12,8 +12,9 @@ import pytest
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.days import DAYS as DAILY
 from backfill_engine.lake.slices import Partition
-from backfill_engine.sources.json_landing import JsonFolders, JsonListing
+from backfill_engine.sources.json_landing import JsonLanding, JsonListing
 from backfill_engine.sources.landing_names import BEING_WRITTEN
+from backfill_engine_tests.lake.landed_tables import build_landed_table
 from backfill_engine_tests.shared_fixtures import build_days
 
 NEW_YEAR = dt.date(2013, 1, 1)
@@ -28,7 +29,7 @@ def land(root: Path, day: dt.date, name: str, content: bytes = b'{"id":1}\n') ->
 
 
 def list_events(root: Path, days: Sequence[dt.date] = DAYS) -> JsonListing:
-    return JsonFolders(str(root), "events", DAILY).list_files(build(days))
+    return JsonLanding("events").list_files(str(root), build_landed_table(DAILY), build(days))
 
 
 def build(days: Sequence[dt.date]) -> list[Partition]:
@@ -146,7 +147,7 @@ def test_what_cannot_be_listed_is_refused(tmp_path: Path) -> None:
 
 def test_unknown_file_system_is_refused() -> None:
     with pytest.raises(LandingError, match="can't open the landing zone ftp://host/x"):
-        JsonFolders("ftp://host/x", "events", DAILY).list_files(build(DAYS))
+        JsonLanding("events").list_files("ftp://host/x", build_landed_table(DAILY), build(DAYS))
 
 
 def test_fingerprint_changes_when_a_file_is_rewritten(tmp_path: Path) -> None:

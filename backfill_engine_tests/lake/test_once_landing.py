@@ -14,11 +14,13 @@ import pytest
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.days import DAYS
-from backfill_engine.lake.landing import Listing
-from backfill_engine.sources.joined_listing import list_parts, list_with_history
-from backfill_engine.sources.json_landing import JsonFolders
+from backfill_engine.sources.history import FeedWithHistory, JoinedListing
+from backfill_engine.sources.json_landing import JsonLanding, JsonListing
 from backfill_engine.sources.once_landing import OnceListing, OnceSource
+from backfill_engine.sources.source import Listing
+from backfill_engine.tables.columns import Column
 from backfill_engine.tables.once_flows import History, OnceFlow
+from backfill_engine_tests.lake.landed_tables import build_landed_table
 from backfill_engine_tests.shared_fixtures import build_days
 
 FLOW = OnceFlow(
@@ -29,6 +31,8 @@ FLOW = OnceFlow(
     day="on",
     fields=(("id", "number"),),
 )
+FIELDS = (Column("id", "STRING", "Number."), Column("note", "STRING", "Note."))
+TABLE = build_landed_table(DAYS, by="day")
 PLAIN = "on,number\n2011-01-31,1\n2011-01-31,2\n2011-01-30,3\n"
 
 
@@ -40,7 +44,7 @@ def write(root: Path, name: str, content: str | bytes = PLAIN) -> Path:
 
 
 def list_days(root: Path, first: str, count: int = 1, flow: OnceFlow = FLOW) -> OnceListing:
-    return OnceSource(str(root), flow, ("id", "note")).list_files(build_days(first, count))
+    return OnceSource(flow, FIELDS).list_files(str(root), TABLE, build_days(first, count))
 
 
 def name_files(listing: Listing) -> dict[str, list[str]]:
@@ -222,36 +226,38 @@ def test_what_changed_meanwhile_is_refused(tmp_path: Path) -> None:
         listing.check_unchanged()
 
 
-def land_feed(root: Path, days: Iterable[str]) -> JsonFolders:
+def land_feed(root: Path, days: Iterable[str]) -> None:
     for day in days:
         year, month, of_month = day.split("-")
         write(root, f"readings/year={year}/month={month}/day={of_month}/a.json", '{"id": 1}\n')
-    return JsonFolders(str(root), "readings", DAYS)
 
 
 def test_history_is_never_read_from_the_feed_nor_the_feed_from_history(tmp_path: Path) -> None:
     for month in ("2011-12", "2011-11"):
         write(tmp_path, f"old/2011/readings_{month}.csv")
-    feed = land_feed(tmp_path, ["2011-12-19", "2011-12-20", "2011-12-21"])
+    land_feed(tmp_path, ["2011-12-19", "2011-12-20", "2011-12-21"])
     history = History((FLOW,), dt.date(2011, 12, 20))
-    listing = list_with_history(feed, history, build_days("2011-12-18", 4), fields=("id",))
+    source = FeedWithHistory(JsonLanding("readings", FIELDS), history)
+    listing = source.list_files(str(tmp_path), TABLE, build_days("2011-12-18", 4))
     assert name_files(listing) == {
         "2011-12-18": ["old/2011/readings_2011-12.csv"],
         "2011-12-19": ["old/2011/readings_2011-12.csv"],
         "2011-12-20": ["readings/year=2011/month=12/day=20/a.json"],
         "2011-12-21": ["readings/year=2011/month=12/day=21/a.json"],
     }
-    assert [type(part).__name__ for part in list_parts(listing)] == ["OnceListing", "JsonListing"]
+    assert isinstance(listing, JoinedListing)
+    assert [type(part) for part in listing.parts] == [OnceListing, JsonListing]
     assert list(listing.describe_files()) == [*listing.describe_landed()]
     assert listing.count_records() == {"2011-12-20": 1, "2011-12-21": 1}
     assert listing.dataset == "old+readings"
     assert not listing.missing
     assert not listing.restrict(build_days("2011-12-20", 1)).list_landed().keys() - {"2011-12-20"}
     listing.check_unchanged()
-    (only,) = list_parts(list_with_history(feed, history, build_days("2011-12-20"), fields=("id",)))
+    only = source.list_files(str(tmp_path), TABLE, build_days("2011-12-20"))
     assert only.dataset == "readings"
     # Where no day of the history is asked for, its folder needn't be there.
-    feed = land_feed(tmp_path / "other", ["2011-12-20"])
-    assert list_with_history(feed, history, build_days("2011-12-20"), fields=("id",))
+    other = tmp_path / "other"
+    land_feed(other, ["2011-12-20"])
+    assert source.list_files(str(other), TABLE, build_days("2011-12-20"))
     with pytest.raises(LandingNotFoundError, match="old isn't there"):
-        list_with_history(feed, history, build_days("2011-12-19", 2), fields=("id",))
+        source.list_files(str(other), TABLE, build_days("2011-12-19", 2))

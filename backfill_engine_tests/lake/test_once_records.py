@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from backfill_engine.sources.once_landing import OnceListing, read_lines
+from backfill_engine.sources.once_landing import OnceListing
+from backfill_engine.tables.columns import Column
 from backfill_engine.tables.once_flows import Constant, DatePart, OnceFlow
 from backfill_engine_tests.lake.test_once_landing import list_days, write
 
@@ -24,13 +25,13 @@ FLOW = OnceFlow(
     day="on",
     fields=(("id", "Number"), ("note", Constant("old")), ("month", DatePart("on", "month"))),
 )
-_FIELDS = ("id", "note", "month", "later")
+_FIELDS = tuple(Column(name, "STRING", name) for name in ("id", "note", "month", "later"))
 
 
 def read(spark: SparkSession, listing: OnceListing) -> list[tuple[str, str, str]]:
     """Day, line and file of each record, sorted."""
-    listing = replace(listing, source=replace(listing.source, fields=_FIELDS))
-    rows = read_lines(spark, listing, "day").collect()
+    listing = replace(listing, source=replace(listing.source, record_fields=_FIELDS))
+    rows = listing.read(spark).collect()
     return sorted((str(row["day"]), row["value"], row["source_file"]) for row in rows)
 
 

@@ -16,10 +16,12 @@ from backfill_engine.lake.landing import FileFault, LandingFile
 from backfill_engine.lake.partitions import build_partition
 from backfill_engine.lake.slices import Partition
 from backfill_engine.sources.parquet_footers import ParquetFile, RowGroup
-from backfill_engine.sources.parquet_landing import ParquetFolders, ParquetListing
+from backfill_engine.sources.parquet_landing import ParquetFolders, ParquetLanding, ParquetListing
+from backfill_engine_tests.lake.landed_tables import build_landed_table
 
 GRAIN = Buckets(100, 1000)
 KEYS = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
+LANDING = ParquetLanding("orders", tuple(KEYS.items()), "ORDER_KEY_SPACE")
 BUCKETS = [build_partition(GRAIN, start) for start in range(0, 1000, 100)]
 
 
@@ -47,14 +49,8 @@ def touch(path: Path) -> None:
 
 def list_orders(root: Path, *numbers: int) -> ParquetListing:
     """A listing for the buckets of these numbers, else for all."""
-    folders = ParquetFolders(
-        root=str(root),
-        dataset="orders",
-        keys=tuple(KEYS.items()),
-        grain=GRAIN,
-        space_setting="ORDER_KEY_SPACE",
-    )
-    return folders.list_files(BUCKETS[n] for n in numbers or range(len(BUCKETS)))
+    buckets = (BUCKETS[number] for number in numbers or range(len(BUCKETS)))
+    return LANDING.list_files(str(root), build_landed_table(GRAIN), buckets)
 
 
 def list_spans(listing: ParquetListing) -> list[tuple[str, str, list[tuple[int, int]]]]:
@@ -334,7 +330,7 @@ def draw_row_groups(draw: st.DrawFn) -> list[RowGroup]:
 
 @given(groups=draw_row_groups())
 def test_bytes_are_shared_among_the_buckets_that_may_hold_them(groups: list[RowGroup]) -> None:
-    folders = ParquetFolders("/landing", "orders", tuple(KEYS.items()), GRAIN, "ORDER_KEY_SPACE")
+    folders = ParquetFolders("/landing", build_landed_table(GRAIN), LANDING)
     files = tuple(
         ParquetFile("orders", LandingFile(f"{n}.parquet", 0, 0), (group,))
         for n, group in enumerate(groups)
@@ -445,8 +441,8 @@ def test_a_nested_column_of_the_same_name_is_not_the_key(tmp_path: Path) -> None
 def test_the_last_bucket_is_finished_at_the_end_of_the_space(tmp_path: Path) -> None:
     land(tmp_path, "a.parquet", [1, 949])
     grain = Buckets(100, 950)
-    folders = ParquetFolders(str(tmp_path), "orders", tuple(KEYS.items()), grain, "SETTING")
-    assert folders.list_files([build_partition(grain, 900)]).unfinished == {}
+    table, last = build_landed_table(grain), build_partition(grain, 900)
+    assert LANDING.list_files(str(tmp_path), table, [last]).unfinished == {}
 
 
 def test_an_error_names_files_as_spark_spells_them(tmp_path: Path) -> None:
@@ -458,8 +454,8 @@ def test_an_error_names_files_as_spark_spells_them(tmp_path: Path) -> None:
 def test_rows_of_files_count_where_all_their_buckets_are_listed(tmp_path: Path) -> None:
     land(tmp_path, "a.parquet", range(95, 105))
     land(tmp_path, "b.parquet", range(200, 220))
-    assert list_orders(tmp_path).count_whole_files() == 30
-    assert list_orders(tmp_path, 0, 1).count_whole_files() == 10
-    assert list_orders(tmp_path, 2).count_whole_files() == 20
-    assert list_orders(tmp_path, 1, 2).count_whole_files() is None
-    assert list_orders(tmp_path, 5).count_whole_files() == 0
+    assert list_orders(tmp_path).count_known() == 30
+    assert list_orders(tmp_path, 0, 1).count_known() == 10
+    assert list_orders(tmp_path, 2).count_known() == 20
+    assert list_orders(tmp_path, 1, 2).count_known() is None
+    assert list_orders(tmp_path, 5).count_known() == 0

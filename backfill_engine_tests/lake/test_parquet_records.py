@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.errors import LandingError
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.sources.parquet_landing import ParquetFolders
+from backfill_engine.sources.input_window import InputWindow
+from backfill_engine.sources.parquet_landing import ParquetLanding
 from backfill_engine.tables.declarations import Column, Table, required
 
 GRAIN = Buckets(100, 1000)
@@ -42,13 +42,14 @@ def open_window(
     partitions = build_partitions(THINGS, keys)
     kinds = (("a", "id"), ("b", "id"))
     declared = (("a", fields), ("b", fields)) if fields else ()
-    folders = ParquetFolders(str(root), "things", kinds, GRAIN, "SPACE", declared)
+    landing = ParquetLanding("things", kinds, "SPACE", declared)
     log = read_log(Warehouse(str(root / "warehouse")), THINGS)
-    return InputWindow(spark, log, partitions, {}, folders.list_files(partitions))
+    listing = landing.list_files(str(root), THINGS, partitions)
+    return InputWindow(spark, log, partitions, {}, listing)
 
 
 def read(window: InputWindow, kind: str = "a") -> list[tuple[int, int | None, str]]:
-    rows = window.read_parquet(kind).collect()
+    rows = window.read_landing(kind).collect()
     return sorted(((row.bucket, row.id, row.source_file) for row in rows), key=str)
 
 
@@ -99,7 +100,7 @@ def test_a_kind_without_a_file_of_the_window_has_no_rows(
     land(tmp_path, "x.parquet", [150], kind="b")
     window = open_window(spark, tmp_path, FIRST)
     assert read(window, "b") == []
-    assert window.read_parquet("b").dtypes == window.read_parquet("a").dtypes
+    assert window.read_landing("b").dtypes == window.read_landing("a").dtypes
 
 
 def test_a_file_with_a_fault_is_not_left_out_in_silence(
@@ -109,4 +110,4 @@ def test_a_file_with_a_fault_is_not_left_out_in_silence(
     fields = (*FIELDS, Column("weight", "DOUBLE", "Weight"))
     window = open_window(spark, tmp_path, FIRST, fields=fields)
     with pytest.raises(LandingError, match=r"things/a/x.parquet lacks the column weight: land it"):
-        window.read_parquet("a")
+        window.read_landing("a")

@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 from backfill_engine.lake.landing import LandingFile
-from backfill_engine.lake.same_files import find_same_in_groups
+from backfill_engine.sources.landed_lines import find_same_in_groups
 
 
 def land(root: Path, **contents: bytes) -> list[LandingFile]:

@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 from backfill_assets.tables.flights import FLIGHT_FIELDS
 from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_engine.contents.partition_reader import PartitionReader
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -20,7 +19,8 @@ from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.publishing.runs import Run
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_engine.rules.verdicts import Acceptance
-from backfill_engine.tables.landings import JsonLanding
+from backfill_engine.sources.input_window import InputWindow
+from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine_tests.lake.readings import READINGS
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 

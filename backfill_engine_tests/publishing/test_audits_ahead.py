@@ -7,7 +7,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.errors import LandingError
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.side_tables import build_quarantine_table, build_withheld_table
 from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import read_log
@@ -17,6 +16,7 @@ from backfill_engine.publishing.audits_ahead import AHEAD_BYTES, AuditsAhead, ga
 from backfill_engine.publishing.inputs import PinnedInputs, measure_input_bytes
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult
+from backfill_engine.sources.input_window import InputWindow
 from backfill_engine_tests.lake.readings import READINGS, build_rows, overwrite_readings
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.publishing import COPIES, RAW_RECIPE, Interrupted, Lake

@@ -16,9 +16,9 @@ from backfill_engine.publishing import code_origins
 from backfill_engine.publishing.code_origins import Kind, find_origin
 from backfill_engine.publishing.code_versions import compute_code_version
 from backfill_engine.publishing.reached_code import ReachedCode
+from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.table_assets import table_asset
 from backfill_engine.tables.columns import Column
-from backfill_engine.tables.landings import JsonLanding
 from backfill_engine.tables.protected import Protected
 from backfill_engine_tests.project import CARRIER_DELAYS, CATALOG, RAW_FLIGHTS, SAMPLES
 

@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 
 from backfill_engine.contents.read_back import read_back
 from backfill_engine.errors import TableError
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.stored_declarations import check_readable, check_stored
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -30,8 +29,9 @@ from backfill_engine.rules.drift import Drift
 from backfill_engine.rules.nulls import Nulls
 from backfill_engine.rules.rejects import Rejects
 from backfill_engine.rules.values import Values
+from backfill_engine.sources.input_window import InputWindow
+from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.tables.declarations import Column, Table, required
-from backfill_engine.tables.landings import JsonLanding
 from backfill_engine.transforms.landed_rows import build_landed_rows
 from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.shared_fixtures import build_days

@@ -13,14 +13,14 @@ from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.minutes import Minutes
 from backfill_engine.grains.months import MONTHS
 from backfill_engine.grains.weeks import WEEKS
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.partition_definitions import build_partitions_def
 from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.sources.input_window import InputWindow
+from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.tables.declarations import Table, required
-from backfill_engine.tables.landings import JsonLanding
 from backfill_engine.transforms.landed_rows import build_landed_rows
 from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.project import CATALOG

@@ -16,7 +16,6 @@ from backfill_engine.audit_columns import AUDIT_COLUMNS, ENGINE_PREFIX
 from backfill_engine.contents.read_back import read_back
 from backfill_engine.errors import DeclarationError
 from backfill_engine.lake.evolution import find_new_fields
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.side_tables import build_quarantine_table, build_withheld_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -24,9 +23,10 @@ from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.nulls import Nulls
 from backfill_engine.rules.rejects import Rejects
+from backfill_engine.sources.input_window import InputWindow
+from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.table_assets import table_asset
 from backfill_engine.tables.declarations import Column, Table, required
-from backfill_engine.tables.landings import JsonLanding
 from backfill_engine.transforms.landed_rows import build_landed_rows
 from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.shared_fixtures import build_days

@@ -11,13 +11,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.errors import LandingError, TableError
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.side_tables import build_withheld_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.rules.row_count import RowCount
+from backfill_engine.sources.input_window import InputWindow
 from backfill_engine_tests.lake.readings import READINGS, build_rows, overwrite_readings
 from backfill_engine_tests.pipeline.landing_zone import LandingZone, build_landed
 from backfill_engine_tests.pipeline.publishing import COPIES, RAW_RECIPE, Interrupted, Lake

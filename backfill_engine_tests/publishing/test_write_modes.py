@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.errors import BackfillError, FilterError, SettingsError, TableError
 from backfill_engine.lake.commits import CommitRecord
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -28,6 +27,7 @@ from backfill_engine.publishing.write_modes.restore import Rollback
 from backfill_engine.rules.reconciled import Reconciled
 from backfill_engine.rules.shrink import Shrink
 from backfill_engine.rules.verdicts import Check
+from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table
 from backfill_engine_tests.lake.readings import (
     READINGS,

@@ -18,10 +18,11 @@ from backfill_engine.rules.drift import Drift
 from backfill_engine.rules.nulls import Nulls
 from backfill_engine.rules.reconciled import Reconciled
 from backfill_engine.rules.values import Values
+from backfill_engine.sources.json_landing import JsonLanding
+from backfill_engine.sources.parquet_landing import ParquetLanding
 from backfill_engine.table_assets import TableAsset, Upstream, serve_versions, table_asset
 from backfill_engine.tables.column_types import TYPES, parse_type
 from backfill_engine.tables.declarations import Column, Table, required
-from backfill_engine.tables.landings import JsonLanding, ParquetLanding
 from backfill_engine.tables.protected import Protected
 
 DAY = required("day", "DATE", "Day")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from backfill_engine.catalog import choose_histories
 from backfill_engine.errors import DeclarationError, SettingsError
 from backfill_engine.grains.hours import HOURS
+from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.table_assets import table_asset
 from backfill_engine.tables.declarations import Column, Table, required
-from backfill_engine.tables.landings import JsonLanding
 from backfill_engine.tables.once_flows import Constant, DatePart, History, OnceFlow
 from backfill_engine_tests.project import RAW_FLIGHTS
 

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from backfill_engine.errors import LandingError
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.sources.json_landing import JsonFolders
-from backfill_engine.tables.landings import JsonLanding
 
 _LISTED = 7
 
@@ -21,12 +19,10 @@ def describe_landed_beyond(recipes: Mapping[str, Recipe], landing_root: str) -> 
     lines: list[str] = []
     for key, recipe in recipes.items():
         end = recipe.table.calendar.end if recipe.table.calendar else None
-        if end is None or not isinstance(recipe.landing, JsonLanding):
+        if end is None or recipe.landing is None:
             continue
-        landing, grain = recipe.landing, recipe.table.grain
-        folders = JsonFolders(landing_root, landing.dataset, grain, landing.empty_marker)
         try:
-            beyond = folders.list_landed_from(end)
+            beyond = recipe.landing.list_landed_from(landing_root, recipe.table, end)
         except LandingError as error:
             lines.append(f"{key}: {error}")
             continue

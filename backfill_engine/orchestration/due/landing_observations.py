@@ -29,7 +29,7 @@ from dagster import (
 )
 from pydantic import TypeAdapter, ValidationError
 
-from backfill_engine.lake.landing import LandedFiles, LandingFile, Listing
+from backfill_engine.lake.landing import LandedFiles, LandingFile
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.orchestration.instance.batching_instance import store_together
 from backfill_engine.orchestration.instance.dagster_internals import (
@@ -42,7 +42,7 @@ from backfill_engine.orchestration.instance.partition_definitions import find_la
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.publishing.inputs import list_landing
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.tables.landings import JsonLanding
+from backfill_engine.sources.source import Listing
 
 FINGERPRINT = "fingerprint"
 """Metadata of an observation: the hash that commits have of the files that they read."""
@@ -140,9 +140,8 @@ def observe_landing_zone(
     suspects = [key for block in unknown for key in block]
     latest = _find_latest_observations(instance, asset_key, suspects)
     changed = [key for key in suspects if _has_changed(landed[key], latest.get(key))]
-    # Of Parquet only footers are read, which the listing has done.
-    lines = isinstance(recipe.landing, JsonLanding)
-    to_read = {key: landed[key].bytes if lines else 0 for key in changed}
+    reads = listing.is_counted_by_reading
+    to_read = {key: landed[key].bytes if reads else 0 for key in changed}
     chosen, remaining = _choose(to_read, budget)
     counted = [key for key in chosen if to_read[key] <= budget.largest]
     records = listing.restrict(build_partitions(recipe.table, counted)).count_records()

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping
 
+from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.inputs import PinnedInputs
-from backfill_engine.sources.parquet_landing import ParquetListing
 
 
 def count_rows_to_read(
@@ -43,10 +43,8 @@ def count_rows_to_read(
 
 
 def _count_landed(pinned: PinnedInputs, keys: Collection[str]) -> int | None:
-    if not isinstance(pinned.listing, ParquetListing):
-        return None
-    partitions = [one for one in pinned.listing.partitions if one.key in keys]
-    return pinned.listing.restrict(partitions).count_whole_files()
+    listing = pinned.restrict(build_partitions(pinned.target.table, keys)).listing
+    return listing.count_known() if listing is not None else None
 
 
 def _count_rows_of(log: TableLog, read: Collection[str], coming: Collection[str]) -> int | None:

@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 
 from backfill_engine.lake.commits import Commit, CommitRecord, Publish
 from backfill_engine.lake.consumed import Consumed
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.inputs import PinnedInputs
@@ -22,6 +21,7 @@ from backfill_engine.rules.files_once import SOURCE_FILE, FilesOnce
 from backfill_engine.rules.finding_names import BATCH_IS_APPENDED_ONCE
 from backfill_engine.rules.measured import PartitionMeasures
 from backfill_engine.rules.verdicts import Check, Finding, Outcome, Verdict
+from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table
 
 

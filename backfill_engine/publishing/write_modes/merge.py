@@ -7,11 +7,11 @@ from pyspark.sql import functions as F
 from backfill_engine.audit_columns import ENGINE_PREFIX, KEPT
 from backfill_engine.errors import SettingsError
 from backfill_engine.filters.row_filters import build_condition, parse_filter
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.placement import build_number
 from backfill_engine.publishing.write_modes.mode import WriteMode, read_published
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.quality.measures import is_row
+from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table
 
 _NUMBER, _REPLACED = f"{ENGINE_PREFIX}number", f"{ENGINE_PREFIX}replaced"

@@ -8,13 +8,13 @@ from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import FILTERED_OUT, KEPT
 from backfill_engine.filters.row_filters import build_condition
-from backfill_engine.lake.input_window import InputWindow
 from backfill_engine.lake.reader import read_table_as_it_was
 from backfill_engine.lake.slices import Partition
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.quality.measures import is_row
+from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table
 
 

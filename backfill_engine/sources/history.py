@@ -1,73 +1,76 @@
-"""A landing zone of several sources: the feed of a table, and the once-flows of the days before."""
+"""The feed of a table and the once-flows of the days before, as one source."""
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
 from typing import TypeVar
 
-from backfill_engine.lake.landing import FileFault, LandedFiles, LandingFile, Listing
+from pyspark.sql import DataFrame, SparkSession
+
+from backfill_engine.lake.landing import FileFault, LandedFiles, LandingFile
 from backfill_engine.lake.slices import Partition
 from backfill_engine.rules.landed import Landed
-from backfill_engine.sources.json_landing import JsonFolders
-from backfill_engine.sources.once_landing import OnceListing, OnceSource
+from backfill_engine.sources.once_landing import OnceSource
+from backfill_engine.sources.source import Listing, Source
+from backfill_engine.tables.columns import Column
+from backfill_engine.tables.declarations import Table
 from backfill_engine.tables.once_flows import History, OnceFlow
 
 Content = TypeVar("Content")
 
 
-def list_with_history(
-    folders: JsonFolders,
-    history: History,
-    partitions: Iterable[Partition],
-    *,
-    fields: tuple[str, ...],
-    bare: frozenset[str] = frozenset(),
-) -> Listing:
-    """Lists the files of days: each by the once-flow that fills it, or else by the feed.
+@dataclass(frozen=True)
+class FeedWithHistory(Source):
+    """The feed of a table by days, and the once-flows of the days before.
 
-    Args:
-        folders: of the feed.
+    Attributes:
+        feed: what lands day by day.
         history: the flows, and where the feed begins.
-        partitions: days.
-        fields: all that a record may have.
-        bare: those of which JSON has numbers or booleans, and no strings.
-
-    Raises:
-        LandingNotFoundError: if the folder of a source isn't there of which days are asked for.
-        LandingError: if it can't be listed.
     """
-    by_flow: dict[OnceFlow | None, list[Partition]] = {}
-    for partition in partitions:
-        day = partition.slice.start
-        assert isinstance(day, dt.date)
-        by_flow.setdefault(history.find_flow(day), []).append(partition)
-    feed = by_flow.pop(None, None)
-    parts: list[Listing] = [
-        OnceSource(folders.root, flow, fields, bare).list_files(days)
-        for flow, days in by_flow.items()
-        if flow is not None
-    ]
-    if feed or not parts:
-        parts.append(folders.list_files(feed or ()))
-    return parts[0] if len(parts) == 1 else JoinedListing(tuple(parts))
 
+    feed: Source
+    history: History
 
-def list_parts(listing: Listing | None) -> tuple[Listing, ...]:
-    """Lists what a listing is of: its sources', or itself."""
-    if isinstance(listing, JoinedListing):
-        return listing.parts
-    return (listing,) if listing is not None else ()
+    @property
+    def dataset(self) -> str:  # type: ignore[override]
+        """The feed's folder below the root."""
+        return self.feed.dataset
 
+    @property
+    def record_fields(self) -> tuple[Column, ...]:  # type: ignore[override]
+        """What a record may hold."""
+        return self.feed.record_fields
 
-def find_history_keys(listing: Listing) -> set[str]:
-    """Finds the keys of the listed partitions that a once-flow fills."""
-    return {
-        partition.key
-        for part in list_parts(listing)
-        if isinstance(part, OnceListing)
-        for partition in part.partitions
-    }
+    def refuse_table(self, table: Table) -> None:
+        """Refuses a table that can't be computed from one of them."""
+        for source in (self.feed, *(self._build_source(flow) for flow in self.history.flows)):
+            source.refuse_table(table)
+
+    def describe_place(self, table: Table) -> tuple[str, str]:
+        """Describes the files of the feed."""
+        return self.feed.describe_place(table)
+
+    def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> Listing:
+        """Lists the files of days: each by the once-flow that fills it, or else by the feed."""
+        by_flow: dict[OnceFlow | None, list[Partition]] = {}
+        for partition in partitions:
+            day = partition.slice.start
+            assert isinstance(day, dt.date)
+            by_flow.setdefault(self.history.find_flow(day), []).append(partition)
+        feed = by_flow.pop(None, None)
+        parts: list[Listing] = [
+            self._build_source(flow).list_files(root, table, days)
+            for flow, days in by_flow.items()
+            if flow is not None
+        ]
+        if feed or not parts:
+            parts.append(self.feed.list_files(root, table, feed or ()))
+        return parts[0] if len(parts) == 1 else JoinedListing(tuple(parts))
+
+    def _build_source(self, flow: OnceFlow) -> OnceSource:
+        return OnceSource(flow, self.record_fields)
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,25 @@ class JoinedListing:
     def count_records(self) -> Mapping[str, int]:
         """Counts the records that landed, by partition key, where that can be told."""
         return _merge(part.count_records() for part in self.parts)
+
+    @property
+    def is_counted_by_reading(self) -> bool:
+        """Whether counting one of the parts reads all of it."""
+        return any(part.is_counted_by_reading for part in self.parts)
+
+    def count_known(self) -> int | None:
+        """Counts the records as far as listing told; None where it didn't of one part."""
+        counts = [count for part in self.parts if (count := part.count_known()) is not None]
+        return sum(counts) if len(counts) == len(self.parts) else None
+
+    def read(self, spark: SparkSession, kind: str) -> DataFrame:
+        """Reads the records of all parts."""
+        frames = (part.read(spark, kind) for part in self.parts)
+        return reduce(DataFrame.unionByName, frames)
+
+    def count(self, spark: SparkSession) -> Mapping[str, int]:
+        """Counts the records of all parts."""
+        return _merge(part.count(spark) for part in self.parts)
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Measures bytes to read by partition key."""

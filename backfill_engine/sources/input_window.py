@@ -1,0 +1,165 @@
+"""What a step may read: its inputs, pinned when the step began, cut to what its partitions need."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from backfill_engine.errors import LandingError, TableError
+from backfill_engine.lake.evolution import extend_table
+from backfill_engine.lake.partitions import build_table_predicate
+from backfill_engine.lake.placement import count_by
+from backfill_engine.lake.reader import read_table
+from backfill_engine.lake.slices import Partition, Slice, build_predicate, widen_slices
+from backfill_engine.lake.table_log import TableLog
+from backfill_engine.sources.overlays import Overlay
+from backfill_engine.sources.source import Listing
+from backfill_engine.tables.declarations import Table
+
+
+@dataclass(frozen=True)
+class InputWindow:
+    """The partitions of one table to compute, and the pinned inputs to compute them from.
+
+    Attributes:
+        spark: the session.
+        target: log of the table whose partitions are computed, as it was when inputs were pinned.
+        partitions: which, ascending; at least one.
+        inputs: logs of the input tables at the versions to read, by table key.
+        listing: files of the landing zone, for a table that reads it.
+        extra_fields: fields of the source that the table has beyond its declaration.
+        overlays: by table key, partitions of inputs that are read from elsewhere, as of a
+            rehearsal.
+    """
+
+    spark: SparkSession
+    target: TableLog
+    partitions: tuple[Partition, ...]
+    inputs: Mapping[str, TableLog]
+    listing: Listing | None = None
+    extra_fields: tuple[str, ...] = ()
+    overlays: Mapping[str, Overlay] = field(default_factory=dict)
+
+    @property
+    def table(self) -> Table:
+        """The table whose partitions are computed."""
+        return self.target.table
+
+    @property
+    def stored_table(self) -> Table:
+        """The same with its extra fields, as it is in storage."""
+        return extend_table(self.table, self.extra_fields)
+
+    @property
+    def slices(self) -> tuple[Slice, ...]:
+        """What the partitions cover."""
+        return tuple(partition.slice for partition in self.partitions)
+
+    def find_begin(self) -> dt.date:
+        """Finds the first day of the data of a table by days: of its calendar, or what it holds.
+
+        So a record of a day that the table holds, or others read, stays one when the first day of
+        the calendar moves on.
+        """
+        held = {*self.target.count_rows(), *self.target.publishes}
+        calendar = self.table.calendar
+        first_days = [calendar.first] if calendar else []
+        return min([*first_days, *map(dt.date.fromisoformat, held)])
+
+    def read(
+        self, table: Table, *, column: str, days_before: int = 0, days_after: int = 0
+    ) -> DataFrame:
+        """Reads the rows of an input table whose `column` lies in the window.
+
+        Args:
+            table: one of the inputs that the asset declares.
+            column: of the type of the partition column; the input's folder column, or one with
+                tight file statistics, so that other files are skipped.
+            days_before: how far the window reaches back before each partition.
+            days_after: how far it reaches on behind each.
+        """
+        slices = widen_slices(
+            self.slices,
+            before=dt.timedelta(days=days_before),
+            after=dt.timedelta(days=days_after),
+        )
+        log, overlay = self._find_input(table)
+        rows = overlay.read_over(self.spark, log) if overlay else read_table(self.spark, log)
+        return rows.where(build_predicate(column, slices))
+
+    def _find_input(self, table: Table) -> tuple[TableLog, Overlay | None]:
+        """Finds an input by its declaration, which knows nothing of the keys of assets."""
+        for key, log in self.inputs.items():
+            if log.table.place == table.place:
+                return log, self.overlays.get(key)
+        raise TableError(
+            f"{self.table.key} reads {table.place}, which isn't among its inputs: name it in "
+            "`inputs` of @table_asset"
+        )
+
+    def read_landing(self, kind: str = "") -> DataFrame:
+        """Reads the landed records that belong to the window, and where they are from.
+
+        Args:
+            kind: which files, of a source that has several kinds of them.
+
+        Returns:
+            What the source has of a record: of JSON `value` STRING, the line, and blank lines are
+            no records; of Parquet the declared fields. Beside it the table's partition column (and
+            its folder column); `source_file` STRING.
+
+        Raises:
+            LandingError: if a file can't be read: never less is read than there is.
+        """
+        return self._require_listing().read(self.spark, kind)
+
+    def _require_listing(self) -> Listing:
+        """Returns the listing; refuses faults, as who publishes leaves these partitions out."""
+        if self.listing is None:
+            raise LandingError(f"{self.table.key} declares no landing to read from")
+        for fault in self.listing.faults:
+            raise LandingError(f"{fault.name} {fault.fault}")
+        return self.listing
+
+    def list_partitions(self) -> DataFrame:
+        """Lists the first value of each partition in the partition column, one row each."""
+        by = self.table.partition_by
+        types = {column.name: column.type for column in self.table.columns}
+        return self.spark.createDataFrame(
+            [(partition.slice.start,) for partition in self.partitions], f"`{by}` {types[by]}"
+        )
+
+    def count_landing(self) -> dict[str, int]:
+        """Counts the records that landed, by partition key, apart from whatever parses them."""
+        return dict(self._require_listing().count(self.spark))
+
+    def count_by(self, rows: DataFrame, column: str) -> dict[str, int]:
+        """Counts rows by partition key, as `placement.count_by` does; 0 where there are none."""
+        return count_by(rows, column, self.table.grain, self.partitions)
+
+    def count_input(self, table: Table, *, before: int = 0) -> dict[str, int]:
+        """Counts the rows of an input of the same grain in each partition's window.
+
+        They are counted from the log.
+
+        Args:
+            table: the input, as declared.
+            before: how many partitions the window reaches back.
+        """
+        grain = self.table.grain
+        log, overlay = self._find_input(table)
+        counts = log.count_rows()
+        counts = overlay.count_over(counts) if overlay else counts
+        by_number = {grain.find_number(grain.find_start(key)): rows for key, rows in counts.items()}
+        return {
+            partition.key: sum(
+                by_number.get(grain.find_number(partition.slice.start) - back, 0)
+                for back in range(before + 1)
+            )
+            for partition in self.partitions
+        }
+
+    def keep_partitions(self, rows: DataFrame) -> DataFrame:
+        """Keeps the rows that belong to the partitions, where a transform also makes others."""
+        return rows.where(build_table_predicate(self.table, self.slices))

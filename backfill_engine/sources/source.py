@@ -1,0 +1,176 @@
+"""A source: what lands for a table, declared; and how a listing of it is had."""
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from backfill_engine.lake.landing import FileFault, LandedFiles, LandingFile
+from backfill_engine.lake.slices import Partition
+from backfill_engine.rules.landed import Landed
+from backfill_engine.tables.columns import Column
+from backfill_engine.tables.declarations import Table
+
+
+class Listing(Protocol):
+    """What was in the landing zone when it was listed, pinned: only these files are read."""
+
+    @property
+    def dataset(self) -> str:
+        """Its folder below the root."""
+        ...
+
+    @property
+    def missing(self) -> Sequence[Partition]:
+        """Listed partitions of which nothing is there."""
+        ...
+
+    @property
+    def faults(self) -> Sequence[FileFault]:
+        """What is known to be unreadable before any record is read."""
+        ...
+
+    @property
+    def unfinished(self) -> Mapping[str, str]:
+        """By partition key, why more of it is yet to land; in words."""
+        ...
+
+    def restrict(self, partitions: Collection[Partition]) -> "Listing":
+        """Returns the part of the listing that is about `partitions`."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Hashes the files' names, sizes and modification times: the version of this input."""
+        ...
+
+    def describe_files(self) -> Mapping[str, LandedFiles]:
+        """Describes the files that each listed partition is computed from, by its key."""
+        ...
+
+    def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
+        """Lists the files that `describe_files` describes, by partition key."""
+        ...
+
+    def name_file(self, file: LandingFile) -> str:
+        """Names a file below the root, the same wherever the landing zone is mounted."""
+        ...
+
+    def count_records(self) -> Mapping[str, int]:
+        """Counts the records that landed, by partition key; without Spark.
+
+        Absent are partitions of which that can't be told: a file can't be read, or it holds
+        records of other partitions too and only its footer is.
+        """
+        ...
+
+    def measure_bytes(self) -> Mapping[str, int]:
+        """Measures bytes to read by partition key, as near as is known without reading them."""
+        ...
+
+    def describe_landed(self) -> Mapping[str, Landed]:
+        """Describes what is there, by the key of each listed partition."""
+        ...
+
+    @property
+    def is_counted_by_reading(self) -> bool:
+        """Whether `count_records` reads the files whole."""
+        ...
+
+    def count_known(self) -> int | None:
+        """Counts the records that landed as far as listing told; None where it didn't."""
+        ...
+
+    def read(self, spark: SparkSession, kind: str) -> DataFrame:
+        """Reads the records of the listed partitions.
+
+        Args:
+            spark: the session.
+            kind: which files, where a source has several kinds of them; else empty.
+
+        Returns:
+            What the format has of a record; the table's partition column (and its folder column);
+            `source_file` STRING, below the landing root.
+
+        Raises:
+            LandingError: if there are none of that kind.
+        """
+        ...
+
+    def count(self, spark: SparkSession) -> Mapping[str, int]:
+        """Counts the records of all listed partitions, by key; apart from whatever parses them."""
+        ...
+
+    def check_unchanged(self) -> None:
+        """Lists again and compares, for after the files have been read.
+
+        Raises:
+            LandingError: if a file appeared, vanished or was rewritten meanwhile.
+        """
+        ...
+
+    def find_broken(self, error: str) -> Sequence[FileFault]:
+        """Finds the files that can't be read, each with the partitions that it may hold.
+
+        Reads all files: for after a failure. `error`, Spark's message, may name one that is
+        readable here and that Spark can't read.
+        """
+        ...
+
+
+class Source(ABC):
+    """What lands for a table, in one format. A subclass is a frozen dataclass.
+
+    What is declared of it is part of the table's code version. What is there is found by
+    `list_files`: the listing that it returns is pinned, tells the evidence and the fingerprint of
+    each partition, and reads and counts its records.
+
+    Attributes:
+        dataset: its folder below the root of the landing zone.
+        record_fields: what a record may hold, where records are parsed by these and may have more.
+        takes_new_fields: whether a field that nobody declared becomes a column of the table.
+    """
+
+    dataset: str
+    record_fields: tuple[Column, ...] = ()
+    takes_new_fields: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> Iterable[Column]:
+        """All that is declared of the records; no name of the table's partition may be among it."""
+        return self.record_fields
+
+    @abstractmethod
+    def refuse_table(self, table: Table) -> None:
+        """Refuses a table that can't be computed from it.
+
+        Raises:
+            DeclarationError: naming the cure.
+        """
+
+    @abstractmethod
+    def describe_place(self, table: Table) -> tuple[str, str]:
+        """Describes what lands: the kind of its files, and the path of one below the dataset."""
+
+    @abstractmethod
+    def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> Listing:
+        """Lists what is there for partitions of a table, and pins it.
+
+        Args:
+            root: of the landing zone.
+            table: that is computed from it.
+            partitions: of the table.
+
+        Raises:
+            LandingNotFoundError: if the dataset isn't there.
+            LandingError: if it can't be listed.
+        """
+
+    def list_landed_from(self, root: str, table: Table, begin: dt.date) -> Sequence[str]:
+        """Lists the keys, ascending, of what landed from a day on; empty where times don't tell.
+
+        Raises:
+            LandingError: if it can't be listed.
+        """
+        return ()
