@@ -14,7 +14,7 @@ from backfill_engine.catalog import Catalog, choose_histories
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.grain import Grain
 from backfill_engine.orchestration.instance.partition_definitions import find_landing_key
-from backfill_engine.publishing.code_versions import compute_code_version
+from backfill_engine.publishing.reached_code import compute_code_version
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.settings import Settings, read_settings

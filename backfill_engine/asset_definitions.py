@@ -50,7 +50,7 @@ from backfill_engine.orchestration.records.ui_pages import (
     build_certificate_metadata,
     build_failure_metadata,
 )
-from backfill_engine.orchestration.recovery.held_up import find_what_can_go_on, hold_up
+from backfill_engine.orchestration.recovery.recovering import find_what_can_go_on, hold_up
 from backfill_engine.orchestration.runs.applied_rehearsals import find_shown
 from backfill_engine.orchestration.runs.pinned_code import check_pinned_code
 from backfill_engine.orchestration.runs.protecting import check_protection

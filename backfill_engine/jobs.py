@@ -21,8 +21,8 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.errors import SettingsError
 from backfill_engine.lake.maintenance import maintain_table
 from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.side_table_writer import vacuum_watermarks
 from backfill_engine.lake.table_log import read_log
-from backfill_engine.lake.watermark_writer import vacuum_watermarks
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.instance.ranges import shorten

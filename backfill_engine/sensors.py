@@ -23,10 +23,10 @@ from backfill_engine.orchestration.due.due_partitions import Memory
 from backfill_engine.orchestration.instance.own_runs import note_own_assets
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
 from backfill_engine.orchestration.planning.work import Work, look_for_work
-from backfill_engine.orchestration.recovery.recovering import recover_table
-from backfill_engine.orchestration.recovery.recovery_messages import (
+from backfill_engine.orchestration.recovery.recovering import (
     describe_dead_runs,
     describe_recovery,
+    recover_table,
 )
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
 from backfill_engine.orchestration.runs.continuation import build_continuing_tags, find_continuation

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.samples.flights import land_flights
 from backfill_assets.samples.weather import land_weather
-from backfill_engine.lake.slices import Partition, Slice
+from backfill_engine.lake.partitions import Partition, Slice
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.spark.session import build_spark_conf, check_prerequisites
 from backfill_engine_tests.commands import Project

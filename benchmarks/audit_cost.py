@@ -16,15 +16,14 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from backfill_assets.samples.flights import land_flights
-from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.slices import Partition, build_predicate
+from backfill_engine.lake.partitions import Partition, build_partitions, build_predicate
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
 from backfill_engine.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import Run
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.spark.session import check_prerequisites
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS

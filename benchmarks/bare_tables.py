@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_engine.lake.table_properties import build_create_table
+from backfill_engine.lake.stored_declarations import build_create_table
 from backfill_engine.spark.session import build_spark_conf, train_sessions
 from backfill_engine.tables.declarations import Table
 

@@ -20,8 +20,7 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.contents.read_back import ReadBack, read_back
-from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.spark.session import build_spark_conf, check_prerequisites

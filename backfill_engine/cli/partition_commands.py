@@ -19,7 +19,7 @@ from backfill_engine.cli.options import (
 )
 from backfill_engine.cli.terminal import echo, echo_lines
 from backfill_engine.errors import SettingsError
-from backfill_engine.lake.run_ids import refuse_short_id
+from backfill_engine.lake.file_names import refuse_short_id
 
 
 def withheld(
@@ -30,8 +30,8 @@ def withheld(
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Show rows that were withheld and records that were rejected, with run and reason."""
-    from backfill_engine.lake.kept_aside import read_kept_aside
     from backfill_engine.lake.partitions import build_partitions
+    from backfill_engine.lake.side_tables import read_kept_aside
     from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
     from backfill_engine.orchestration.selecting.selections import find_keys_in_range
 

@@ -27,7 +27,7 @@ from backfill_engine.cli.terminal import echo, echo_lines
 from backfill_engine.errors import CertificateError, PartitionRangeError, SettingsError
 
 if TYPE_CHECKING:
-    from backfill_engine.lake.slices import Partition
+    from backfill_engine.lake.partitions import Partition
     from backfill_engine.lake.table_log import TableLog
     from backfill_engine.lake.warehouse import Warehouse
     from backfill_engine.tables.declarations import Table

@@ -25,8 +25,8 @@ from backfill_engine.errors import BackfillError
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
+    from backfill_engine.orchestration.backfills.backfill_outcomes import Verdicts
     from backfill_engine.orchestration.backfills.foreground import Foreground, RangeRun
-    from backfill_engine.orchestration.backfills.verdicts import Verdicts
     from backfill_engine.orchestration.planning.launching import Launch
     from backfill_engine.orchestration.planning.plans import Plan
 
@@ -54,7 +54,7 @@ def run(
     """
     from backfill_engine.cli.plan_grid import print_plan
     from backfill_engine.cli.verdict_grid import print_idle
-    from backfill_engine.orchestration.backfills.verdicts import build_idle_verdicts
+    from backfill_engine.orchestration.backfills.backfill_outcomes import build_idle_verdicts
     from backfill_engine.orchestration.planning.launching import check_launch
 
     catalog = load_catalog()
@@ -104,8 +104,8 @@ def _carry_out(
 ) -> "tuple[Verdicts, bool]":
     """Returns the verdicts, and whether an error ended it."""
     from backfill_engine.cli.worker_process import open_worker
+    from backfill_engine.orchestration.backfills.backfill_outcomes import find_verdicts
     from backfill_engine.orchestration.backfills.foreground import Foreground, build_range_runs
-    from backfill_engine.orchestration.backfills.verdicts import find_verdicts
     from backfill_engine.orchestration.instance.dagster_internals import make_new_backfill_id
     from backfill_engine.orchestration.planning.plans import list_planned_partitions
 

@@ -115,7 +115,7 @@ def missing(
     landed beyond BACKFILL_END. Exit 0: there is none of either, and nothing is missing; 1:
     something is missing, failed or changed; 3: all the rest is in progress or not due.
     """
-    from backfill_engine.orchestration.due.landed_beyond import describe_landed_beyond
+    from backfill_engine.orchestration.due.due_partitions import describe_landed_beyond
     from backfill_engine.orchestration.status.partition_statuses import (
         CHANGED,
         FAILED,
@@ -157,7 +157,7 @@ def _read_statuses(
     *,
     told_by: "_Teller | None" = None,
 ) -> "list[PartitionStatus]":
-    from backfill_engine.orchestration.recovery.recovery_messages import (
+    from backfill_engine.orchestration.recovery.recovering import (
         describe_dead_runs,
         describe_recovery,
     )

@@ -7,7 +7,7 @@ from backfill_engine.cli.options import print_grid
 from backfill_engine.cli.terminal import echo, echo_lines
 
 if TYPE_CHECKING:
-    from backfill_engine.orchestration.backfills.verdicts import Verdicts
+    from backfill_engine.orchestration.backfills.backfill_outcomes import Verdicts
 
 _LISTED = 7
 _COLOURS = {"withheld": "red", "failed": "red"}

@@ -8,7 +8,7 @@ import numpy as np
 from backfill_engine.contents.canonical_words import canonicalize, hash_rows
 from backfill_engine.contents.partition_index import PartitionIndex
 from backfill_engine.contents.rows import TableRows
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 
 _Sums: TypeAlias = dict[tuple[int, int], tuple[int, int]]

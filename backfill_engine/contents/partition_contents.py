@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from backfill_engine.contents.canonical_words import Hashes, Longs, canonicalize, hash_rows
 from backfill_engine.contents.partition_index import PartitionIndex
 from backfill_engine.contents.rows import RowBatch, RowSource, TableRows
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.rules.drift import Drift
 

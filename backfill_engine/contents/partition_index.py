@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from backfill_engine.contents.canonical_words import Longs, canonicalize, find_arrow_type
 from backfill_engine.grains.grain import SliceBound
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.tables.declarations import Column, Table
 
 

@@ -11,8 +11,7 @@ from urllib.parse import unquote
 
 from backfill_engine.contents.file_sums import FileShare
 from backfill_engine.contents.read_back import ReadBack, read_back
-from backfill_engine.lake.partitions import find_folder
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.table_log import TableLog
 
 if TYPE_CHECKING:

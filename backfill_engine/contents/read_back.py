@@ -16,7 +16,7 @@ from backfill_engine.contents.canonical_form import format_checksum
 from backfill_engine.contents.canonical_words import canonicalize, hash_rows
 from backfill_engine.contents.partition_index import PartitionIndex
 from backfill_engine.contents.rows import TableRows
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from backfill_engine.contents.canonical_words import Longs, canonicalize, find_arrow_type
 from backfill_engine.contents.partition_index import PartitionIndex, find_column
-from backfill_engine.lake.slices import Partition, build_predicate, merge_slices
+from backfill_engine.lake.partitions import Partition, build_predicate, merge_slices
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.tables.declarations import Column, Table
 

@@ -17,8 +17,7 @@ from backfill_engine.contents.file_sums import FileShare, FileSums, TableFiles, 
 from backfill_engine.contents.partition_index import PartitionIndex
 from backfill_engine.contents.read_back import ReadBack, read_back
 from backfill_engine.errors import SparkUnavailableError
-from backfill_engine.lake.partitions import find_folder
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.spark_errors import SPARK_ERRORS
 from backfill_engine.lake.table_log import TableLog
 

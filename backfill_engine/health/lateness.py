@@ -14,8 +14,7 @@ from deltalake.exceptions import DeltaError
 
 from backfill_engine.errors import TableError
 from backfill_engine.health.quantiles import find_quantile
-from backfill_engine.lake.delta_logs import shorten_cause
-from backfill_engine.lake.queries import query_rows
+from backfill_engine.lake.delta_logs import query_rows, shorten_cause
 from backfill_engine.lake.table_log import TableLog
 
 _DAY_SECONDS = 86_400

@@ -4,15 +4,21 @@ delta-rs's `history` numbers what it finds from the version that it opened down,
 which came since, or one that the log has cleaned away, shifts all others. Names of files don't.
 """
 
+import datetime as dt
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-from pyarrow import fs
+from pyarrow import fs, parquet
 
+from backfill_engine.lake.commits import Commit, CommitRecord
 from backfill_engine.lake.delta_logs import describe_unreadable, shorten_cause
 from backfill_engine.lake.filesystems import open_filesystem
+from backfill_engine.lake.partitions import find_keys_in_folders
+from backfill_engine.tables.declarations import Table
 
 _READERS = 16
 _CLOCK_SECONDS = 0.02
@@ -188,3 +194,128 @@ def _read_file(
 
 def _locate(base: str, version: int) -> str:
     return f"{base}/_delta_log/{version:020}.json"
+
+
+_PAGE = 32
+
+
+class CommitReader:
+    """The commits of one log up to a version.
+
+    Args:
+        uri: of the table.
+        table: its declaration.
+        version: the newest one; -1 of a table that doesn't exist.
+        earlier: what was read up to an earlier version.
+    """
+
+    def __init__(
+        self, uri: str, table: Table, version: int, earlier: "CommitReader | None" = None
+    ) -> None:
+        self._uri = uri
+        self._table = table
+        self._version = version
+        self._floor = version
+        self._commits: tuple[Commit, ...] = ()
+        if earlier is not None:
+            newer = self._read(after=earlier._version, up_to=version)
+            self._floor, self._commits = earlier._floor, (*newer, *earlier._commits)
+
+    @cached_property
+    def begins_with(self) -> int:
+        """The oldest version since which the log still has all commits."""
+        begins_with = self._version + 1
+        for version in list_versions(self._uri) if self._version >= 0 else ():
+            if version == begins_with - 1:
+                begins_with = version
+        return begins_with
+
+    def list_after(self, version: int) -> list[Commit]:
+        """Lists the commits of the versions above `version`, newest first.
+
+        Those that the log no longer has are left out.
+        """
+        if version < self._floor:
+            older = self._read(after=version, up_to=self._floor)
+            self._floor, self._commits = version, (*self._commits, *older)
+        return [commit for commit in self._commits if commit.version > version]
+
+    def iterate(self) -> Iterator[Commit]:
+        """Goes through all that the log still has, newest first, and reads as far as is asked."""
+        above, version = self._version, self._version
+        while version >= 0:
+            version = max(above - _PAGE, -1)
+            page = [commit for commit in self.list_after(version) if commit.version <= above]
+            yield from page
+            if len(page) < above - version:  # of what is below, most is no longer there
+                yield from (commit for commit in self.list_after(-1) if commit.version <= version)
+                return
+            above = version
+
+    def _read(self, *, after: int, up_to: int) -> tuple[Commit, ...]:
+        if after >= up_to:
+            return ()
+        found = read_commit_infos(self._uri, after=after, up_to=up_to)
+        return tuple(self._build_commit(version, info) for version, info in found)
+
+    def _build_commit(self, version: int, info: Mapping[str, Any]) -> Commit:
+        record = CommitRecord.from_json(info.get("userMetadata"))
+        return Commit(
+            version=version,
+            committed_at=dt.datetime.fromtimestamp(info.get("timestamp", 0) / 1000, tz=dt.UTC),
+            operation=info.get("operation", ""),
+            record=record,
+            foreign=() if record is not None else self._find_changed(version),
+            restores=_find_restored(info),
+        )
+
+    def _find_changed(self, version: int) -> tuple[str, ...] | None:
+        """Finds the partitions whose data a commit changed; None if it may be any."""
+        folders = read_changed_folders(self._uri, version, self._table.folder_column)
+        return None if folders is None else find_keys_in_folders(self._table, folders)
+
+
+def _find_restored(info: Mapping[str, Any]) -> int | None:
+    version = str(info.get("operationParameters", {}).get("version"))
+    return int(version) if info.get("operation") == "RESTORE" and version.isdigit() else None
+
+
+_FOOTER_READERS = 16
+
+
+def find_missing_files(uri: str, paths: Sequence[str]) -> list[str]:
+    """Finds which of a table's data files (paths as the log has them) are no longer there."""
+    filesystem, base = open_filesystem(uri)
+    names = [unquote(path) for path in paths]
+    found = filesystem.get_file_info([f"{base}/{name}" for name in names])
+    return [
+        name for name, info in zip(names, found, strict=True) if info.type == fs.FileType.NotFound
+    ]
+
+
+def list_folder(uri: str) -> list[str]:
+    """Lists the names in a table's folder, sorted, but for the log's and hidden ones.
+
+    None of a folder that isn't there.
+    """
+    filesystem, base = open_filesystem(uri)
+    found = filesystem.get_file_info(fs.FileSelector(base, allow_not_found=True))
+    return sorted(info.base_name for info in found if not info.base_name.startswith(("_", ".")))
+
+
+def count_file_rows(uri: str, paths: Sequence[str]) -> dict[str, int]:
+    """Counts the rows of data files (paths as the log has them) by their footers, by path.
+
+    0 of a file that is gone: whoever reads its rows is told so.
+    """
+    filesystem, base = open_filesystem(uri)
+
+    def count(path: str) -> int:
+        try:
+            with filesystem.open_input_file(f"{base}/{unquote(path)}") as file:
+                return parquet.read_metadata(file).num_rows
+        except FileNotFoundError:
+            return 0
+
+    with ThreadPoolExecutor(_FOOTER_READERS) as pool:
+        return dict(zip(paths, pool.map(count, paths), strict=True))

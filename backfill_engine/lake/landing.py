@@ -9,7 +9,7 @@ from pyarrow import fs
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.lake.filesystems import open_filesystem
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.uris import join_uri
 
 

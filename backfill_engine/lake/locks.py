@@ -22,8 +22,7 @@ from typing import Protocol
 from filelock import FileLock, Timeout
 
 from backfill_engine.errors import TableLockedError
-from backfill_engine.lake.lease_objects import LeaseObject, has_leases
-from backfill_engine.lake.leases import Lease, take_lease
+from backfill_engine.lake.leases import Lease, LeaseObject, has_leases, take_lease
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.uris import is_local, local_path
 

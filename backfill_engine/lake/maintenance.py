@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from backfill_engine.lake.partitions import find_folder
+from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.side_table_writer import delete_rows_before
 from backfill_engine.lake.side_tables import (
     REJECTED_ON,
@@ -14,7 +14,6 @@ from backfill_engine.lake.side_tables import (
     build_quarantine_table,
     build_withheld_table,
 )
-from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import optimize_partitions, vacuum_table

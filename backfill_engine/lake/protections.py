@@ -15,10 +15,9 @@ from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
 from backfill_engine.errors import TableError
-from backfill_engine.lake.delta_logs import shorten_cause
-from backfill_engine.lake.ledger import enter_table, open_entered
+from backfill_engine.lake.delta_logs import query_rows, shorten_cause
 from backfill_engine.lake.locks import hold_lock
-from backfill_engine.lake.queries import query_rows
+from backfill_engine.lake.side_tables import enter_table, open_entered
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Table
 from backfill_engine.uris import join_uri

@@ -1,8 +1,12 @@
 """Reads of Delta tables, always at a version fixed beforehand."""
 
-from pyspark.sql import DataFrame, SparkSession
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from backfill_engine.grains.grain import Grain
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.tables.declarations import Table
 
@@ -31,3 +35,45 @@ def read_table_as_it_was(spark: SparkSession, log: TableLog, table: Table) -> Da
 
 def _load(spark: SparkSession, log: TableLog) -> DataFrame:
     return spark.read.format("delta").option("versionAsOf", log.version).load(log.uri)
+
+
+def build_number(grain: Grain, column: str) -> Column:
+    """Builds the number, BIGINT, of the partition that holds the value of `column`.
+
+    Args:
+        grain: of the partitions.
+        column: of a type that the grain takes.
+    """
+    return F.expr(grain.number_sql(column)).cast("bigint")
+
+
+def add_folder(rows: DataFrame, table: Table) -> DataFrame:
+    """Sets the folder column, so that a row is always in the folder of its partition.
+
+    Args:
+        rows: with the table's partition column; unchanged if that is the folder column too.
+        table: the table.
+    """
+    if table.folder_by is None:
+        return rows
+    return rows.withColumn(table.folder_by, F.to_date(table.partition_by))
+
+
+def count_by(
+    rows: DataFrame, column: str, grain: Grain, partitions: Iterable[Partition]
+) -> dict[str, int]:
+    """Counts rows by partition key; 0 where there are none.
+
+    Args:
+        rows: with `column`.
+        column: with values as the partition column's. For a raw key of a bucket, any integer will
+            do.
+        grain: of the partitions.
+        partitions: which to count.
+    """
+    numbers = rows.groupBy(build_number(grain, column).alias("number")).count().collect()
+    counted = {row[0]: row[1] for row in numbers}
+    return {
+        partition.key: counted.get(grain.find_number(partition.slice.start), 0)
+        for partition in partitions
+    }

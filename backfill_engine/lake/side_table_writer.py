@@ -1,15 +1,21 @@
 """Writes the side tables; see `lake.side_tables`."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_engine.lake.ledger import enter_table
 from backfill_engine.lake.locks import hold_lock
-from backfill_engine.lake.partitions import build_table_predicate
-from backfill_engine.lake.slices import Slice
+from backfill_engine.lake.partitions import Partition, Slice, build_table_predicate, merge_slices
+from backfill_engine.lake.side_tables import enter_table
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.watermarks import (
+    WATERMARKS,
+    Watermark,
+    locate_watermarks,
+    read_watermarks,
+)
 from backfill_engine.lake.writer import retry_conflicts
 from backfill_engine.tables.declarations import Table
 
@@ -51,3 +57,90 @@ def delete_rows_before(
         spark.sql(
             f"DELETE FROM delta.`{warehouse.uri(table)}` WHERE `{column}` < DATE'{day.isoformat()}'"
         )
+
+
+def move_watermark(
+    spark: SparkSession,
+    warehouse: Warehouse,
+    table: Table,
+    done: Iterable[Partition],
+    *,
+    first: Partition,
+    run_id: str,
+    now: dt.datetime,
+) -> Watermark | None:
+    """Moves the watermark of a table over partitions that a run has published, forward only.
+
+    Only if they reach on from where it stands: a partition in between that nobody has processed
+    would be skipped for ever. Delta decides that, in the statement that moves it, so that of two
+    runs that move it at once neither takes it back nor over a gap.
+
+    Args:
+        spark: the session.
+        warehouse: where the watermarks are.
+        table: the table.
+        done: published partitions, complete ones only, in any order.
+        first: the table's first partition, where the watermark of a new table stands.
+        run_id: the run.
+        now: UTC.
+
+    Returns:
+        Where it stands if it was moved; else None.
+    """
+    grain = table.grain
+    standing = read_watermarks(warehouse).get(table.key)
+    number = standing.number if standing else grain.find_number(first.slice.start)
+    reached = [
+        part
+        for part in merge_slices(partition.slice for partition in done)
+        if grain.find_number(part.start) <= number < grain.find_number(part.end)
+    ]
+    if not reached:
+        return None
+    (stretch,) = reached
+    moved = Watermark(
+        table.key, grain.find_key(stretch.end), grain.find_number(stretch.end), run_id, now
+    )
+    source = spark.createDataFrame(
+        [
+            (
+                *(moved.table, moved.next_key, moved.number, moved.run_id, moved.moved_at),
+                grain.find_number(stretch.start),
+                grain.find_number(first.slice.start),
+            )
+        ],
+        f"{_COLUMNS}, done_from bigint, first bigint",
+    )
+    with hold_lock(warehouse, WATERMARKS) as lock:
+        for attempt in retry_conflicts(lock):
+            with attempt:
+                _merge(spark, warehouse, source)
+        enter_table(warehouse, WATERMARKS)
+    after = read_watermarks(warehouse).get(table.key)
+    return after if after == moved else None
+
+
+def vacuum_watermarks(spark: SparkSession, warehouse: Warehouse) -> None:
+    """Removes the files of watermarks that moved on over a week ago."""
+    uri = locate_watermarks(warehouse)
+    if DeltaTable.is_deltatable(uri):
+        spark.sql(f"VACUUM delta.`{uri}`")
+
+
+_COLUMNS = "`table` string, next_key string, number bigint, run_id string, moved_at timestamp"
+
+
+def _merge(spark: SparkSession, warehouse: Warehouse, source: DataFrame) -> None:
+    uri = locate_watermarks(warehouse)
+    spark.sql(f"CREATE TABLE IF NOT EXISTS delta.`{uri}` ({_COLUMNS}) USING DELTA")
+    values = "`table`, next_key, number, run_id, moved_at"
+    spark.sql(
+        f"MERGE INTO delta.`{uri}` AS standing USING {{moved}} AS moved "
+        "ON standing.`table` = moved.`table` "
+        "WHEN MATCHED AND standing.number >= moved.done_from AND standing.number < moved.number "
+        "THEN UPDATE SET next_key = moved.next_key, number = moved.number, "
+        "run_id = moved.run_id, moved_at = moved.moved_at "
+        f"WHEN NOT MATCHED AND moved.done_from <= moved.first THEN INSERT ({values}) "
+        f"VALUES ({', '.join(f'moved.{name.strip()}' for name in values.split(','))})",
+        moved=source,
+    )

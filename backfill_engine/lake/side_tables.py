@@ -1,9 +1,21 @@
 """What is kept beside the layers for inspection: withheld partitions, and rejected records."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deltalake import DeltaTable
+from pyarrow.compute import field
+from pydantic import TypeAdapter
 
 from backfill_engine.audit_columns import REJECT_COLUMNS
+from backfill_engine.errors import TableError
+from backfill_engine.lake.delta_logs import has_log, open_log
+from backfill_engine.lake.partitions import Partition
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.whole_files import read_whole_file, write_whole_file
 from backfill_engine.tables.declarations import Column, Table, required
+from backfill_engine.uris import join_uri
 
 WITHHELD_ON, REJECTED_ON = "withheld_on", REJECT_COLUMNS[0]
 """DATE columns: the UTC day of the run."""
@@ -63,3 +75,104 @@ def build_quarantine_table(table: Table) -> Table:
             Column("line", "STRING", "The record as it came; null for a file that can't be read"),
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A side table as it was last written; neither is known where the file is damaged."""
+
+    table_id: str = ""
+    version: int = -1
+
+
+_ENTRIES = TypeAdapter(_Entry)
+
+
+def enter_table(warehouse: Warehouse, name: str) -> None:
+    """Writes down how far a side table has come; call it after each commit, under its lock.
+
+    Args:
+        warehouse: where the table is, which must exist.
+        name: its folder below the root.
+    """
+    table = open_log(join_uri(warehouse.root, name))
+    entry = _Entry(str(table.metadata().id), table.version())
+    write_whole_file(_locate(warehouse, name), [_ENTRIES.dump_json(entry)])
+
+
+def open_entered(warehouse: Warehouse, name: str) -> DeltaTable | None:
+    """Opens a side table; None where there never was one.
+
+    Args:
+        warehouse: where the table is.
+        name: its folder below the root.
+
+    Raises:
+        SettingsError: if nothing can ever be at the warehouse's root.
+        TableError: if the table can't be read, is gone, or is older than it was.
+    """
+    uri, place = join_uri(warehouse.root, name), _locate(warehouse, name)
+    warehouse.check_root()
+    table = open_log(uri) if has_log(uri) else None
+    try:
+        entry = _ENTRIES.validate_json(b"".join(read_whole_file(place)))
+    except FileNotFoundError:
+        entry = None
+    except (OSError, ValueError):
+        entry = _Entry()
+    if entry is None or (table is not None and _has_reached(table, entry)):
+        return table
+    raise TableError(
+        f"{uri} {'is gone' if table is None else 'is not the table that was written last'}: "
+        f"restore it from a copy; or remove {place}, and what was written there is given up"
+    )
+
+
+def _has_reached(table: DeltaTable, entry: _Entry) -> bool:
+    if not entry.table_id:  # The file is damaged; the next commit writes it anew.
+        return True
+    return entry.table_id == str(table.metadata().id) and table.version() >= entry.version
+
+
+def _locate(warehouse: Warehouse, name: str) -> str:
+    return join_uri(warehouse.root, "ledger", f"{name.replace('/', '.')}.jsonl")
+
+
+@dataclass(frozen=True)
+class KeptAside:
+    """What one of the two tables holds of some partitions.
+
+    Attributes:
+        what: `withheld rows` or `rejected records`.
+        table: where they are.
+        count: how many there are.
+        rows: the first of them, with run and reason.
+    """
+
+    what: str
+    table: str
+    count: int
+    rows: Sequence[dict[str, Any]]
+
+
+def read_kept_aside(
+    warehouse: Warehouse, table: Table, partitions: Sequence[Partition], *, most: int
+) -> list[KeptAside]:
+    """Reads what is kept of partitions that follow one another, `most` rows of each kind.
+
+    Raises:
+        TableError: if a table of these can't be read or is gone.
+    """
+    keys = [partition.key for partition in partitions]
+    place = field(table.partition_by)
+    in_slices = (place >= partitions[0].slice.start) & (place < partitions[-1].slice.end)
+    found: list[KeptAside] = []
+    for what, aside, wanted in (
+        ("withheld rows", build_withheld_table(table), field("partition_key").isin(keys)),
+        ("rejected records", build_quarantine_table(table), in_slices),
+    ):
+        if (kept := open_entered(warehouse, aside.key)) is not None:
+            rows = kept.to_pyarrow_dataset().filter(wanted)
+            first = rows.head(most).to_pylist()
+            found.append(KeptAside(what, warehouse.uri(aside), rows.count_rows(), first))
+    return found

@@ -1,14 +1,15 @@
 """Whether a table on disk is as it is declared, as its Delta log says; before any work."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from backfill_engine.audit_columns import LANDED_FILE, is_reserved
 from backfill_engine.errors import TableError
-from backfill_engine.lake.evolution import extend_table
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.lake.table_properties import GRAIN_PROPERTY
 from backfill_engine.tables.column_types import ColumnType, parse_type
-from backfill_engine.tables.declarations import Column
+from backfill_engine.tables.declarations import Column, Table, build_ddl
 
 _KINDS = {
     "byte": "TINYINT",
@@ -151,3 +152,96 @@ def _build_type(stored: Any) -> ColumnType:
             )
         case name:
             return parse_type(_KINDS.get(name, name))
+
+
+_COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def find_new_fields(table: Table, known: Iterable[str], seen: Iterable[str]) -> list[str]:
+    """Finds fields seen in the source that the table has no column for, but could; sorted.
+
+    A name that Delta can't store, that differs from a column's only by case, or that the engine has
+    a column of, can't become one.
+    """
+    taken = {name.lower() for name in (*table.column_names, *known, LANDED_FILE)}
+    new: list[str] = []
+    for name in sorted(set(seen)):
+        if name.lower() in taken or is_reserved(name):
+            continue
+        if _COLUMN_NAME.fullmatch(name):
+            taken.add(name.lower())
+            new.append(name)
+    return new
+
+
+def build_field_columns(names: Iterable[str]) -> tuple[Column, ...]:
+    """Builds a text column for each field that no schema declares."""
+    return tuple(
+        Column(name, "STRING", "Seen in the source; no schema declares it") for name in names
+    )
+
+
+def extend_table(table: Table, extra_fields: Iterable[str]) -> Table:
+    """Returns the table with its extra columns, as it is stored."""
+    return replace(table, columns=(*table.columns, *build_field_columns(extra_fields)))
+
+
+GRAIN_PROPERTY = "backfill_engine.grain"
+"""The property of a Delta table that holds its grain."""
+
+# One takes as long as a small commit, and is one more job. Delta's default is 10; commits are few
+# here, as each is of a range, and a log is read in a third of a second with or without twenty more.
+_COMMITS_PER_CHECKPOINT = 30
+
+_TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ"})
+# Of these Delta keeps no least and greatest values, and refuses to be asked for them.
+_UNORDERED = frozenset({"BOOLEAN", "BINARY"})
+
+
+def build_create_table(table: Table, uri: str, *, retention_days: int) -> str:
+    """Builds the statement that creates the empty table at `uri`, unless it is there."""
+    properties = build_table_properties(table, retention_days=retention_days)
+    listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    return (
+        f"CREATE TABLE IF NOT EXISTS delta.`{uri}` ({build_ddl(table.columns)}) USING DELTA "
+        f"PARTITIONED BY (`{table.folder_column}`) TBLPROPERTIES ({listed})"
+    )
+
+
+def build_table_properties(table: Table, *, retention_days: int) -> dict[str, str]:
+    """Builds what `TBLPROPERTIES` says of a new table.
+
+    Args:
+        table: as declared.
+        retention_days: for how long old versions stay readable: Delta's default of a week for data
+            files and a month for the log would put undo out of reach.
+    """
+    kept = f"interval {retention_days} days"
+    return {
+        "delta.logRetentionDuration": kept,
+        "delta.deletedFileRetentionDuration": kept,
+        "delta.enableInCommitTimestamps": "true",
+        "delta.checkpointInterval": str(_COMMITS_PER_CHECKPOINT),
+        **_choose_statistics(table),
+        GRAIN_PROPERTY: str(table.grain),
+    }
+
+
+def _choose_statistics(table: Table) -> dict[str, str]:
+    """Chooses columns of which the log has each file's least and greatest value and its nulls.
+
+    A file is a whole partition: by its key and its times it differs from others, and readers skip
+    it. Other columns have all their values in each file; to note these of up to 32 columns, as
+    Delta does by default, takes a tenth of a small commit, and again of each reading of the log.
+    Row counts are noted in any case.
+    """
+    chosen = [
+        f"`{column.name}`"
+        for column in table.columns
+        if column.name != table.folder_column
+        and column.parsed_type.kind not in _UNORDERED
+        and (column.name in table.natural_key or column.parsed_type.kind in _TIMES)
+    ]
+    if not chosen:
+        return {"delta.dataSkippingNumIndexedCols": "0"}
+    return {"delta.dataSkippingStatsColumns": ",".join(chosen)}

@@ -16,8 +16,13 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from backfill_engine.errors import HistoryError, TableError
-from backfill_engine.lake.commit_files import is_as_read, is_newest
-from backfill_engine.lake.commit_reader import CommitReader
+from backfill_engine.lake.commit_files import (
+    CommitReader,
+    count_file_rows,
+    find_missing_files,
+    is_as_read,
+    is_newest,
+)
 from backfill_engine.lake.commits import (
     RUNS_KEPT,
     Commit,
@@ -28,11 +33,9 @@ from backfill_engine.lake.commits import (
     group_publishes,
     keep_publishes,
 )
-from backfill_engine.lake.data_files import count_file_rows, find_missing_files
-from backfill_engine.lake.partitions import find_folder, find_partitions_in_folder
+from backfill_engine.lake.file_names import find_id
+from backfill_engine.lake.partitions import Partition, find_folder, find_partitions_in_folder
 from backfill_engine.lake.publish_index import PublishIndex, read_index, write_index
-from backfill_engine.lake.run_ids import find_id
-from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Table
 

@@ -11,9 +11,8 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from backfill_engine.errors import TableError
-from backfill_engine.lake.delta_logs import shorten_cause
-from backfill_engine.lake.ledger import open_entered
-from backfill_engine.lake.queries import query_rows
+from backfill_engine.lake.delta_logs import query_rows, shorten_cause
+from backfill_engine.lake.side_tables import open_entered
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.uris import join_uri
 

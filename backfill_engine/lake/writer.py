@@ -1,23 +1,30 @@
 """The only code that writes the layers: creates tables, and replaces partitions in one commit."""
 
+import atexit
 import uuid
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from threading import Thread
 from typing import Any
+from weakref import WeakSet
 
 from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from backfill_engine.errors import TableError
+from backfill_engine.lake.commit_files import list_folder
 from backfill_engine.lake.commits import Commit, CommitRecord, find_changed_partitions, find_commit
-from backfill_engine.lake.data_files import list_folder
 from backfill_engine.lake.locks import Lock, hold_lock
-from backfill_engine.lake.partitions import build_folder_predicate, build_table_predicate
-from backfill_engine.lake.slices import Partition, Slice
+from backfill_engine.lake.partitions import (
+    Partition,
+    Slice,
+    build_folder_predicate,
+    build_table_predicate,
+)
 from backfill_engine.lake.spark_errors import SPARK_ERRORS
-from backfill_engine.lake.stored_declarations import check_grain
+from backfill_engine.lake.stored_declarations import build_create_table, check_grain
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.lake.table_properties import build_create_table
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Column, Table, build_ddl
 
@@ -258,3 +265,88 @@ def retry_conflicts(lock: Lock) -> Retrying:
 def _is_conflict(error: BaseException) -> bool:
     text = f"{type(error).__name__} {error}"
     return isinstance(error, SPARK_ERRORS) and any(mark in text for mark in _CONFLICT_MARKS)
+
+
+# A log has some hundred lines of a hundred fields: to write and compile code for them, for each
+# task anew, takes longer than to go over them without.
+_CONF = {
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    # Nor is there anything to learn from the first half of a query for the second.
+    "spark.sql.adaptive.enabled": "false",
+    # A hundred counters that commits carry on from checksum to checksum, and nobody here reads.
+    "spark.databricks.delta.fileSizeHistogramMetrics.enabled": "false",
+}
+
+_MOST_SECONDS = 5.0
+_begun: WeakSet[Thread] = WeakSet()
+
+
+def create_table_ahead(spark: SparkSession, log: TableLog) -> Thread:
+    """Begins to create the table, and doesn't wait for it; then reads its log.
+
+    `writer.create_table` waits for it, and does it again where it went wrong.
+
+    Args:
+        spark: the session.
+        log: of the table.
+
+    Returns:
+        As `read_log_ahead`.
+    """
+
+    def create() -> None:
+        with suppress(Exception):
+            create_table(spark, log)
+            _read(spark, log)
+
+    return _begin(create, f"creating {log.table.key} ahead")
+
+
+def read_log_ahead(spark: SparkSession, log: TableLog) -> Thread:
+    """Begins to read the table's newest version, and doesn't wait for it.
+
+    Nothing depends on it: whatever goes wrong here goes wrong again where it matters.
+
+    Args:
+        spark: the session.
+        log: of the table, which should exist.
+
+    Returns:
+        What ends when it has been read; it keeps no process alive.
+    """
+
+    def read() -> None:
+        with suppress(Exception):
+            _read(spark, log)
+
+    return _begin(read, f"reading {log.table.key} ahead")
+
+
+def _read(spark: SparkSession, log: TableLog) -> None:
+    _open_session(spark).sql(f"DESCRIBE DETAIL delta.`{log.uri}`").collect()
+
+
+def _begin(what: Callable[[], None], name: str) -> Thread:
+    thread = Thread(target=what, name=name, daemon=True)
+    _begun.add(thread)
+    thread.start()
+    return thread
+
+
+@atexit.register
+def _end() -> None:
+    """Lets it end with the process: a Java that is ended in the middle of it says so on stderr."""
+    for thread in list(_begun):
+        thread.join(_MOST_SECONDS)
+
+
+@lru_cache(maxsize=1)
+def _open_session(spark: SparkSession) -> SparkSession:
+    """Opens a session beside another one, which finds there what this one has read of a log."""
+    if not hasattr(spark, "newSession"):
+        return spark  # Of a Spark Connect server, which goes by settings of its own.
+    session = spark.newSession()
+    for name, value in _CONF.items():
+        session.conf.set(name, value)
+    return session

@@ -12,7 +12,7 @@ from backfill_engine.errors import PromotionError
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.served_versions import find_retired, find_served, list_switches
 from backfill_engine.lake.table_log import TableLog, read_log
-from backfill_engine.orchestration.due.readers import Reader, find_reader, list_readers
+from backfill_engine.orchestration.due.downstream import Reader, find_reader, list_readers
 from backfill_engine.orchestration.due.readiness import find_readiness
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.instance.partition_definitions import (
@@ -33,8 +33,7 @@ from backfill_engine.publishing.as_rehearsed import Shown
 from backfill_engine.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.results import describe_failures
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import Run, describe_failures
 from backfill_engine.publishing.serving import choose_served, find_version, serve
 from backfill_engine.rehearsal.promotions import DriftGates, Promotion, write_promotion
 from backfill_engine.rehearsal.records import find_scratch, remove_scratch

@@ -41,10 +41,9 @@ from backfill_engine.publishing.restoring import (
     plan_acceptance,
     plan_rollback,
 )
-from backfill_engine.publishing.results import PartitionResult, describe_failures
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import PartitionResult, Run, describe_failures
+from backfill_engine.publishing.write_modes.mode import Rollback
 from backfill_engine.publishing.write_modes.options import WriteOptions
-from backfill_engine.publishing.write_modes.restore import Rollback
 from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
 from backfill_engine.rules.verdicts import Acceptance
 from backfill_engine.tables.declarations import Table

@@ -12,32 +12,31 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.errors import PartitionRangeError
 from backfill_engine.lake.filesystems import check_landing_root
-from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.stored_declarations import check_readable, check_stored
 from backfill_engine.lake.table_log import TableLog, read_log
-from backfill_engine.orchestration.due.readers import find_reader
+from backfill_engine.orchestration.due.downstream import find_reader
 from backfill_engine.orchestration.due.readiness import Readiness, find_readiness
-from backfill_engine.orchestration.due.standing import find_standing
+from backfill_engine.orchestration.due.stale_partitions import find_standing
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.records.chunk_records import ChunkRecords
 from backfill_engine.orchestration.records.failures import describe_in_a_line
 from backfill_engine.orchestration.records.recording import Recorder, StepResult, certify_outcome
 from backfill_engine.orchestration.records.told_evaluations import find_told_evaluations
 from backfill_engine.orchestration.records.watermark_moves import pass_over
-from backfill_engine.orchestration.recovery.recovering import recover_table
-from backfill_engine.orchestration.recovery.recovery import Recovery
-from backfill_engine.orchestration.recovery.recovery_messages import (
+from backfill_engine.orchestration.recovery.recovering import (
     describe_dead_runs,
     describe_recovery,
+    recover_table,
 )
+from backfill_engine.orchestration.recovery.recovery import Recovery
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
 from backfill_engine.orchestration.runs.pausing import check_may_go_on
 from backfill_engine.proof.certified_publishes import keep_publishes
-from backfill_engine.publishing.audits_ahead import AuditsAhead, gather_lots
-from backfill_engine.publishing.chunks import cut_range
+from backfill_engine.publishing.audit import AuditsAhead, gather_lots
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
+    cut_range,
     measure_input_bytes,
     pin_inputs,
     split_chunks,
@@ -47,11 +46,11 @@ from backfill_engine.publishing.read_tests import ReadTest
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import (
     PartitionResult,
+    Run,
     fail,
     postpone,
     withhold,
 )
-from backfill_engine.publishing.runs import Run
 from backfill_engine.publishing.write_modes.options import OVERWRITE
 from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
 from backfill_engine.rules.finding_names import UPSTREAM_IS_PUBLISHED

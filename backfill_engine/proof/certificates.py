@@ -16,9 +16,8 @@ from pyarrow import fs
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from backfill_engine.errors import CertificateError
-from backfill_engine.lake.file_names import is_file_name, join_names
+from backfill_engine.lake.file_names import find_id, is_file_name, join_names
 from backfill_engine.lake.filesystems import open_filesystem
-from backfill_engine.lake.run_ids import find_id
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import write_file

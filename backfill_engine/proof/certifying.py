@@ -19,8 +19,12 @@ from backfill_engine.proof.certificates import (
 )
 from backfill_engine.proof.pages import render_certificate
 from backfill_engine.proof.untouched import prove_untouched
-from backfill_engine.publishing.results import PartitionResult, describe_failures, find_outcomes
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import (
+    PartitionResult,
+    Run,
+    describe_failures,
+    find_outcomes,
+)
 from backfill_engine.publishing.statements import format_start
 
 _CLOCKS_DIFFER = timedelta(hours=1)

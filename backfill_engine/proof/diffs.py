@@ -8,7 +8,7 @@ from backfill_engine.contents.partition_contents import read_contents, split_by_
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.contents.read_back import UNREADABLE
 from backfill_engine.errors import TableError
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.proof.row_comparison import PartitionDiff, build_diffs
 from backfill_engine.proof.untouched import UntouchedProof, prove_untouched

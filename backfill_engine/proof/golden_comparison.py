@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backfill_engine.contents.partition_contents import read_contents
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.proof.example_keys import ExampleKey, find_example_keys
 from backfill_engine.proof.golden_rows import read_golden

@@ -21,7 +21,7 @@ from backfill_engine.contents.rows import (
     stream_rows,
 )
 from backfill_engine.errors import GoldenError
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.tables.declarations import Column, Table
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from backfill_engine.contents.partition_contents import read_contents, split_by_
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.contents.read_back import UNREADABLE, ReadBack
 from backfill_engine.errors import LandingError
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.spark_errors import SPARK_ERRORS
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse

@@ -11,11 +11,11 @@ from backfill_engine.contents.read_back import UNREADABLE
 from backfill_engine.errors import HistoryError, TableError
 from backfill_engine.lake.commit_files import read_actions
 from backfill_engine.lake.partitions import (
+    Partition,
     build_partitions,
     find_folder,
     find_partitions_in_folder,
 )
-from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import TableLog
 
 

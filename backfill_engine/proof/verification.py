@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.errors import BackfillError, HistoryError
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.proof.certificates import Certificate
 from backfill_engine.proof.lines import VerifiedLine

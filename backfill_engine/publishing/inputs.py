@@ -1,12 +1,13 @@
 """Pins the inputs of a step, so that what is rewritten meanwhile changes nothing."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from backfill_engine.grains.chunk_sizes import ChunkSize, cut_chunks
 from backfill_engine.lake.consumed import Consumed
-from backfill_engine.lake.partitions import find_folder
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.landing import LandingFile
+from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult, withhold
@@ -235,3 +236,28 @@ def measure_input_bytes(pinned: PinnedInputs, partitions: Sequence[Partition]) -
             size = folders.get(find_folder(pinned.target.table, partition), 0)
             sizes[partition.key] = sizes.get(partition.key, 0) + size
     return sizes
+
+
+def cut_range(
+    partitions: Sequence[Partition], size: ChunkSize | None, pinned: PinnedInputs
+) -> list[tuple[Partition, ...]]:
+    """Cuts partitions into the chunks that a run was told to work in; without a size, into one.
+
+    Args:
+        partitions: ascending, at least one.
+        size: of a chunk.
+        pinned: inputs, whose listing says how many files landed. A partition of a table is one
+            file, so that of what reads tables each counts as one. A file that the partition before
+            is in, too, counts once.
+    """
+    if size is None:
+        return [tuple(partitions)]
+    landed = pinned.listing.list_landed() if pinned.listing is not None else {}
+    files: dict[str, int] = {}
+    before: Collection[LandingFile] = ()
+    for key, found in landed.items():
+        files[key] = sum(one not in before for one in found)
+        before = set(found)
+    by_key = {partition.key: partition for partition in partitions}
+    starts = [(partition.key, partition.slice.start) for partition in partitions]
+    return [tuple(by_key[key] for key in chunk) for chunk in cut_chunks(starts, size, files)]

@@ -8,23 +8,21 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.errors import TableError
-from backfill_engine.lake.begun_ahead import create_table_ahead, read_log_ahead
-from backfill_engine.lake.evolution import extend_table
-from backfill_engine.lake.partitions import build_table_predicate
-from backfill_engine.lake.slices import Partition
-from backfill_engine.lake.stored_declarations import check_grain, find_missing_columns
+from backfill_engine.lake.partitions import Partition, build_table_predicate
+from backfill_engine.lake.stored_declarations import check_grain, extend_table, find_missing_columns
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.writer import (
     PartitionsChangedError,
     add_columns,
     build_record,
     create_table,
+    create_table_ahead,
     hold_partitions,
     overwrite_partitions,
+    read_log_ahead,
 )
 from backfill_engine.publishing.as_rehearsed import judge_as_rehearsed
-from backfill_engine.publishing.audit import Audit, audit_window, describe_faults
-from backfill_engine.publishing.audits_ahead import AuditsAhead
+from backfill_engine.publishing.audit import Audit, AuditsAhead, audit_window, describe_faults
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
     measure_input_bytes,
@@ -35,8 +33,7 @@ from backfill_engine.publishing.inputs import (
 from backfill_engine.publishing.read_tests import ReadTest, judge_by_readers
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.recorded_audits import describe_audits
-from backfill_engine.publishing.results import PartitionResult, withhold
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import PartitionResult, Run, withhold
 from backfill_engine.publishing.serving import refuse_switched
 from backfill_engine.publishing.statements import build_statement
 from backfill_engine.publishing.verifying import verify_publish

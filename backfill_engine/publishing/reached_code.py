@@ -11,24 +11,28 @@ import dataclasses
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 from importlib.util import resolve_name
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
-from backfill_engine.publishing.code_origins import Kind, find_file, find_origin, find_root
 from backfill_engine.publishing.code_texts import (
     CodeText,
+    Kind,
     Name,
     find_class_text,
+    find_file,
     find_function_text,
     find_module_text,
+    find_origin,
+    find_root,
     list_names,
     read_cells,
 )
+from backfill_engine.sources.source import Source
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table
 
@@ -388,3 +392,29 @@ def _is_dunder(name: str) -> bool:
 
 def _list_printed(value: Any) -> list[str]:
     return [one.name for one in dataclasses.fields(value) if one.repr]
+
+
+def compute_code_version(
+    compute: Callable[..., object],
+    table: Table,
+    landing: Source | None = None,
+    *,
+    count_source: Callable[..., object] | None = None,
+    files: Sequence[Path] = (),
+) -> str:
+    """Computes a code version: 16 hexadecimal digits of SHA-256.
+
+    Args:
+        compute: of the rows.
+        table: as declared.
+        landing: what is read of the landing zone, as declared.
+        count_source: of the records that each partition must account for.
+        files: that `compute` reads, by their contents.
+    """
+    reached = ReachedCode()
+    reached.add_library("pyspark")
+    reached.add_declaration(table)
+    reached.add_function(compute)
+    reached.add(landing, count_source)
+    reached.add(*(hashlib.sha256(file.read_bytes()).hexdigest() for file in files))
+    return reached.finish()[:16]

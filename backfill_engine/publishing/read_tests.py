@@ -6,19 +6,16 @@ from dataclasses import dataclass
 from pyspark.errors import PySparkException
 
 from backfill_engine.errors import BackfillError
-from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.audit import Audit, audit_window
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.results import describe_failures
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import Run, describe_failures
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.rules.checks import Check
 from backfill_engine.rules.finding_names import READERS_CAN_BE_BUILT
 from backfill_engine.rules.verdicts import Finding, Outcome, Verdict
-from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.sources.overlays import ComputedOverlay
+from backfill_engine.sources.input_window import ComputedOverlay, InputWindow
 
 
 @dataclass(frozen=True)

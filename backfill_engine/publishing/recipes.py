@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from backfill_engine.lake.placement import add_folder
+from backfill_engine.lake.reader import add_folder
 from backfill_engine.sources.history import FeedWithHistory
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.source import Source

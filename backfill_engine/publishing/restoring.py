@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame
 from backfill_engine.errors import RollbackError
 from backfill_engine.lake.commits import Commit, CommitRecord
 from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import read_table_as_it_was
 from backfill_engine.lake.served_versions import find_served
-from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.write_modes.restore import Rollback
+from backfill_engine.publishing.write_modes.mode import Rollback
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table
 

@@ -13,8 +13,12 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from backfill_engine.publishing.results import PartitionResult, describe_failures, find_outcomes
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import (
+    PartitionResult,
+    Run,
+    describe_failures,
+    find_outcomes,
+)
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.verdicts import Check
 

@@ -7,10 +7,9 @@ from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.contents.read_back import ReadBack, read_back
 from backfill_engine.errors import SparkUnavailableError
 from backfill_engine.lake.consumed import describe_consumed
-from backfill_engine.lake.partitions import build_table_predicate
+from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.reader import read_table_as_it_was
 from backfill_engine.lake.served_versions import find_served
-from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.writer import (
     PartitionsChangedError,
@@ -18,9 +17,8 @@ from backfill_engine.lake.writer import (
     overwrite_partitions,
 )
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.results import PartitionResult, judge_contents
-from backfill_engine.publishing.runs import Run
-from backfill_engine.publishing.write_modes.restore import TakeBack
+from backfill_engine.publishing.results import PartitionResult, Run, judge_contents
+from backfill_engine.publishing.write_modes.mode import TakeBack
 from backfill_engine.quality.measures import measure_partitions
 from backfill_engine.rules.verdicts import Check, Outcome
 from backfill_engine.sources.input_window import InputWindow

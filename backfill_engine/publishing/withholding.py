@@ -15,7 +15,7 @@ from backfill_engine.audit_columns import (
 )
 from backfill_engine.lake.landing import FileFault
 from backfill_engine.lake.partitions import build_table_predicate, find_folder
-from backfill_engine.lake.placement import add_folder, build_number
+from backfill_engine.lake.reader import add_folder, build_number
 from backfill_engine.lake.side_table_writer import (
     append_rows,
     delete_rows_before,
@@ -30,8 +30,7 @@ from backfill_engine.lake.side_tables import (
 )
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.writer import create_table
-from backfill_engine.publishing.results import PartitionResult, describe_failures
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import PartitionResult, Run, describe_failures
 from backfill_engine.sources.input_window import InputWindow
 
 _NUMBER, _FAULT = f"{ENGINE_PREFIX}number", f"{ENGINE_PREFIX}fault"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from backfill_engine.lake.evolution import find_new_fields
+from backfill_engine.lake.stored_declarations import find_new_fields
 from backfill_engine.rules.baseline import Baseline
 from backfill_engine.rules.landed import Landed
 from backfill_engine.rules.measured import PartitionMeasures

@@ -18,8 +18,8 @@ from backfill_engine.audit_columns import (
 )
 from backfill_engine.contents.checksums import build_checksum_parts, build_row_hash, format_checksum
 from backfill_engine.errors import TableError
-from backfill_engine.lake.placement import build_number
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
+from backfill_engine.lake.reader import build_number
 from backfill_engine.rules.measured import PartitionMeasures
 from backfill_engine.rules.rule import RowConditions
 from backfill_engine.tables.declarations import Table

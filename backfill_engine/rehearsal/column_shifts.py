@@ -8,10 +8,8 @@ from fractions import Fraction
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from backfill_engine.lake.partitions import build_table_predicate
-from backfill_engine.lake.placement import build_number
-from backfill_engine.lake.reader import read_table_as_it_was
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition, build_table_predicate
+from backfill_engine.lake.reader import build_number, read_table_as_it_was
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.rules.sql import NUMBERS
 from backfill_engine.tables.declarations import Table

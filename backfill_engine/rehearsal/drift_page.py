@@ -12,7 +12,7 @@ from typing import Any
 from backfill_engine.contents.partition_contents import read_contents
 from backfill_engine.grains.grain import Grain
 from backfill_engine.health.pages import Section, render_page
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.rehearsal.column_drifts import ColumnDrift, build_column_drifts

@@ -9,9 +9,8 @@ from pyarrow import fs
 from pydantic import TypeAdapter
 
 from backfill_engine.errors import RehearsalError
-from backfill_engine.lake.file_names import join_names
+from backfill_engine.lake.file_names import find_id, join_names
 from backfill_engine.lake.filesystems import open_filesystem
-from backfill_engine.lake.run_ids import find_id
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import read_whole_file, write_whole_file
 from backfill_engine.proof.row_comparison import PartitionDiff

@@ -8,8 +8,7 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.errors import RehearsalError
-from backfill_engine.lake.partitions import build_partitions, build_table_predicate
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition, build_partitions, build_table_predicate
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import build_record, create_table, overwrite_partitions
@@ -24,14 +23,12 @@ from backfill_engine.publishing.inputs import (
     withhold_never_landed,
 )
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.results import describe_failures
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import Run, describe_failures
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE
 from backfill_engine.rehearsal.changed_values import count_changed_values
 from backfill_engine.rehearsal.records import RehearsedPartition, RehearsedTable
-from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.sources.overlays import WrittenOverlay
+from backfill_engine.sources.input_window import InputWindow, WrittenOverlay
 
 
 @dataclass

@@ -26,8 +26,8 @@ from backfill_engine.lake.landing import (
     require_folder,
     summarize_files,
 )
-from backfill_engine.lake.placement import add_folder, count_by
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
+from backfill_engine.lake.reader import add_folder, count_by
 from backfill_engine.rules.landed import Landed
 from backfill_engine.sources.landed_lines import (
     UNREADABLE,

@@ -12,7 +12,7 @@ from pyarrow import types
 
 from backfill_engine.errors import LandingError
 from backfill_engine.lake.landing import LandingFile, open_landing_zone, relative_name
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.tables.column_types import ColumnType
 from backfill_engine.tables.columns import Column
 

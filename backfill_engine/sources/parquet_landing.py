@@ -24,8 +24,8 @@ from backfill_engine.lake.landing import (
     require_folder,
     summarize_files,
 )
-from backfill_engine.lake.placement import build_number
-from backfill_engine.lake.slices import Partition, build_predicate
+from backfill_engine.lake.partitions import Partition, build_predicate
+from backfill_engine.lake.reader import build_number
 from backfill_engine.rules.landed import Landed
 from backfill_engine.rules.sql import INTEGERS
 from backfill_engine.sources.landed_lines import find_named_files

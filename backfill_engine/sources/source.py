@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.lake.landing import FileFault, LandedFiles, LandingFile
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.rules.landed import Landed
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table

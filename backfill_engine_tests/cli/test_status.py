@@ -16,7 +16,7 @@ from backfill_engine.cli import app
 from backfill_engine.errors import BackfillError, SettingsError
 from backfill_engine.lake.consumed import Consumed
 from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.orchestration.due.landed_beyond import describe_landed_beyond
+from backfill_engine.orchestration.due.due_partitions import describe_landed_beyond
 from backfill_engine.orchestration.runs.pausing import drop_paused
 from backfill_engine.proof.certificates import NOT_DUE
 from backfill_engine.sources.json_landing import JsonLanding

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from backfill_engine.contents.moved_rows import find_moved_rows
 from backfill_engine.contents.partition_index import PartitionIndex
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Column, Table, required

@@ -21,8 +21,8 @@ from backfill_engine.contents.read_back import UNREADABLE, ReadBack, read_back
 from backfill_engine.contents.rows import join_small
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.hours import HOURS
+from backfill_engine.lake.partitions import Partition, Slice, build_predicate
 from backfill_engine.lake.reader import read_table
-from backfill_engine.lake.slices import Partition, Slice, build_predicate
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import build_record, create_table, overwrite_partitions

@@ -18,7 +18,7 @@ from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.contents.read_back import UNREADABLE, ReadBack, read_back
 from backfill_engine.errors import SparkUnavailableError
 from backfill_engine.grains.hours import HOURS
-from backfill_engine.lake.slices import Partition, Slice
+from backfill_engine.lake.partitions import Partition, Slice
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Column, Table, required

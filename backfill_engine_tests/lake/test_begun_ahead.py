@@ -6,10 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_engine.errors import TableError
-from backfill_engine.lake.begun_ahead import create_table_ahead, read_log_ahead
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.lake.writer import create_table
+from backfill_engine.lake.writer import create_table, create_table_ahead, read_log_ahead
 from backfill_engine_tests.lake.readings import (
     READINGS,
     build_rows,

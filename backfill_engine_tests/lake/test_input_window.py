@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from backfill_engine.errors import LandingError
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import read_table
-from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.spark_errors import SPARK_ERRORS
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse

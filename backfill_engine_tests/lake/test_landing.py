@@ -11,7 +11,7 @@ import pytest
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.days import DAYS as DAILY
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.sources.json_landing import JsonLanding, JsonListing
 from backfill_engine.sources.landing_names import BEING_WRITTEN
 from backfill_engine_tests.lake.landed_tables import build_landed_table

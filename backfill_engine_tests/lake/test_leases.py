@@ -16,8 +16,7 @@ from delta.exceptions.base import MetadataChangedException
 from obstore.store import from_url
 
 from backfill_engine.errors import TableError, TableLockedError
-from backfill_engine.lake.lease_objects import LeaseContent, LeaseObject, LeaseVersion
-from backfill_engine.lake.leases import Lease, take_lease
+from backfill_engine.lake.leases import Lease, LeaseContent, LeaseObject, LeaseVersion, take_lease
 from backfill_engine.lake.locks import hold_lock
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import retry_conflicts

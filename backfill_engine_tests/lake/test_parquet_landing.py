@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.lake.landing import FileFault, LandingFile
-from backfill_engine.lake.partitions import build_partition
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition, build_partition
 from backfill_engine.sources.parquet_footers import ParquetFile, RowGroup
 from backfill_engine.sources.parquet_landing import ParquetFolders, ParquetLanding, ParquetListing
 from backfill_engine_tests.lake.landed_tables import build_landed_table

@@ -15,14 +15,15 @@ from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.grain import SliceBound
 from backfill_engine.grains.hours import HOURS
 from backfill_engine.lake.partitions import (
+    Slice,
     build_folder_predicate,
     build_partition,
     build_partitions,
+    build_predicate,
     build_table_predicate,
     find_folder,
     find_partitions_in_folder,
 )
-from backfill_engine.lake.slices import Slice, build_predicate
 from backfill_engine.tables.declarations import Table, required
 from backfill_engine_tests.lake.readings import READINGS
 

@@ -13,7 +13,7 @@ from backfill_engine.grains.hours import HOURS
 from backfill_engine.grains.minutes import Minutes
 from backfill_engine.grains.months import MONTHS
 from backfill_engine.grains.weeks import WEEKS
-from backfill_engine.lake.placement import build_number
+from backfill_engine.lake.reader import build_number
 from backfill_engine_tests.transforms.instants import collect_in_utc
 
 HALF_HOUR = dt.timedelta(minutes=30)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from backfill_engine.lake.slices import (
+from backfill_engine.lake.partitions import (
     Slice,
     SliceBound,
     build_predicate,

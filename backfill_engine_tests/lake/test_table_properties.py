@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from backfill_engine.lake.stored_declarations import build_table_properties
 from backfill_engine.lake.table_log import read_log
-from backfill_engine.lake.table_properties import build_table_properties
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
 from backfill_engine.tables.declarations import Column, Table, required

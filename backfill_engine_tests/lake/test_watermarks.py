@@ -7,9 +7,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
+from backfill_engine.lake.side_table_writer import move_watermark
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.lake.watermark_writer import move_watermark
 from backfill_engine.lake.watermarks import read_watermarks
 from backfill_engine_tests.lake.readings import READINGS
 from backfill_engine_tests.shared_fixtures import build_days
@@ -90,6 +90,6 @@ def test_a_move_from_an_old_reading_changes_nothing(
     old = read_watermarks(warehouse)
     move(spark, warehouse, *DAYS[1:6])
     with monkeypatch.context() as patched:
-        patched.setattr("backfill_engine.lake.watermark_writer.read_watermarks", lambda _: old)
+        patched.setattr("backfill_engine.lake.side_table_writer.read_watermarks", lambda _: old)
         assert move(spark, warehouse, *DAYS[1:3], run_id="slow") is None
     assert read(warehouse) == "2013-01-07"

@@ -24,7 +24,7 @@ from backfill_engine.proof.certificates import find_certificates
 from backfill_engine.publishing.inputs import pin_inputs
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.restoring import plan_rollback
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import Run
 from backfill_engine.publishing.serving import serve
 from backfill_engine.rehearsal.promotions import Promotion, read_promotion
 from backfill_engine.rehearsal.records import read_rehearsal

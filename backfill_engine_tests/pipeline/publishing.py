@@ -9,14 +9,13 @@ from pyspark.sql import DataFrame, SparkSession
 from backfill_assets.tables.flights import FLIGHT_FIELDS
 from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_engine.contents.partition_reader import PartitionReader
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.results import PartitionResult
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import PartitionResult, Run
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_engine.rules.verdicts import Acceptance
 from backfill_engine.sources.input_window import InputWindow

@@ -16,8 +16,7 @@ from backfill_engine.lake.writer import create_table
 from backfill_engine.proof.certifying import certify
 from backfill_engine.proof.lines import VerifiedLine
 from backfill_engine.proof.verified_runs import verify_run
-from backfill_engine.publishing.results import PartitionResult
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import PartitionResult, Run
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_engine.tables.declarations import Table
 from backfill_engine_tests.lake.readings import READINGS, build_rows, overwrite_readings

@@ -7,12 +7,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.errors import LandingError
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.side_tables import build_quarantine_table, build_withheld_table
-from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
-from backfill_engine.publishing.audits_ahead import AHEAD_BYTES, AuditsAhead, gather_lots
+from backfill_engine.publishing.audit import AHEAD_BYTES, AuditsAhead, gather_lots
 from backfill_engine.publishing.inputs import PinnedInputs, measure_input_bytes
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult

@@ -12,10 +12,9 @@ import pytest
 
 from backfill_assets.tables.flights import FLIGHT_FIELDS
 from backfill_engine.errors import DeclarationError
-from backfill_engine.publishing import code_origins
-from backfill_engine.publishing.code_origins import Kind, find_origin
-from backfill_engine.publishing.code_versions import compute_code_version
-from backfill_engine.publishing.reached_code import ReachedCode
+from backfill_engine.publishing import code_texts
+from backfill_engine.publishing.code_texts import Kind, find_origin
+from backfill_engine.publishing.reached_code import ReachedCode, compute_code_version
 from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.table_assets import table_asset
 from backfill_engine.tables.columns import Column
@@ -155,8 +154,8 @@ def _forget() -> None:
         del sys.modules[name]
     importlib.invalidate_caches()
     linecache.clearcache()
-    code_origins._find_origin.cache_clear()
-    code_origins._read_records.cache_clear()
+    code_texts._find_origin.cache_clear()
+    code_texts._read_records.cache_clear()
 
 
 def write_package(folder: Path, *edits: tuple[str, str], **modules: str) -> None:
@@ -287,7 +286,7 @@ def test_other_processes_checkouts_and_orders_of_import_make_the_same(tmp_path: 
         code = (
             f"import sys; sys.path.insert(0, {str(folder)!r}); import {first}, acme.assets\n"
             "import email.parser  # reads what is installed\n"
-            "from backfill_engine.publishing.code_versions import compute_code_version\n"
+            "from backfill_engine.publishing.reached_code import compute_code_version\n"
             "from backfill_assets.tables.flights import RAW_FLIGHTS\n"
             "before = set(sys.modules)\n"
             "print(compute_code_version(acme.assets.compute, RAW_FLIGHTS))\n"

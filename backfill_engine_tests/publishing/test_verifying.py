@@ -17,7 +17,7 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult, describe_failures
-from backfill_engine.publishing.write_modes.restore import TakeBack
+from backfill_engine.publishing.write_modes.mode import TakeBack
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine_tests.contents.test_task_read_back import count_tasks
 from backfill_engine_tests.lake.readings import (

@@ -12,18 +12,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.errors import BackfillError, FilterError, SettingsError, TableError
 from backfill_engine.lake.commits import CommitRecord
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table, overwrite_partitions
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.publisher import Publisher
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import Run
 from backfill_engine.publishing.write_modes.append_once import AppendOnce
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.publishing.write_modes.merge import Merge
+from backfill_engine.publishing.write_modes.mode import Rollback
 from backfill_engine.publishing.write_modes.options import WriteOptions
-from backfill_engine.publishing.write_modes.restore import Rollback
 from backfill_engine.rules.reconciled import Reconciled
 from backfill_engine.rules.shrink import Shrink
 from backfill_engine.rules.verdicts import Check

@@ -17,7 +17,7 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills.backfills import Backfill
-from backfill_engine.orchestration.backfills.table_groups import group_tables
+from backfill_engine.orchestration.backfills.remainders import group_tables
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.planning.launching import Launch
 from backfill_engine.orchestration.planning.plans import Plan

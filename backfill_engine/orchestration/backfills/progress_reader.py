@@ -3,11 +3,19 @@
 Dagster's own count of a backfill is made anew every 30 s, and leaves out the runs that continue it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus
+from dagster import (
+    AssetKey,
+    AssetRecordsFilter,
+    DagsterEventType,
+    DagsterInstance,
+    DagsterRun,
+    DagsterRunStatus,
+    RunsFilter,
+)
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.orchestration.alerts.alerting import SETTLE_SECONDS
@@ -17,21 +25,146 @@ from backfill_engine.orchestration.backfills.backfills import (
     find_requested,
     read_backfill,
 )
-from backfill_engine.orchestration.backfills.judged_partitions import JudgedPartitions
 from backfill_engine.orchestration.backfills.progress import QUEUED, Progress, State
-from backfill_engine.orchestration.backfills.publications import (
-    EarlierRuns,
-    find_published_by,
-    find_published_since,
-)
 from backfill_engine.orchestration.instance.daemons import has_daemon
-from backfill_engine.orchestration.instance.materializations import find_planning_runs
+from backfill_engine.orchestration.instance.materializations import (
+    find_latest_materializations,
+    find_planning_runs,
+)
 from backfill_engine.orchestration.runs.chains import awaits_rest, find_why_unfinished
 from backfill_engine.orchestration.runs.pausing import find_why_none_may_go, list_paused_at
 from backfill_engine.orchestration.runs.run_tags import REFUSED_TAG, is_paused
 from backfill_engine.orchestration.runs.runs_at_work import UNFINISHED
 
 _MAY_GO_ON = "until the sensor go_on_after_pause asks for the rest, as it may now"
+
+
+_PAGE = 1000
+
+
+@dataclass
+class _Judged:
+    """Partitions of a run by table key, as far as its events were read."""
+
+    cursor: str | None = None
+    by_table: dict[str, set[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JudgedPartitions:
+    """Reads of which partitions runs at work have told a check; each event once.
+
+    A step records what is good of a chunk before it tells any check of it. So what was judged, and
+    is not materialized when that is looked up afterwards, is held back, and stays so in this run.
+    """
+
+    by_run: dict[str, _Judged] = field(default_factory=dict)
+
+    def read(self, instance: DagsterInstance, runs: Iterable[DagsterRun]) -> None:
+        """Reads what those of the runs that are at work have told since."""
+        for run in runs:
+            if run.status is DagsterRunStatus.STARTED:
+                _read(instance, run.run_id, self.by_run.setdefault(run.run_id, _Judged()))
+
+    def find(self, run_id: str, table: str) -> Collection[str]:
+        """Finds those of a table, `layer/name`, that a run has judged, as far as it was read."""
+        judged = self.by_run.get(run_id)
+        return judged.by_table.get(table, ()) if judged else ()
+
+
+def _read(instance: DagsterInstance, run_id: str, judged: _Judged) -> None:
+    has_more = True
+    while has_more:
+        page = instance.get_records_for_run(
+            run_id, judged.cursor, DagsterEventType.ASSET_CHECK_EVALUATION, _PAGE
+        )
+        judged.cursor, has_more = page.cursor, page.has_more
+        for record in page.records:
+            event = record.event_log_entry.get_dagster_event()
+            check = event.asset_check_evaluation_data
+            if check.partition is not None:
+                table = check.asset_key.to_user_string()
+                judged.by_table.setdefault(table, set()).add(check.partition)
+
+
+_COMMITS_PAGE = 1000
+
+
+def find_published_since(
+    instance: DagsterInstance, table: str, keys: Collection[str], *, since: datetime
+) -> set[str]:
+    """Finds those partitions of a table, `layer/name`, that any run published since."""
+    found: set[str] = set()
+    listed = sorted(keys)
+    for first in range(0, len(listed), _COMMITS_PAGE):
+        page = listed[first : first + _COMMITS_PAGE]
+        wanted = AssetRecordsFilter(
+            AssetKey.from_user_string(table),
+            asset_partitions=page,
+            after_timestamp=since.timestamp(),
+        )
+        records = instance.fetch_materializations(wanted, limit=10 * _COMMITS_PAGE).records
+        found |= {record.partition_key for record in records if record.partition_key}
+    return found
+
+
+@dataclass(frozen=True)
+class EarlierRuns:
+    """Finds what runs that have ended published of what others of their backfill go over again.
+
+    It is looked up again once another one has ended.
+    """
+
+    known: dict[tuple[str, str], tuple[frozenset[str], Collection[str]]] = field(
+        default_factory=dict
+    )
+
+    def find_published(
+        self,
+        instance: DagsterInstance,
+        backfill_id: str,
+        table: str,
+        keys: Collection[str],
+        ended: Collection[str],
+    ) -> Collection[str]:
+        """Finds partitions of a table, `layer/name`, that runs which have ended published last.
+
+        Args:
+            instance: the Dagster instance.
+            backfill_id: of the backfill.
+            table: the table.
+            keys: all that the backfill is to publish of it.
+            ended: ids of the runs.
+        """
+        run_ids = frozenset(ended)
+        at, found = self.known.get((backfill_id, table), (frozenset(), ()))
+        if run_ids != at:
+            asset_key = AssetKey.from_user_string(table)
+            latest = find_latest_materializations(instance, asset_key, keys)
+            found = {key for key, record in latest.items() if record.run_id in run_ids}
+            self.known[backfill_id, table] = run_ids, found
+        return found
+
+
+def find_published_by(
+    instance: DagsterInstance,
+    table: str,
+    keys: Collection[str],
+    run_ids: Collection[str],
+    *,
+    since: datetime,
+) -> set[str]:
+    """Finds those that one of some runs, or a run that was made since, was the last to publish.
+
+    The time of a materialization doesn't tell where an old one was entered again.
+    """
+    latest = find_latest_materializations(instance, AssetKey.from_user_string(table), keys)
+    others = {record.run_id for record in latest.values()} - set(run_ids)
+    good = set(run_ids)
+    if others:
+        made_since = RunsFilter(run_ids=sorted(others), created_after=since)
+        good |= {run.run_id for run in instance.get_runs(made_since)}
+    return {key for key, record in latest.items() if record.run_id in good}
 
 
 @dataclass(frozen=True)

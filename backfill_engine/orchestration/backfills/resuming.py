@@ -2,13 +2,14 @@
 
 import getpass
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from dagster import AssetKey, DagsterInstance, DagsterRun, PartitionsDefinition
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.errors import BackfillError
+from backfill_engine.errors import BackfillError, HistoryError
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.served_versions import find_unread
@@ -16,14 +17,17 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills.backfills import Backfill, find_never_requested
 from backfill_engine.orchestration.backfills.progress import Progress, State
-from backfill_engine.orchestration.backfills.unchanged_inputs import find_unchanged
 from backfill_engine.orchestration.due.downstream import fit_title, request_backfill
 from backfill_engine.orchestration.due.readiness import Readiness, find_readiness
+from backfill_engine.orchestration.due.row_movements import find_moved_since, find_rows_for
 from backfill_engine.orchestration.instance.dagster_internals import (
     BULK_ACTION_TERMINAL_STATUSES,
     AssetGraph,
 )
-from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_engine.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
 from backfill_engine.orchestration.instance.ranges import describe_ranges, format_ranges
 from backfill_engine.orchestration.runs.run_options import build_asset_config, read_override
 from backfill_engine.orchestration.runs.run_tags import (
@@ -34,7 +38,9 @@ from backfill_engine.orchestration.runs.run_tags import (
 )
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.orchestration.status.attempts import Attempt, find_attempts
+from backfill_engine.proof.certificates import Certificate
 from backfill_engine.publishing.inputs import PinnedInputs, list_landing
+from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.serving import choose_served
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG
 
@@ -290,3 +296,80 @@ def _refuse_busy(catalog: Catalog, table: str, busy: Collection[str]) -> None:
 
 def _find_def(catalog: Catalog, table: str) -> PartitionsDefinition:
     return find_partitions_def(catalog.find_table(table))
+
+
+def find_unchanged(
+    graph: AssetGraph,
+    recipe: Recipe,
+    attempts: Mapping[str, Attempt],
+    pinned: PinnedInputs,
+    *,
+    coming: Mapping[AssetKey, Collection[str]],
+) -> list[str]:
+    """Finds withheld partitions whose input and code are what they were withheld with.
+
+    Of an input whose rows say who reads them, the rows that moved since are asked; the mapping
+    gives too much and too little. Of what is to be published before, only the mapping is known.
+
+    Args:
+        graph: of all assets.
+        recipe: of the table.
+        attempts: those that withheld the partitions, by key.
+        pinned: what these would be computed from now.
+        coming: upstream partitions that are to be published before.
+
+    Raises:
+        TableError: if rows of an input can't be read.
+    """
+    by_certificate: dict[str, list[str]] = {}
+    certificates: dict[str, Certificate] = {}
+    for key, attempt in attempts.items():
+        then = attempt.certificate
+        if then is None or then.code_version != recipe.code_version:
+            continue
+        if not _is_coming(pinned, key, coming):
+            certificates[then.run_id] = then
+            by_certificate.setdefault(then.run_id, []).append(key)
+    by_rows = find_rows_for(graph, find_asset_key(recipe.table))
+    return [
+        key
+        for run_id, keys in by_certificate.items()
+        for key in _find_unchanged_since(certificates[run_id], keys, pinned, by_rows)
+    ]
+
+
+def _is_coming(pinned: PinnedInputs, key: str, coming: Mapping[AssetKey, Collection[str]]) -> bool:
+    return any(
+        not set(windows.get(key, ())).isdisjoint(coming.get(AssetKey.from_user_string(name), ()))
+        for name, windows in pinned.windows.items()
+    )
+
+
+def _find_unchanged_since(
+    then: Certificate, keys: Sequence[str], pinned: PinnedInputs, by_rows: Mapping[str, str]
+) -> list[str]:
+    """Finds those of some partitions, which a run withheld, that it would read the same of."""
+    inputs, moved = dict(pinned.inputs), set[str]()
+    ended = datetime.fromisoformat(then.started_at).timestamp() + then.seconds
+    for name, column in by_rows.items():
+        source, version = pinned.inputs[name], then.input_versions.get(name)
+        # Without the version as it was, only the mapping is known.
+        if not isinstance(version, int) or not source.had(version, ended):
+            continue
+        try:
+            earlier = source.as_of(version)
+        except HistoryError:
+            continue
+        moved |= find_moved_since(pinned.target.table, source, column, keys, since=version)
+        inputs[name] = earlier
+    # What a mapping gives of these is set back, and so doesn't count: their rows do.
+    consumed = replace(pinned, inputs=inputs).describe_consumed(keys)
+    missing = {one.key for one in pinned.listing.missing} if pinned.listing else set[str]()
+    unchanged: list[str] = []
+    for key in keys:
+        state = then.held_back_from.get(key)
+        # What was never computed waited for its input: for files, or for what it reads.
+        same = consumed[key].state == state if state is not None else key in missing
+        if same and key not in moved:
+            unchanged.append(key)
+    return unchanged

@@ -1,13 +1,15 @@
 """What depends on partitions of a table, and how Dagster is asked to rebuild it."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dagster import AssetKey, AssetSelection, DagsterInstance
 
 from backfill_engine.orchestration.due.readiness import (
     find_downstream_keys,
+    find_readiness,
     find_upstream_tables,
     get_partitions_def,
 )
@@ -19,6 +21,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     make_new_backfill_id,
 )
 from backfill_engine.orchestration.instance.told_statuses import ToldStatuses
+from backfill_engine.publishing.recipes import Recipe
 
 _MOST_OF_TITLE = 100
 
@@ -125,3 +128,57 @@ def _keep_materialized(
         for partition, status in statuses.items()
         if status is AssetPartitionStatus.MATERIALIZED
     ]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A table that reads another, and its partitions that can be built.
+
+    Attributes:
+        recipe: how it is made.
+        reads: by each of these partitions, which of the other it reads.
+        provisional: by partition, what of its input is not there yet, or not final.
+    """
+
+    recipe: Recipe
+    reads: Mapping[str, Sequence[str]]
+    provisional: Mapping[str, str]
+
+
+def find_reader(
+    instance: DagsterInstance,
+    graph: AssetGraph,
+    recipe: Recipe,
+    read: AssetKey,
+    keys: Sequence[str],
+    *,
+    among: Collection[str] | None = None,
+) -> Reader:
+    """Finds the partitions of a reader that any of `keys` gives, once these are published.
+
+    Those that another input keeps back are left out.
+
+    Args:
+        instance: the Dagster instance.
+        graph: of all assets.
+        recipe: of the reader.
+        read: the asset that it reads.
+        keys: partitions of that, taken as published.
+        among: only these partitions of the reader; None for all.
+    """
+    reader = AssetKey.from_user_string(recipe.table.key)
+    mapping = find_upstream_tables(graph, reader)[read]
+    reached = find_downstream_keys(graph, reader, read, mapping, keys)
+    chosen = sorted(reached if among is None else reached.intersection(among))
+    readiness = find_readiness(instance, graph, reader, chosen, expected={read: keys})
+    windows = readiness.windows[read.to_user_string()]
+    return Reader(
+        recipe,
+        {key: windows[key] for key in chosen if key not in readiness.blocked},
+        readiness.provisional,
+    )
+
+
+def list_readers(recipes: Iterable[Recipe], key: str) -> Iterator[Recipe]:
+    """Lists how each table is made that reads the one of this key."""
+    return (recipe for recipe in recipes if key in {one.key for one in recipe.inputs})

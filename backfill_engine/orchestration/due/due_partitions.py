@@ -40,6 +40,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_feed_begin,
 )
+from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.publishing.inputs import list_landing
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.sources.landing_names import BEING_WRITTEN
@@ -341,3 +342,32 @@ def _find_day(log: TableLog, key: str) -> dt.date | None:
     if isinstance(start, dt.datetime):
         return start.date()
     return start if isinstance(start, dt.date) else None
+
+
+_LISTED = 7
+
+
+def describe_landed_beyond(recipes: Mapping[str, Recipe], landing_root: str) -> list[str]:
+    """Describes what landed and no run will ever read, a line a table.
+
+    Args:
+        recipes: of the tables, by key.
+        landing_root: root of the landing zone.
+    """
+    lines: list[str] = []
+    for key, recipe in recipes.items():
+        end = recipe.table.calendar.end if recipe.table.calendar else None
+        if end is None or recipe.landing is None:
+            continue
+        try:
+            beyond = recipe.landing.list_landed_from(landing_root, recipe.table, end)
+        except LandingError as error:
+            lines.append(f"{key}: {error}")
+            continue
+        if beyond:
+            lines.append(
+                f"{key}: landed, but beyond BACKFILL_END {end}: "
+                f"{', '.join(shorten(beyond, _LISTED))}: set BACKFILL_END to a later day to take "
+                "this in"
+            )
+    return lines

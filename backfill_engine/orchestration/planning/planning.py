@@ -10,9 +10,8 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.grains.chunk_sizes import ChunkSize
 from backfill_engine.health.estimates import add_estimates, estimate_seconds
 from backfill_engine.health.outcomes import Outcome, list_outcomes
-from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.protections import Protections, read_protections
-from backfill_engine.lake.slices import Partition
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.due.downstream import find_dependent_partitions
 from backfill_engine.orchestration.due.readiness import (
@@ -20,7 +19,7 @@ from backfill_engine.orchestration.due.readiness import (
     find_readiness,
     get_partitions_def,
 )
-from backfill_engine.orchestration.due.standing import list_standing
+from backfill_engine.orchestration.due.stale_partitions import list_standing
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
@@ -43,8 +42,8 @@ from backfill_engine.orchestration.planning.rows_to_read import count_rows_to_re
 from backfill_engine.orchestration.runs.claims import find_dead_runs
 from backfill_engine.orchestration.runs.protecting import describe_protected
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
-from backfill_engine.publishing.chunks import cut_range
 from backfill_engine.publishing.inputs import (
+    cut_range,
     measure_input_bytes,
     split_chunks,
 )

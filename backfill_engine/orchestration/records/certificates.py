@@ -12,8 +12,7 @@ from backfill_engine.proof.certificates import (
     locate_certificate,
 )
 from backfill_engine.proof.certifying import certify
-from backfill_engine.publishing.results import PartitionResult
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import PartitionResult, Run
 
 
 def leave_certificate(

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.proof.certificates import CertifiedChunk
 from backfill_engine.publishing.results import PartitionResult
 

@@ -11,8 +11,7 @@ from backfill_engine.orchestration.instance.materializations import find_latest_
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
 from backfill_engine.orchestration.records.events import build_evaluations, build_materialization
 from backfill_engine.proof.certificates import locate_certificate
-from backfill_engine.publishing.results import PartitionResult
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import PartitionResult, Run
 
 
 def record_results(

@@ -20,8 +20,7 @@ from backfill_engine.orchestration.records.step_messages import describe_chunk
 from backfill_engine.orchestration.records.told_evaluations import ToldEvaluations
 from backfill_engine.proof.certificates import Certificate, CertifiedChunk, locate_certificate
 from backfill_engine.publishing.differences import explain_change
-from backfill_engine.publishing.results import PartitionResult
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import PartitionResult, Run
 
 _LISTED = 7
 

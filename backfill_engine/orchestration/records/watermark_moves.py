@@ -5,17 +5,16 @@ from collections.abc import Collection, Sequence
 from dagster import AssetExecutionContext
 from pyspark.sql import SparkSession
 
-from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.slices import Partition
+from backfill_engine.lake.partitions import Partition, build_partitions
+from backfill_engine.lake.side_table_writer import move_watermark
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.lake.watermark_writer import move_watermark
 from backfill_engine.orchestration.instance.dagster_internals import AssetPartitionStatus
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_feed_begin,
     find_partitions_def,
 )
 from backfill_engine.orchestration.runs.run_tags import INCREMENTAL_TAG
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import Run
 
 
 def pass_over(

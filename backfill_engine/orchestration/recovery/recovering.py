@@ -4,25 +4,28 @@ Upstream goes first: what a home is told of an upstream partition later is somet
 """
 
 import datetime as dt
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from dagster import DagsterInstance
+from dagster import AssetExecutionContext, DagsterInstance
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.instance.batching_instance import store_together
+from backfill_engine.orchestration.instance.ranges import shorten
+from backfill_engine.orchestration.instance.recovered_runs import enter_evaluation
+from backfill_engine.orchestration.records.events import build_unasked
 from backfill_engine.orchestration.recovery.recovery import (
     Recovery,
     apply_recovery,
     find_recovery,
 )
-from backfill_engine.orchestration.recovery.recovery_messages import (
-    describe_dead_runs,
-    describe_recovery,
-)
 from backfill_engine.orchestration.runs.claims import fail_dead_runs, find_dead_runs
+from backfill_engine.orchestration.runs.continuation import Continuation, find_continuation
 from backfill_engine.proof.certified_publishes import keep_publishes
+from backfill_engine.rules.verdicts import Check
 
 
 @dataclass(frozen=True)
@@ -144,3 +147,89 @@ def _recover_upstream(
             catalog, instance, read_log(log.warehouse, table), now=now, reader=reader
         )
     ]
+
+
+_LISTED = 50
+
+
+def describe_dead_runs(dead: Mapping[str, str], *, done: bool = True) -> list[str]:
+    """Describes dead runs, by id and how that is known; `done`: whether they are marked failed."""
+    state = "was dead and is marked failed" if done else "is dead"
+    return [f"run {run_id} {state}: {why}" for run_id, why in dead.items()]
+
+
+def describe_recovery(recovery: Recovery, *, done: bool = True) -> list[str]:
+    """Describes what the instance was not told of; nothing if there is nothing of it.
+
+    Args:
+        recovery: what was found.
+        done: whether it has been recorded.
+    """
+    key, verb = recovery.log.table.key, "recorded" if done else "to be recorded:"
+    messages: list[str] = []
+    if recovery.is_new:
+        messages.append(
+            f"{key}: this Dagster home shows nothing of the table at {recovery.log.uri}, of which "
+            f"{len(recovery.log.publishes)} partitions are published"
+        )
+    if recovery.published:
+        found = [result.key for result in recovery.published]
+        messages.append(
+            f"{key}: {verb} {len(found)} partitions that were published, of which this Dagster "
+            f"home has no events ({found[0]} … {found[-1]})"
+        )
+    if recovery.doubtful:
+        listed = shorten([f"{name}: {why}" for name, why in recovery.doubtful.items()], _LISTED)
+        messages.append(f"{key}: published, but to be run again: {'; '.join(listed)}")
+    if recovery.changed:
+        listed = shorten([f"{name} {why}" for name, why in recovery.changed.items()], _LISTED)
+        messages.append(
+            f"{key}: {'; '.join(listed)}: run these again, or accept them as they are with "
+            f"`backfill-assets accept {key} --from … --to … --reason …`"
+        )
+    if recovery.log.lacks_commits:
+        messages.append(
+            f"{key}: the log begins with version {recovery.log.begins_with}; what was published "
+            "before is to be read from certificates"
+        )
+    messages += recovery.withheld.unreadable
+    for withheld in recovery.withheld.runs:
+        messages.append(
+            f"{key}: {verb} {', '.join(shorten(withheld.keys, _LISTED))} as withheld by run "
+            f"{withheld.certificate.run_id}"
+        )
+    return messages
+
+
+def find_what_can_go_on(
+    catalog: Catalog, context: AssetExecutionContext, warehouse: Warehouse
+) -> Continuation:
+    """Finds the run's next assets, and their partitions whose upstream is published."""
+    return find_continuation(
+        catalog,
+        context.instance,
+        context.job_def.asset_layer.asset_graph,
+        context.asset_key,
+        context.run,
+        warehouse=warehouse,
+        first=context.partition_keys[0],
+        last=context.partition_keys[-1],
+    )
+
+
+def hold_up(
+    catalog: Catalog, context: AssetExecutionContext, found: Continuation, check_events: int
+) -> None:
+    """Says of the checks of what can't go on that they were not asked, within a budget of events.
+
+    The others are asked when their partitions go on.
+    """
+    if len(found.assets) * len(found.blocked) * len(Check) > check_events:
+        return
+    why = f"held up by what was withheld of {context.asset_key.to_user_string()}"
+    with store_together(context.instance):
+        for asset_key in found.assets:
+            table = catalog.find_table(asset_key.to_user_string())
+            for key in found.blocked:
+                for evaluation in build_unasked(table, key, why):
+                    enter_evaluation(context.instance, context.run.run_id, evaluation)

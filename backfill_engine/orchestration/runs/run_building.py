@@ -17,7 +17,7 @@ from backfill_engine.orchestration.runs.run_options import (
 )
 from backfill_engine.orchestration.runs.run_tags import CHAIN_TAG, INCREMENTAL_TAG, find_chain
 from backfill_engine.publishing.pacing import choose_pace
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import Run
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.tables.declarations import Table
 

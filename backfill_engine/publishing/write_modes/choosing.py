@@ -10,10 +10,8 @@ from backfill_engine.errors import SettingsError
 from backfill_engine.filters.row_filters import parse_filter
 from backfill_engine.publishing.write_modes.append_once import AppendOnce
 from backfill_engine.publishing.write_modes.merge import Merge
-from backfill_engine.publishing.write_modes.mode import WriteMode
+from backfill_engine.publishing.write_modes.mode import Overwrite, Rollback, TakeBack, WriteMode
 from backfill_engine.publishing.write_modes.options import WriteOptions
-from backfill_engine.publishing.write_modes.overwrite import Overwrite
-from backfill_engine.publishing.write_modes.restore import Rollback, TakeBack
 from backfill_engine.tables.declarations import Table
 
 _ADDED = "backfill_engine.write_modes"

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from backfill_engine.audit_columns import ENGINE_PREFIX, KEPT
 from backfill_engine.errors import SettingsError
 from backfill_engine.filters.row_filters import build_condition, parse_filter
-from backfill_engine.lake.placement import build_number
+from backfill_engine.lake.reader import build_number
 from backfill_engine.publishing.write_modes.mode import WriteMode, read_published
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.quality.measures import is_row

@@ -8,11 +8,11 @@ from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import FILTERED_OUT, KEPT
 from backfill_engine.filters.row_filters import build_condition
+from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import read_table_as_it_was
-from backfill_engine.lake.slices import Partition
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.results import PartitionResult
-from backfill_engine.publishing.write_modes.options import WriteOptions
+from backfill_engine.publishing.write_modes.options import TAKE_BACK, WriteOptions
 from backfill_engine.quality.measures import is_row
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table
@@ -97,3 +97,26 @@ def read_published(window: InputWindow) -> DataFrame:
     """
     stored = read_table_as_it_was(window.spark, window.target, window.stored_table)
     return window.keep_partitions(stored).withColumn(KEPT, F.expr("true"))
+
+
+class Overwrite(WriteMode):
+    """Replaces a partition by what was computed from its inputs."""
+
+    name = "overwrite"
+
+
+class Rollback(WriteMode):
+    """A person took partitions back to an earlier version."""
+
+    name = "rollback"
+    restores = True
+
+
+class TakeBack(Rollback):
+    """A run took back what it had just published and could not read as it was audited."""
+
+    name = TAKE_BACK
+
+
+RESTORING = frozenset({Rollback.name, TakeBack.name})
+"""Names of the modes whose commits put a version back: the one of the table among their inputs."""

@@ -16,6 +16,11 @@ from backfill_engine.cli.verdict_grid import print_idle, print_verdicts
 from backfill_engine.cli.worker_process import open_worker
 from backfill_engine.errors import BackfillError
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.backfills.backfill_outcomes import (
+    Verdicts,
+    build_idle_verdicts,
+    find_verdicts,
+)
 from backfill_engine.orchestration.backfills.cancelling import cancel
 from backfill_engine.orchestration.backfills.foreground import (
     Foreground,
@@ -23,11 +28,6 @@ from backfill_engine.orchestration.backfills.foreground import (
     build_range_runs,
 )
 from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
-from backfill_engine.orchestration.backfills.verdicts import (
-    Verdicts,
-    build_idle_verdicts,
-    find_verdicts,
-)
 from backfill_engine.orchestration.planning.launching import Launch, describe_planned
 from backfill_engine.orchestration.planning.plans import Plan, TablePlan
 from backfill_engine.orchestration.runs.pausing import pause

@@ -13,12 +13,11 @@ from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.due.readiness import find_windows
-from backfill_engine.orchestration.due.standing import find_standing
+from backfill_engine.orchestration.due.stale_partitions import find_standing
 from backfill_engine.orchestration.records.events import build_materialization
 from backfill_engine.publishing.inputs import PinnedInputs, list_landing
 from backfill_engine.publishing.pacing import choose_pace
-from backfill_engine.publishing.results import PartitionResult
-from backfill_engine.publishing.runs import Run
+from backfill_engine.publishing.results import PartitionResult, Run
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.running import list_days
 from backfill_engine_tests.pipeline.written_tables import commit_days
