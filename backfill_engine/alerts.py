@@ -12,8 +12,7 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.orchestration.alerts.alerting import Alerter, AlertMemory, AlertReport
-from backfill_engine.orchestration.alerts.webhooks import Webhook
+from backfill_engine.orchestration.alerts.alerting import Alerter, AlertMemory, AlertReport, Webhook
 from backfill_engine.orchestration.instance.dagster_internals import (
     InstigatorStatus,
 )

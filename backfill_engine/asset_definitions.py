@@ -54,8 +54,7 @@ from backfill_engine.orchestration.recovery.recovering import find_what_can_go_o
 from backfill_engine.orchestration.runs.applied_rehearsals import find_shown
 from backfill_engine.orchestration.runs.pinned_code import check_pinned_code
 from backfill_engine.orchestration.runs.protecting import check_protection
-from backfill_engine.orchestration.runs.run_building import build_run, check_whole_run
-from backfill_engine.orchestration.runs.run_options import PublishConfig
+from backfill_engine.orchestration.runs.run_options import PublishConfig, build_run, check_whole_run
 from backfill_engine.orchestration.runs.run_tags import WITHHELD_TAG
 from backfill_engine.orchestration.steps import Step
 from backfill_engine.publishing.recipes import Recipe

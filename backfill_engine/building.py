@@ -17,8 +17,7 @@ from backfill_engine.landing_sensor import build_observe_landing
 from backfill_engine.once_jobs import build_once_jobs
 from backfill_engine.ops.backfill_health import build_backfill_health
 from backfill_engine.ops.late_arrivals import build_late_arrivals
-from backfill_engine.ops.rolling import build_rolling_schedules
-from backfill_engine.ops.watching import build_watch_schedule
+from backfill_engine.ops.schedules import build_rolling_schedules, build_watch_schedule
 from backfill_engine.pause_sensor import build_go_on_after_pause
 from backfill_engine.range_jobs import build_range_jobs
 from backfill_engine.resources import build_resources

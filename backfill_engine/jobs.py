@@ -26,20 +26,19 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.instance.ranges import shorten
-from backfill_engine.orchestration.instance.reconciled_runs import note_reconciliation
-from backfill_engine.orchestration.promoting import Promoter
+from backfill_engine.orchestration.instance.recovered_runs import note_reconciliation
+from backfill_engine.orchestration.promoting import Promoter, PromotionConfig
 from backfill_engine.orchestration.records.failures import build_failure, fail_with_message
-from backfill_engine.orchestration.records.promotion_pages import (
+from backfill_engine.orchestration.records.rehearsal_pages import (
     describe_promotion,
     describe_refusal,
+    describe_rehearsal,
 )
-from backfill_engine.orchestration.records.rehearsal_pages import describe_rehearsal
 from backfill_engine.orchestration.rehearsing import RehearsalConfig
 from backfill_engine.orchestration.rehearsing import rehearse as run_rehearsal
 from backfill_engine.orchestration.retiring import RetirementConfig
 from backfill_engine.orchestration.retiring import retire as run_retirement
 from backfill_engine.orchestration.rollbacks import RollbackConfig, roll_back
-from backfill_engine.orchestration.runs.promotion_options import PromotionConfig
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range, select_tables
 from backfill_engine.proof.golden_comparison import compare_with_golden
 from backfill_engine.proof.reconciliation import ReconciledPartition, Reconciler

@@ -7,8 +7,8 @@ from dagster import Config, JobDefinition, OpExecutionContext, in_process_execut
 from pydantic import Field
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
+from backfill_engine.orchestration.instance.processes import DAEMON_COMMANDS, NO_DAEMON
 from backfill_engine.orchestration.planning.launching import request_planned
 from backfill_engine.orchestration.planning.once_flows import (
     build_flow_launch,

@@ -27,10 +27,12 @@ from backfill_engine.orchestration.runs.continuation import (
     find_rest,
 )
 from backfill_engine.orchestration.runs.pausing import (
+    LONGEST_WAIT,
     drop_paused,
     find_why_none_may_go,
     list_paused_at,
     list_paused_runs,
+    put_forward_waited,
 )
 from backfill_engine.orchestration.runs.run_options import build_asset_config
 from backfill_engine.orchestration.runs.run_tags import (
@@ -39,7 +41,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     find_chain,
     find_run_range,
 )
-from backfill_engine.orchestration.runs.waited_runs import LONGEST_WAIT, put_forward_waited
 from backfill_engine.range_jobs import RangeJobs
 
 

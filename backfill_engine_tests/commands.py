@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from backfill_engine.contents.read_back import read_back
+from backfill_engine.contents.partition_contents import read_back
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse

@@ -10,22 +10,21 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from backfill_engine.cli.grids import Grid
-from backfill_engine.cli.terminal import echo, echo_lines
+from backfill_engine.cli.terminal import Grid, echo, echo_lines
 from backfill_engine.escaping import (
     escape_markdown,
     write_code,
     write_code_block,
 )
 from backfill_engine.health.pages import Section, render_page
-from backfill_engine.orchestration.records.promotion_pages import describe_promotion
-from backfill_engine.orchestration.records.rehearsal_pages import describe_rehearsal
+from backfill_engine.orchestration.records.rehearsal_pages import (
+    describe_promotion,
+    describe_rehearsal,
+)
 from backfill_engine.orchestration.records.ui_pages import build_failure_metadata
-from backfill_engine.proof.lines import VerifiedLine
-from backfill_engine.proof.pages import render_certificate, render_lines
-from backfill_engine.rehearsal.gates import Gates
+from backfill_engine.proof.pages import VerifiedLine, render_certificate, render_lines
 from backfill_engine.rehearsal.promotions import DriftGates, Promotion
-from backfill_engine.rehearsal.records import Rehearsal, RehearsedPartition, RehearsedTable
+from backfill_engine.rehearsal.records import Gates, Rehearsal, RehearsedPartition, RehearsedTable
 from backfill_engine_tests.proof.test_certificates import CERTIFICATE
 
 HOSTILE = [

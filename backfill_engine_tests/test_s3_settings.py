@@ -5,7 +5,7 @@ import pytest
 from backfill_engine.errors import SettingsError
 from backfill_engine.s3_settings import S3Settings
 from backfill_engine.settings import read_settings
-from backfill_engine.spark.s3_conf import build_s3_conf
+from backfill_engine.spark.session import build_s3_conf
 
 KEYS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hidden", "AWS_REGION": "eu-west-3"}
 LOCAL_STORE = {**KEYS, "AWS_ENDPOINT_URL": "http://store:9000", "AWS_ALLOW_HTTP": "true"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from backfill_engine.contents.read_back import read_back
+from backfill_engine.contents.partition_contents import read_back
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse

@@ -14,10 +14,8 @@ import typer
 
 from backfill_engine.cli import (
     backfill_commands,
-    init_command,
     once_command,
     partition_commands,
-    pause_commands,
     plan_command,
     proof_commands,
     protection_commands,
@@ -42,12 +40,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command in (
-    init_command.init,
+    setup_commands.init,
     setup_commands.check,
     plan_command.plan,
     plan_command.launch,
-    pause_commands.pause,
-    pause_commands.unpause,
+    backfill_commands.pause,
+    backfill_commands.unpause,
     run_command.run,
     once_command.once,
     rehearsal_commands.rehearse,

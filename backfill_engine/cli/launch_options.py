@@ -1,11 +1,15 @@
 """What `plan`, `launch` and `run` have in common: what to run and how, and the plan of it."""
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from backfill_engine.cli.location import load_catalog, load_graph
 from backfill_engine.cli.options import Select, prepare_planner
@@ -31,7 +35,6 @@ from backfill_engine.cli.plan_options import (
     Window,
     WriteModeName,
 )
-from backfill_engine.cli.templates import Template, read_template
 from backfill_engine.cli.terminal import echo
 from backfill_engine.errors import SettingsError
 
@@ -43,6 +46,80 @@ if TYPE_CHECKING:
     from backfill_engine.tables.declarations import Table
 
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
+
+
+class Template(BaseModel):
+    """Options under a name; None where it says nothing of one.
+
+    Attributes:
+        when: when to use it, for people.
+        only: which partitions of the range.
+        downstream: whether also what was computed from them.
+        chunk: what is committed and recorded together.
+        restart: whether chunks are computed again that stand.
+        keep_going: whether it goes on after a chunk that failed.
+        window: when chunks may begin.
+        write_mode: how rows are written.
+        filter: which computed rows count.
+        max_parallel: runs of it at once.
+        priority: in the run queue.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    when: str
+    only: str | None = None
+    downstream: bool | None = None
+    chunk: str | None = None
+    restart: bool | None = None
+    keep_going: bool | None = None
+    window: str | None = None
+    write_mode: str | None = None
+    filter: str | None = None
+    max_parallel: int | None = None
+    priority: int | None = None
+
+
+_TEMPLATES = TypeAdapter(dict[str, Template])
+_NO_TEMPLATE = Template(when="")
+
+
+def read_template(name: str | None, path: Path | None) -> Template:
+    """Reads a template; one that says nothing, without a name.
+
+    Args:
+        name: of it.
+        path: the user's file; None for those of the package.
+
+    Raises:
+        SettingsError: if the file can't be read, or has no such template.
+    """
+    if name is None:
+        return _NO_TEMPLATE
+    templates = read_templates(path)
+    if name not in templates:
+        listed = "; ".join(f"{key}: {one.when}" for key, one in templates.items())
+        raise SettingsError(f"there is no template {name}; there are: {listed}")
+    return templates[name]
+
+
+def read_templates(path: Path | None) -> dict[str, Template]:
+    """Reads all templates of a file, or those of the package.
+
+    Raises:
+        SettingsError: if it can't be read, or says what no template says.
+    """
+    source = path if path is not None else files("backfill_engine").joinpath("templates.toml")
+    try:
+        return _TEMPLATES.validate_python(tomllib.loads(source.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise SettingsError(f"BACKFILL_TEMPLATES={path} can't be read: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise SettingsError(f"templates in {source}: {where}: {first['msg']}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"templates in {source}: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +156,7 @@ class Asked:
         Raises:
             PartitionRangeError: if tables can't be bounded by the column.
         """
-        from backfill_engine.orchestration.selecting.column_bounds import (
+        from backfill_engine.orchestration.selecting.bounds import (
             build_column_filter,
             is_of_partitions,
         )

@@ -25,7 +25,7 @@ from backfill_engine.errors import SettingsError
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from backfill_engine.cli.grids import Grid
+    from backfill_engine.cli.terminal import Grid
     from backfill_engine.orchestration.planning.launching import Launch
     from backfill_engine.orchestration.planning.once_flows import FlowState
     from backfill_engine.orchestration.planning.plans import Plan
@@ -124,7 +124,7 @@ def build_grid(states: "Sequence[FlowState]") -> "Grid":
     """Builds the grid of flows, of which names alone are broken where there is no room."""
     from rich.box import SIMPLE_HEAD
 
-    from backfill_engine.cli.grids import Grid
+    from backfill_engine.cli.terminal import Grid
 
     grid = Grid(box=SIMPLE_HEAD, padding=0)
     for name in ("flow", "table"):
@@ -188,7 +188,7 @@ def _take_in(
     if as_json:
         print_json(requested)
         return
-    from backfill_engine.orchestration.instance.daemons import DAEMON_COMMANDS, NO_DAEMON
+    from backfill_engine.orchestration.instance.processes import DAEMON_COMMANDS, NO_DAEMON
 
     for one in requested:
         echo(f"requested backfill {one.backfill_id}: {one.title}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
     from pyspark.sql import SparkSession
 
-    from backfill_engine.cli.grids import Grid
+    from backfill_engine.cli.terminal import Grid
     from backfill_engine.contents.partition_reader import PartitionReader
     from backfill_engine.orchestration.planning.planning import Planner
     from backfill_engine.tables.declarations import Table

@@ -14,10 +14,9 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from backfill_engine.cli.grids import Grid, write_text
 from backfill_engine.cli.location import load_catalog
 from backfill_engine.cli.options import print_grid
-from backfill_engine.cli.terminal import echo, echo_lines
+from backfill_engine.cli.terminal import Grid, echo, echo_lines, write_text
 
 if TYPE_CHECKING:
     from backfill_engine.orchestration.backfills.backfill_outcomes import BackfillOutcome

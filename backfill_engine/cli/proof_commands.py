@@ -1,5 +1,6 @@
 """What changed, that nothing else did, and whether it agrees with its source."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,23 +14,21 @@ from backfill_engine.cli.options import (
     Select,
     TableKey,
     build_partition_reader,
+    print_grid,
     print_json,
     refuse_empty,
 )
-from backfill_engine.cli.proof_grids import (
-    print_diff,
-    print_golden,
-    print_history,
-    print_pins,
-    print_reconciled,
-)
-from backfill_engine.cli.terminal import echo, echo_lines
+from backfill_engine.cli.terminal import Grid, echo, echo_lines, write_text
 from backfill_engine.errors import CertificateError, PartitionRangeError, SettingsError
 
 if TYPE_CHECKING:
     from backfill_engine.lake.partitions import Partition
     from backfill_engine.lake.table_log import TableLog
     from backfill_engine.lake.warehouse import Warehouse
+    from backfill_engine.proof.diffs import TableDiff
+    from backfill_engine.proof.golden_comparison import GoldenReport
+    from backfill_engine.proof.reconciliation import ReconciledPartition
+    from backfill_engine.proof.table_history import Change, Pin
     from backfill_engine.tables.declarations import Table
 
 
@@ -143,7 +142,7 @@ def pin(
     another program has changed some.
     """
     from backfill_engine.orchestration.selecting.selections import select_tables
-    from backfill_engine.proof.pins import pin_tables
+    from backfill_engine.proof.table_history import pin_tables
 
     catalog = load_catalog()
     tables = select_tables(
@@ -166,7 +165,7 @@ def certificate(
     """Show what a run or a backfill did; with --verify, which of it still holds (else exit 1)."""
     from backfill_engine.proof.certificates import find_certificates
     from backfill_engine.proof.pages import render_certificate, render_lines
-    from backfill_engine.proof.verified_runs import verify_run
+    from backfill_engine.proof.verification import verify_run
 
     catalog = load_catalog()
     warehouse = _open_warehouse()
@@ -247,3 +246,120 @@ def _find_partitions(table: "Table", first: str, last: str) -> "tuple[Partition,
 
     keys = find_keys_in_range(find_partitions_def(table), first=first, last=last)
     return build_partitions(table, keys)
+
+
+_LISTED = 20
+
+
+def print_reconciled(reconciled: "Sequence[ReconciledPartition]") -> None:
+    """Prints a row for each partition.
+
+    It says what its source holds, what follows from it, what is published.
+    """
+    grid = Grid("partition", "table", title="published partitions and what follows from the source")
+    columns = ("source", "rejects", "duplicates dropped", "expected", "published", "dup ‰")
+    for name in columns:
+        grid.add_column(name, justify="right")
+    for name in ("checksum", "agrees"):
+        grid.add_column(name)
+    counted = ("source_records", "rejects", "duplicates_dropped", "rows_expected", "rows")
+    for partition in reconciled:
+        grid.add_row(
+            *(partition.partition, partition.table, *_format_counts(partition, *counted)),
+            *(f"{partition.duplicates_per_1000:g}", partition.checksum or ""),
+            write_text(partition.mismatch, "red") if partition.mismatch else "yes",
+        )
+    print_grid(grid, width=200)
+
+
+def print_history(changes: "Sequence[Change]") -> None:
+    """Prints a row for each commit.
+
+    Those of other programs are without what only this project's records say.
+    """
+    grid = Grid("version", "committed", "how", "partitions", "rows", "run", "of backfill")
+    for change in changes:
+        partitions = f"{change.first}...{change.last} ({change.partitions})"
+        grid.add_row(
+            *(str(change.version), change.committed_at, change.write_mode or change.operation),
+            *((partitions, f"{change.rows:,}", change.run_id) if change.run_id else ("", "", "")),
+            change.backfill_id or "",
+        )
+    print_grid(grid, width=200)
+
+
+def print_pins(pins: "Sequence[Pin]") -> None:
+    """Prints a row for each table, and where they do not belong together."""
+    grid = Grid("table", "version", "belongs to the others", "where")
+    for pin in pins:
+        held = f"{len(pin.apart)} partitions do not"
+        apart = write_text(held, "red") if pin.apart else "yes"
+        grid.add_row(pin.table, str(pin.version), apart, pin.uri)
+    print_grid(grid, width=160)
+    for pin in pins:
+        for key, why in list(pin.apart.items())[:_LISTED]:
+            echo(f"{pin.table} {key} was {why}")
+        if len(pin.apart) > _LISTED:
+            echo(f"and {len(pin.apart) - _LISTED} more of {pin.table}: --json lists all")
+
+
+def print_diff(diff: "TableDiff") -> None:
+    """Prints a row for each partition, and whether any other changed."""
+    title = f"{diff.table}: version {diff.before} → {diff.after}"
+    grid = Grid("partition", title=title)
+    for name in ("rows before", "rows", "added", "removed", "changed", "duplicates"):
+        grid.add_column(name, justify="right")
+    grid.add_column("null shares and PSI that moved")
+    changes = ("added", "removed", "changed", "duplicates")
+    for key, partition in diff.partitions.items():
+        moved = [
+            f"{column} null {before:.3g} → {after:.3g}"
+            for column, (before, after) in partition.null_shares.items()
+            if before != after
+        ]
+        moved += [f"{column} PSI {psi:.3g}" for column, psi in partition.psi.items() if psi]
+        counts = _format_counts(partition, "rows_before", "rows_after", *changes)
+        grid.add_row(key, *counts, ", ".join(moved))
+    print_grid(grid, width=180)
+    proof = diff.untouched
+    if proof.holds:
+        echo(
+            f"Nothing else changed: the log shows that versions {diff.before + 1} to "
+            f"{diff.after} added and removed data files of these partitions only; the "
+            f"{proof.partitions} others kept their {proof.files} files."
+            + (
+                f" Of {proof.compared} in the same folders rows and checksums are the same."
+                if proof.compared
+                else ""
+            )
+        )
+    else:
+        listed = ", ".join(
+            f"{key} (version {', '.join(map(str, versions))})"
+            for key, versions in proof.outside.items()
+        )
+        echo(f"Other partitions changed too: {listed}")
+
+
+def print_golden(report: "GoldenReport") -> None:
+    """Prints a row for each partition with examples, and how many rows don't agree."""
+    grid = Grid("partition", title=f"{report.table} and {report.golden}")
+    for name in ("same", "missing", "extra", "differing", "duplicates"):
+        grid.add_column(name, justify="right")
+    grid.add_column("for example")
+    for key, rows in report.partitions.items():
+        examples = "; ".join(
+            f"{example.difference} {', '.join(f'{k}={v}' for k, v in example.values.items())}"
+            for example in report.examples.get(key, ())
+        )
+        counts = _format_counts(rows, "same", "removed", "added", "changed", "duplicates")
+        grid.add_row(key, *counts, examples)
+    print_grid(grid, width=180)
+    echo(f"{report.mismatches:,} rows don't agree, by {', '.join(report.keys)}")
+    if report.not_compared:
+        echo(f"not compared, as the other side lacks them: {', '.join(report.not_compared)}")
+
+
+def _format_counts(counted: object, *names: str) -> list[str]:
+    counts = (getattr(counted, name) for name in names)
+    return ["" if count is None else f"{count:,}" for count in counts]

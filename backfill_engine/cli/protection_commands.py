@@ -145,7 +145,7 @@ def _add(warehouse: "Warehouse", decision: "Protection") -> "Protection":
 
 
 def _print_standing(found: "list[StandingProtection]") -> None:
-    from backfill_engine.cli.grids import Grid
+    from backfill_engine.cli.terminal import Grid
 
     grid = Grid("table", "partitions", "why", "by", "since, UTC")
     for one in found:

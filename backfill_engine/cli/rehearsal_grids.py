@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from backfill_engine.cli.grids import Grid, write_text
 from backfill_engine.cli.options import print_grid
-from backfill_engine.cli.terminal import echo
+from backfill_engine.cli.terminal import Grid, echo, write_text
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.records.rehearsal_pages import describe_columns
 

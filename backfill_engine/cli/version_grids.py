@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from backfill_engine.cli.grids import Grid
 from backfill_engine.cli.options import print_grid
-from backfill_engine.cli.terminal import echo
+from backfill_engine.cli.terminal import Grid, echo
 from backfill_engine.orchestration.instance.ranges import shorten
-from backfill_engine.orchestration.records.promotion_pages import describe_outcome
+from backfill_engine.orchestration.records.rehearsal_pages import describe_outcome
 
 if TYPE_CHECKING:
     from backfill_engine.publishing.serving import DescribedTable

@@ -27,7 +27,7 @@ import itertools
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from backfill_engine.contents.canonical_form import (
+from backfill_engine.contents.canonical_words import (
     FLOAT_SCALE,
     INFINITY,
     IS_CONSTANT,
@@ -37,7 +37,7 @@ from backfill_engine.contents.canonical_form import (
     NOT_A_NUMBER,
     NULL,
 )
-from backfill_engine.contents.canonical_form import format_checksum as format_checksum
+from backfill_engine.contents.canonical_words import format_checksum as format_checksum
 from backfill_engine.tables.column_types import ColumnType
 from backfill_engine.tables.declarations import Table
 

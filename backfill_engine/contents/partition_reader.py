@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from backfill_engine.contents.file_sums import FileShare
-from backfill_engine.contents.read_back import ReadBack, read_back
+from backfill_engine.contents.partition_contents import ReadBack, read_back
 from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.table_log import TableLog
 

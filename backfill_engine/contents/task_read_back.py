@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from backfill_engine.contents.canonical_form import format_checksum
+from backfill_engine.contents.canonical_words import format_checksum
 from backfill_engine.contents.file_sums import FileShare, FileSums, TableFiles, sum_files
+from backfill_engine.contents.partition_contents import ReadBack, read_back
 from backfill_engine.contents.partition_index import PartitionIndex
-from backfill_engine.contents.read_back import ReadBack, read_back
 from backfill_engine.errors import SparkUnavailableError
 from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.spark_errors import SPARK_ERRORS

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from backfill_engine.grains.grain import Grain
@@ -61,3 +62,49 @@ class TimestampGrain(Grain[dt.datetime]):
 @lru_cache(maxsize=2**14)  # A run asks for each start several times: of more than a year of hours.
 def _parse(key: str, key_format: str) -> dt.datetime:
     return dt.datetime.strptime(key, key_format).replace(tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True)
+class Hourly(TimestampGrain):
+    """One partition an hour. Keys as `2013-01-31-05:00`."""
+
+    peers = "the same hour of the day"
+    cron = "0 * * * *"
+    minutes = 60
+    landing_format = "year=%Y/month=%m/day=%d/hour=%H"
+    landing_start = "make_timestamp(year, month, day, hour, 0, 0)"
+
+    def __str__(self) -> str:
+        return "hours"
+
+
+HOURS = Hourly()
+
+
+# What cron can say: parts of an hour, and hours that are part of a day.
+_CHOICES = tuple(n for n in range(1, 24 * 60) if 60 % n == 0 or (n % 60 == 0 and 24 * 60 % n == 0))
+
+
+@dataclass(frozen=True)
+class Minutes(TimestampGrain):
+    """One partition for each `minutes`, counted from midnight (UTC). Keys as `2013-01-31-05:15`.
+
+    Raises:
+        ValueError: if they neither divide an hour nor are whole hours that divide a day.
+    """
+
+    minutes: int
+    cron: str = field(init=False, repr=False)
+
+    landing_format = "year=%Y/month=%m/day=%d/hour=%H/minute=%M"
+    landing_start = "make_timestamp(year, month, day, hour, minute, 0)"
+
+    def __post_init__(self) -> None:
+        if self.minutes not in _CHOICES:
+            raise ValueError(f"no partitions of {self}: choose of {', '.join(map(str, _CHOICES))}")
+        hours = self.minutes // 60
+        cron = f"0 */{hours} * * *" if hours else f"*/{self.minutes} * * * *"
+        object.__setattr__(self, "cron", cron)
+
+    def __str__(self) -> str:
+        return f"{self.minutes} minutes"

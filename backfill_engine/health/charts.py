@@ -1,19 +1,13 @@
 """Plots of how the tables are doing. Altair, so imported only where a page is written."""
 
+import datetime as dt
+import io
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import altair as alt
 
-from backfill_engine.health.drawing import (
-    MINUTES,
-    WIDTH,
-    build_time_axis,
-    draw,
-    draw_wide,
-    write_moment,
-)
-from backfill_engine.health.lags import Lag
-from backfill_engine.health.lateness import Lateness
+from backfill_engine.health.lateness import Lag, Lateness
 from backfill_engine.health.outcomes import Outcome
 
 _SMALLEST_SHARE = 0.01
@@ -156,3 +150,42 @@ def _split(one: Outcome) -> tuple[int, ...]:
         one.withheld,
         one.failed,
     )
+
+
+DAYS, MINUTES = "%Y-%m-%d", "%m-%d %H:%M"
+"""How an axis writes days, and times."""
+
+WIDTH, HEIGHT = 820, 180
+"""Pixels of a plot as wide as a page."""
+
+_DAY_MILLISECONDS = 86_400_000
+
+
+def build_time_axis(name: str, title: str, format_: str = DAYS) -> alt.X:
+    """Builds the x of a field of days or times, as `write_moment` wrote them."""
+    axis = alt.Axis(
+        format=format_,
+        labelAngle=-30,
+        labelOverlap="greedy",
+        tickMinStep=_DAY_MILLISECONDS if format_ == DAYS else 0,
+    )
+    return alt.X(f"{name}:T", title=title, axis=axis, scale=alt.Scale(padding=12))
+
+
+def write_moment(day: dt.date) -> str:
+    """Writes a day or a time for Vega, which takes one without a zone for the machine's own."""
+    if isinstance(day, dt.datetime):
+        return day.replace(tzinfo=None).isoformat()
+    return f"{day.isoformat()}T00:00:00"
+
+
+def draw_wide(chart: Any) -> str:
+    """Draws a chart as wide as a page, as SVG."""
+    return draw(chart.properties(width=WIDTH, height=HEIGHT))
+
+
+def draw(chart: Any) -> str:
+    """Draws a chart as SVG."""
+    svg = io.StringIO()
+    chart.save(svg, format="svg")
+    return svg.getvalue()

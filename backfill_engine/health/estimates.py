@@ -6,8 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from backfill_engine.health.outcomes import Outcome
-from backfill_engine.health.quantiles import find_quantile
+from backfill_engine.health.outcomes import Outcome, find_quantile
 
 
 @dataclass(frozen=True)

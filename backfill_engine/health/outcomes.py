@@ -3,8 +3,8 @@
 import datetime as dt
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from backfill_engine.health.quantiles import find_quantile
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.proof.certificates import (
     Certificate,
@@ -120,3 +120,21 @@ def summarize_runtimes(outcomes: Iterable[Outcome]) -> list[Runtimes]:
 
 def _select(rows: Sequence[CertifiedPartition], status: str) -> list[CertifiedPartition]:
     return [row for row in rows if row.status == status]
+
+
+def find_quantile(weighted: Sequence[tuple[float, int]], share: float) -> float:
+    """Finds the least value that `share` of the weight does not exceed; 0 of none.
+
+    The quantile "inverted distribution function" of Hyndman and Fan (1996), definition 1.
+
+    Args:
+        weighted: values and their weights, integers above 0.
+        share: above 0, up to 1.
+    """
+    ordered = sorted(weighted)
+    total = sum(weight for _, weight in ordered)
+    sums = accumulate(weight for _, weight in ordered)
+    reached = (
+        value for (value, _), sum_ in zip(ordered, sums, strict=True) if sum_ >= share * total
+    )
+    return next(reached, 0.0)

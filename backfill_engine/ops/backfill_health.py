@@ -24,10 +24,9 @@ from pydantic import Field
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
 from backfill_engine.escaping import write_code_block
-from backfill_engine.health.lags import measure_lag
+from backfill_engine.health.lateness import TableHealth, measure_lag
 from backfill_engine.health.outcomes import Outcome, list_outcomes, summarize_runtimes
 from backfill_engine.health.pages import write_page
-from backfill_engine.health.tables import TableHealth
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.watermarks import Watermark, read_watermarks
@@ -39,7 +38,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import build_command, shorten
-from backfill_engine.orchestration.instance.reconciled_runs import (
+from backfill_engine.orchestration.instance.recovered_runs import (
     Reconciliation,
     find_reconciliations,
 )
@@ -48,7 +47,7 @@ from backfill_engine.orchestration.records.failures import fail_with_message
 from backfill_engine.publishing.inputs import list_landing
 from backfill_engine.publishing.recorded_audits import read_result
 from backfill_engine.resources import LakehouseResource, find_resources, list_resources
-from backfill_engine.rules.unique_keys import KEYS_ARE_UNIQUE
+from backfill_engine.rules.declared import KEYS_ARE_UNIQUE
 from backfill_engine.rules.verdicts import Check
 from backfill_engine.settings import MOST_DAYS
 from backfill_engine.tables.declarations import Table

@@ -4,10 +4,10 @@ import datetime as dt
 from collections.abc import Sequence
 
 from backfill_engine.health import charts
+from backfill_engine.health.lateness import TableHealth
 from backfill_engine.health.outcomes import Outcome, summarize_runtimes
 from backfill_engine.health.pages import Section, render_page
-from backfill_engine.health.tables import TableHealth
-from backfill_engine.orchestration.instance.reconciled_runs import Reconciliation
+from backfill_engine.orchestration.instance.recovered_runs import Reconciliation
 from backfill_engine.orchestration.planning.work import FoundWork
 
 _LISTED = 20

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from dagster import OpExecutionContext
+from dagster import Config, OpExecutionContext
+from pydantic import Field
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_reader import PartitionReader
@@ -20,15 +21,13 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import describe_ranges
-from backfill_engine.orchestration.records.certificates import leave_certificate
-from backfill_engine.orchestration.records.op_records import record_results
+from backfill_engine.orchestration.records.recording import leave_certificate, record_results
 from backfill_engine.orchestration.recovery.recovering import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
-from backfill_engine.orchestration.runs.promotion_options import PromotionConfig
 from backfill_engine.orchestration.runs.protecting import refuse_protected
 from backfill_engine.orchestration.runs.run_options import read_override_of
 from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG
-from backfill_engine.proof.certified_publishes import keep_publishes
+from backfill_engine.proof.certificates import keep_publishes
 from backfill_engine.publishing.as_rehearsed import Shown
 from backfill_engine.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_engine.publishing.publisher import Publisher
@@ -52,6 +51,64 @@ class _Switching:
     keys: Sequence[str]
     pinned: PinnedInputs
     blocked: Mapping[str, str]
+
+
+_CANARY = 7
+
+
+class PromotionConfig(Config):
+    """Which version is to be served, and how far it may differ before a person is asked."""
+
+    table: str = Field(description="The served table, as serving/carrier_delays.")
+    version: str = Field(
+        default="",
+        description="The version, as v2; empty for the one that was served before, to go back.",
+    )
+    reason: str = Field(default="", description="Why; kept in the commit.")
+    by: str = Field(default="", description="Who asks for it; kept in the commit.")
+    accept: str = Field(
+        default="", description="Why it is right though it differs by more than the gates."
+    )
+    dry_run: bool = Field(default=False, description="Only look what stands against it.")
+    canary: list[str] = Field(
+        default_factory=list,
+        description="Range [first, last] that is computed and judged before the rest; else the "
+        f"last {_CANARY} partitions.",
+    )
+    max_psi: float | None = Field(
+        default=0.25, ge=0, description="Of a column with a drift rule, in one partition."
+    )
+    max_mean_shift: float | None = Field(
+        default=0.5, ge=0, description="Of a column's mean, as a share of it."
+    )
+    max_null_shift: float | None = Field(
+        default=0.05, ge=0, le=1, description="Of a column's share of nulls."
+    )
+    override_protection: str | None = Field(
+        default=None, description="Why protected partitions are switched all the same."
+    )
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether it takes back the last switch."""
+        return not self.version
+
+    def find_canary(self, keys: Sequence[str]) -> list[str]:
+        """Finds those of the partitions to be switched that are judged before the rest.
+
+        Raises:
+            PromotionError: if none of them lies in the range that is named.
+        """
+        if not self.canary:
+            return list(keys[-_CANARY:])
+        first, last = self.canary[0], self.canary[-1]
+        found = [key for key in keys if first <= key <= last]
+        if not found:
+            raise PromotionError(
+                f"no partition to be switched lies in the canary {first}...{last}: they are "
+                f"{keys[0]} to {keys[-1]}"
+            )
+        return found
 
 
 @dataclass(frozen=True)

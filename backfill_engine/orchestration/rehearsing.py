@@ -18,8 +18,8 @@ from backfill_engine.orchestration.instance.partition_definitions import (
 )
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range
 from backfill_engine.publishing.serving import choose_served
-from backfill_engine.rehearsal.gates import Gates
 from backfill_engine.rehearsal.records import (
+    Gates,
     Rehearsal,
     RehearsedTable,
     find_scratch,

@@ -24,16 +24,15 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import find_ranges
-from backfill_engine.orchestration.records.certificates import leave_certificate
 from backfill_engine.orchestration.records.events import list_publish_checks
-from backfill_engine.orchestration.records.op_records import record_results
+from backfill_engine.orchestration.records.recording import leave_certificate, record_results
 from backfill_engine.orchestration.recovery.recovering import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
 from backfill_engine.orchestration.runs.protecting import refuse_protected, split_protected
 from backfill_engine.orchestration.runs.run_options import read_override_of
 from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range
-from backfill_engine.proof.certified_publishes import keep_publishes
+from backfill_engine.proof.certificates import keep_publishes
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.restoring import (
     RollbackPlan,

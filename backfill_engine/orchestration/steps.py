@@ -19,9 +19,13 @@ from backfill_engine.orchestration.due.downstream import find_reader
 from backfill_engine.orchestration.due.readiness import Readiness, find_readiness
 from backfill_engine.orchestration.due.stale_partitions import find_standing
 from backfill_engine.orchestration.instance.ranges import shorten
-from backfill_engine.orchestration.records.chunk_records import ChunkRecords
 from backfill_engine.orchestration.records.failures import describe_in_a_line
-from backfill_engine.orchestration.records.recording import Recorder, StepResult, certify_outcome
+from backfill_engine.orchestration.records.recording import (
+    ChunkRecords,
+    Recorder,
+    StepResult,
+    certify_outcome,
+)
 from backfill_engine.orchestration.records.told_evaluations import find_told_evaluations
 from backfill_engine.orchestration.records.watermark_moves import pass_over
 from backfill_engine.orchestration.recovery.recovering import (
@@ -32,7 +36,7 @@ from backfill_engine.orchestration.recovery.recovering import (
 from backfill_engine.orchestration.recovery.recovery import Recovery
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
 from backfill_engine.orchestration.runs.pausing import check_may_go_on
-from backfill_engine.proof.certified_publishes import keep_publishes
+from backfill_engine.proof.certificates import keep_publishes
 from backfill_engine.publishing.audit import AuditsAhead, gather_lots
 from backfill_engine.publishing.inputs import (
     PinnedInputs,

@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from backfill_engine.contents.partition_contents import read_contents, split_by_rows
+from backfill_engine.contents.partition_contents import UNREADABLE, read_contents, split_by_rows
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
-from backfill_engine.contents.read_back import UNREADABLE
 from backfill_engine.errors import TableError
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from backfill_engine.escaping import Markdown, escape_markdown, write_code, write_row
 from backfill_engine.proof.certificates import Certificate, CertifiedPartition
-from backfill_engine.proof.lines import VerifiedLine
 
 
 def render_certificate(certificate: Certificate, *, most: int | None = None) -> str:
@@ -142,6 +142,30 @@ def _describe_partition(row: CertifiedPartition) -> str:
         *(row.partition, row.status, version, before, f"{row.rows:,}"),
         *(Markdown(f"{write_code(row.checksum)}{same}"), "; ".join(texts) or "passed"),
     )
+
+
+_LISTED = 10
+
+
+@dataclass(frozen=True)
+class VerifiedLine:
+    """One statement of a certificate.
+
+    Attributes:
+        statement: what it says.
+        holds: whether it still does; None if that can't be told any more.
+        found: what was found instead, or what has come since; empty if there is nothing to say.
+    """
+
+    statement: str
+    holds: bool | None
+    found: str = ""
+
+
+def shorten(texts: Sequence[str]) -> str:
+    """Lists a few of many."""
+    listed = ", ".join(texts[:_LISTED])
+    return listed if len(texts) <= _LISTED else f"{listed} and {len(texts) - _LISTED} more"
 
 
 def render_verification(certificate: Certificate, lines: Sequence[VerifiedLine]) -> str:

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from backfill_engine.contents.partition_contents import read_contents, split_by_rows
+from backfill_engine.contents.partition_contents import (
+    UNREADABLE,
+    ReadBack,
+    read_contents,
+    split_by_rows,
+)
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
-from backfill_engine.contents.read_back import UNREADABLE, ReadBack
 from backfill_engine.errors import LandingError
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.spark_errors import SPARK_ERRORS

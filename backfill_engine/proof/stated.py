@@ -7,7 +7,7 @@ from backfill_engine.lake.commits import Commit, CommitRecord, group_publishes
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.proof.certificates import Certificate, CertifiedCommit, CertifiedPartition
 from backfill_engine.proof.certifying import find_before, format_time, merge_inputs
-from backfill_engine.proof.lines import VerifiedLine, shorten
+from backfill_engine.proof.pages import VerifiedLine, shorten
 from backfill_engine.publishing.statements import StatedPartition, Statement
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.verdicts import Check, Outcome

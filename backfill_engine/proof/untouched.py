@@ -6,8 +6,8 @@ Rows are read only where a folder holds more than one partition: of its other pa
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from backfill_engine.contents.partition_contents import UNREADABLE
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
-from backfill_engine.contents.read_back import UNREADABLE
 from backfill_engine.errors import HistoryError, TableError
 from backfill_engine.lake.commit_files import read_actions
 from backfill_engine.lake.partitions import (

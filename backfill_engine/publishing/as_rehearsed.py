@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from backfill_engine.contents.read_back import Counted
-from backfill_engine.rules.checks import Check
+from backfill_engine.contents.partition_contents import Counted
 from backfill_engine.rules.finding_names import CONTENT_IS_AS_REHEARSED
-from backfill_engine.rules.verdicts import Finding, Outcome, Verdict
+from backfill_engine.rules.verdicts import Check, Finding, Outcome, Verdict
 
 
 @dataclass(frozen=True)

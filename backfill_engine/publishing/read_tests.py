@@ -12,9 +12,8 @@ from backfill_engine.publishing.audit import Audit, audit_window
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import Run, describe_failures
 from backfill_engine.publishing.write_modes.choosing import choose_options
-from backfill_engine.rules.checks import Check
 from backfill_engine.rules.finding_names import READERS_CAN_BE_BUILT
-from backfill_engine.rules.verdicts import Finding, Outcome, Verdict
+from backfill_engine.rules.verdicts import Check, Finding, Outcome, Verdict
 from backfill_engine.sources.input_window import ComputedOverlay, InputWindow
 
 

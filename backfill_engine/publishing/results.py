@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from backfill_engine.contents.read_back import Counted, ReadBack
+from backfill_engine.contents.partition_contents import Counted, ReadBack
 from backfill_engine.lake.consumed import Consumed
 from backfill_engine.publishing.as_rehearsed import Shown
 from backfill_engine.publishing.pacing import IN_ONE_GO, Pace

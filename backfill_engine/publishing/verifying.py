@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from backfill_engine.contents.partition_contents import ReadBack, read_back
 from backfill_engine.contents.partition_reader import PartitionReader
-from backfill_engine.contents.read_back import ReadBack, read_back
 from backfill_engine.errors import SparkUnavailableError
 from backfill_engine.lake.consumed import describe_consumed
 from backfill_engine.lake.partitions import Partition, build_table_predicate

@@ -15,9 +15,13 @@ from backfill_engine.health.pages import Section, render_page
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.proof.row_comparison import PartitionDiff
-from backfill_engine.rehearsal.column_drifts import ColumnDrift, build_column_drifts
 from backfill_engine.rehearsal.column_shifts import ColumnShift
-from backfill_engine.rehearsal.drift_plots import plot_distributions, plot_lines
+from backfill_engine.rehearsal.drift_plots import (
+    ColumnDrift,
+    build_column_drifts,
+    plot_distributions,
+    plot_lines,
+)
 from backfill_engine.rules.drift import Drift
 from backfill_engine.tables.declarations import Table
 

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import write_whole_file
-from backfill_engine.rehearsal.gates import Gates
 from backfill_engine.rehearsal.records import (
+    Gates,
     RehearsedTable,
     locate_beside_rehearsal,
     read_beside_rehearsal,

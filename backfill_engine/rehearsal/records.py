@@ -1,7 +1,7 @@
 """What a rehearsal showed, as it is kept: `<warehouse>/rehearsals/<id>/rehearsal.json`."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -14,7 +14,6 @@ from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import read_whole_file, write_whole_file
 from backfill_engine.proof.row_comparison import PartitionDiff
-from backfill_engine.rehearsal.gates import Gates
 from backfill_engine.uris import join_uri
 
 _FOLDER, _DOCUMENT, _TABLES = "rehearsals", "rehearsal.json", "tables"
@@ -68,6 +67,36 @@ class RehearsedTable:
     code_version: str
     version: int
     partitions: tuple[RehearsedPartition, ...]
+
+
+@dataclass(frozen=True)
+class Gates:
+    """Bounds for each partition; None is no bound.
+
+    Attributes:
+        max_changed_share: of its rows that are added, removed or changed, 0 to 1, of the more of
+            those before and after.
+        max_psi: of any of its columns with a drift rule, against what is published.
+    """
+
+    max_changed_share: float | None = None
+    max_psi: float | None = None
+
+    def find_exceeded(self, diff: PartitionDiff) -> Iterator[str]:
+        """Says in words which bounds a partition's difference exceeds."""
+        share = find_changed_share(diff)
+        if self.max_changed_share is not None and share > self.max_changed_share:
+            yield f"{share:.1%} of its rows differ (at most {self.max_changed_share:.1%})"
+        for column, psi in diff.psi.items():
+            if self.max_psi is not None and psi is not None and psi > self.max_psi:
+                yield f"PSI of {column} is {psi:.3f} (at most {self.max_psi:g})"
+
+
+def find_changed_share(diff: PartitionDiff) -> float:
+    """Finds the share of rows that differ, 0 to 1, of the more of those before and after."""
+    rows = max(diff.rows_before, diff.rows_after)
+    differing = max(diff.added, diff.removed) + diff.changed
+    return differing / rows if rows else 0.0
 
 
 @dataclass(frozen=True)

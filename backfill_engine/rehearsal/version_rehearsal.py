@@ -9,9 +9,9 @@ from backfill_engine.lake.whole_files import write_file
 from backfill_engine.publishing.as_rehearsed import Shown
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.rehearsal.column_shifts import ColumnShift, find_shifted, measure_shifts
-from backfill_engine.rehearsal.gates import Gates
 from backfill_engine.rehearsal.promotions import Promotion, find_drifted, find_missing
 from backfill_engine.rehearsal.records import (
+    Gates,
     Rehearsal,
     RehearsedPartition,
     RehearsedTable,

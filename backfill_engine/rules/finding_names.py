@@ -5,7 +5,7 @@ description, the metadata of an evaluation that did not pass and the table in `d
 their words from these.
 """
 
-from backfill_engine.rules.checks import Check
+from backfill_engine.rules.verdicts import Check
 
 _KNOWN: dict[str, "FindingName"] = {}
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-from backfill_engine.rules.checks import Check
-
 
 class Outcome(StrEnum):
     """Says how a rule ended; its members go from good to bad."""
@@ -92,6 +90,15 @@ class Acceptance:
     def covers(self, check: str, partition: str) -> bool:
         """Tells whether it is about this check of this partition."""
         return check == self.check and (self.partitions is None or partition in self.partitions)
+
+
+class Check(StrEnum):
+    """Names the checks of a partition; each answers a question."""
+
+    COMPLETE = "partition_is_complete"
+    VALID = "partition_is_valid"
+    STABLE = "partition_is_stable"
+    READABLE = "partition_is_readable"
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,14 @@ from backfill_engine.spark.class_archive import (
     train_class_archive,
 )
 from backfill_engine.spark.connect import check_server
-from backfill_engine.spark.jars import ensure_jars, jar_paths
+from backfill_engine.spark.jars import (
+    LOCAL_CONF,
+    ensure_jars,
+    ensure_local_files,
+    find_local_files,
+    jar_paths,
+)
 from backfill_engine.spark.java import find_java
-from backfill_engine.spark.local_files import LOCAL_CONF, ensure_local_files, find_local_files
-from backfill_engine.spark.s3_conf import build_s3_conf
 
 # Runtime settings: also sent to a Spark Connect server.
 _SQL_CONF = {
@@ -187,3 +191,29 @@ def check_prerequisites(
             note_use(archive)
     else:
         check_server(remote, named_by=remote_from)
+
+
+_CLIENT = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_SDK_CREDENTIALS = "software.amazon.awssdk.auth.credentials"
+_KEYS = f"{_SDK_CREDENTIALS}.EnvironmentVariableCredentialsProvider"
+_IDENTITY = f"{_SDK_CREDENTIALS}.WebIdentityTokenFileCredentialsProvider"
+_ROLE = "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider"
+
+
+def build_s3_conf(s3: S3Settings) -> dict[str, str]:
+    """Builds the settings by which Spark reaches what Arrow and delta-rs reach.
+
+    Keys stay in the environment: Spark shows its settings to whoever sees its UI.
+    """
+    conf = {
+        "fs.s3.impl": _CLIENT,  # URIs of other programs begin with s3://
+        "fs.s3a.endpoint.region": s3.region,
+        "fs.s3a.aws.credentials.provider": _KEYS if s3.key_id else f"{_IDENTITY},{_ROLE}",
+    }
+    if s3.endpoint is not None:
+        conf |= {
+            "fs.s3a.endpoint": s3.endpoint,
+            "fs.s3a.path.style.access": "true",  # as the other readers spell it
+            "fs.s3a.connection.ssl.enabled": str(s3.endpoint.startswith("https:")).lower(),
+        }
+    return {f"spark.hadoop.{name}": value for name, value in conf.items()}

@@ -7,15 +7,17 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 from backfill_engine.audit_columns import LANDED_LINE, REJECT_COLUMNS
 from backfill_engine.errors import DeclarationError
-from backfill_engine.grains.days import DAYS
+from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
-from backfill_engine.rules.declared_fields import DeclaredFields
-from backfill_engine.rules.emptied import Emptied
-from backfill_engine.rules.landed_files import LandedFiles
-from backfill_engine.rules.required_columns import RequiredColumns
+from backfill_engine.rules.declared import (
+    DeclaredFields,
+    Emptied,
+    LandedFiles,
+    RequiredColumns,
+    UniqueKeys,
+)
 from backfill_engine.rules.rule import Rule
 from backfill_engine.rules.shrink import Shrink
-from backfill_engine.rules.unique_keys import UniqueKeys
 from backfill_engine.tables.column_types import NESTED, TYPES
 from backfill_engine.tables.columns import Column as Column
 from backfill_engine.tables.columns import build_ddl as build_ddl

@@ -16,13 +16,14 @@ from backfill_engine.audit_columns import (
     REJECTED_LINE,
 )
 from backfill_engine.tables.declarations import Column
-from backfill_engine.transforms.json_marks import (
+from backfill_engine.transforms.json_values import (
+    build_value,
     has_lone_surrogate,
     is_string,
+    is_wrong,
     mark_line,
     remove_marks,
 )
-from backfill_engine.transforms.json_values import build_value, is_wrong
 from backfill_engine.transforms.plain_lines import (
     HAS_ALL,
     IS_PLAIN,

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import ENGINE_PREFIX, LANDED_LINE
 from backfill_engine.tables.declarations import Column
-from backfill_engine.transforms.json_marks import MARK, is_string, mark_plain_line
+from backfill_engine.transforms.json_values import MARK, is_string, mark_plain_line
 
 IS_PLAIN = f"{ENGINE_PREFIX}is_plain"
 HAS_ALL = f"{ENGINE_PREFIX}has_all"

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from backfill_engine.cli.spread_options import spread_options
+from backfill_engine.cli.plan_options import spread_options
 
 
 @dataclass(frozen=True, kw_only=True)

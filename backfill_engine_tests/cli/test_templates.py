@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from backfill_engine.cli.templates import read_template, read_templates
+from backfill_engine.cli.launch_options import read_template, read_templates
 from backfill_engine.errors import SettingsError
 from backfill_engine.grains.chunk_sizes import parse_chunk_size
 from backfill_engine.orchestration.planning.plans import Only

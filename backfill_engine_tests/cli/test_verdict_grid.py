@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from backfill_engine.cli.verdict_grid import build_grid
+from backfill_engine.cli.run_command import build_grid
 from backfill_engine.orchestration.backfills.backfill_outcomes import TableVerdict, Verdicts
 
 

@@ -99,9 +99,9 @@ def test_a_row_takes_twenty_bytes(warehouse: Warehouse) -> None:
 
 def test_neither_spark_nor_dagster_is_imported() -> None:
     code = (
-        "import sys, backfill_engine.proof.example_keys; "
-        "import backfill_engine.proof.golden_rows as golden; "
+        "import sys, backfill_engine.proof.golden_comparison; "
+        "import backfill_engine.proof.golden_comparison as golden; "
         "print(golden.__name__, {'pyspark', 'py4j', 'dagster'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "backfill_engine.proof.golden_rows set()"
+    assert done.stdout.strip() == "backfill_engine.proof.golden_comparison set()"

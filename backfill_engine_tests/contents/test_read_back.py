@@ -15,12 +15,12 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_engine.contents.canonical_form import format_checksum
+from backfill_engine.contents.canonical_words import format_checksum
 from backfill_engine.contents.checksums import build_checksum_parts, build_row_hash
-from backfill_engine.contents.read_back import UNREADABLE, ReadBack, read_back
+from backfill_engine.contents.partition_contents import UNREADABLE, ReadBack, read_back
 from backfill_engine.contents.rows import join_small
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.grains.hours import HOURS
+from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.lake.partitions import Partition, Slice, build_predicate
 from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.table_log import read_log
@@ -375,11 +375,11 @@ def test_no_partitions_are_nothing_to_read(warehouse: Warehouse) -> None:
 
 def test_neither_spark_nor_dagster_is_imported() -> None:
     code = (
-        "import sys, backfill_engine.contents.read_back as readback; "
+        "import sys, backfill_engine.contents.partition_contents as readback; "
         "print(readback.__name__, {'pyspark', 'py4j', 'dagster'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "backfill_engine.contents.read_back set()"
+    assert done.stdout.strip() == "backfill_engine.contents.partition_contents set()"
 
 
 def test_small_files_are_read_as_few_batches_and_large_ones_as_they_are() -> None:

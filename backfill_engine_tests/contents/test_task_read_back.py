@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.contents import task_read_back
 from backfill_engine.contents.file_sums import FileShare, FileSums, TableFiles, sum_files
+from backfill_engine.contents.partition_contents import UNREADABLE, ReadBack, read_back
 from backfill_engine.contents.partition_index import PartitionIndex
 from backfill_engine.contents.partition_reader import PartitionReader
-from backfill_engine.contents.read_back import UNREADABLE, ReadBack, read_back
 from backfill_engine.errors import SparkUnavailableError
-from backfill_engine.grains.hours import HOURS
+from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.lake.partitions import Partition, Slice
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse

@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.grains.days import DAYS
+from backfill_engine.grains.dates import DAYS, MONTHS, WEEKS
 from backfill_engine.grains.grain import Bound, Grain, SliceBound
-from backfill_engine.grains.hours import HOURS
-from backfill_engine.grains.minutes import Minutes
-from backfill_engine.grains.months import MONTHS
-from backfill_engine.grains.weeks import WEEKS
+from backfill_engine.grains.timestamps import HOURS, Minutes
 
 Spread = tuple[Grain, list[SliceBound]]
 

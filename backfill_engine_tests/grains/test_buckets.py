@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_engine.grains.buckets import Buckets, require_buckets
-from backfill_engine.grains.days import DAYS
+from backfill_engine.grains.dates import DAYS
 from backfill_engine_tests.grains.drawing import (
     build_chain,
     count_holding,

@@ -15,11 +15,9 @@ from backfill_engine.grains.chunk_sizes import (
     find_why_unfit,
     parse_chunk_size,
 )
-from backfill_engine.grains.days import DAYS
+from backfill_engine.grains.dates import DAYS, MONTHS, WEEKS
 from backfill_engine.grains.grain import Grain
-from backfill_engine.grains.hours import HOURS
-from backfill_engine.grains.months import MONTHS
-from backfill_engine.grains.weeks import WEEKS
+from backfill_engine.grains.timestamps import HOURS
 from backfill_engine_tests.grains.drawing import (
     STARTS,
     build_chain,

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 from dagster import DailyPartitionsDefinition
 
-from backfill_engine.grains.days import DAYS
+from backfill_engine.grains.dates import DAYS
 from backfill_engine_tests.grains.drawing import DAY, build_chain, count_holding
 
 

@@ -8,7 +8,7 @@ from dagster import HourlyPartitionsDefinition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_engine.grains.hours import HOURS
+from backfill_engine.grains.timestamps import HOURS
 from backfill_engine_tests.grains.drawing import DAY, build_chain, count_holding
 
 NEW_YORK = ZoneInfo("America/New_York")

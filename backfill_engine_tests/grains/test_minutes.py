@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 from dagster import TimeWindowPartitionsDefinition
 
-from backfill_engine.grains.minutes import Minutes
+from backfill_engine.grains.timestamps import Minutes
 from backfill_engine_tests.grains.drawing import build_chain
 
 

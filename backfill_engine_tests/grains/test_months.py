@@ -6,7 +6,7 @@ import pytest
 from dagster import MonthlyPartitionsDefinition
 from hypothesis import given
 
-from backfill_engine.grains.months import MONTHS
+from backfill_engine.grains.dates import MONTHS
 from backfill_engine_tests.grains.drawing import build_chain, count_holding, dates
 
 

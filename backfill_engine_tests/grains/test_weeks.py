@@ -6,7 +6,7 @@ import pytest
 from dagster import WeeklyPartitionsDefinition
 from hypothesis import given
 
-from backfill_engine.grains.weeks import WEEKS
+from backfill_engine.grains.dates import WEEKS
 from backfill_engine_tests.grains.drawing import DAY, build_chain, count_holding, dates
 
 

@@ -17,7 +17,7 @@ from backfill_engine.health.lateness import (
     summarize_by_landing,
     summarize_by_time,
 )
-from backfill_engine.health.quantiles import find_quantile
+from backfill_engine.health.outcomes import find_quantile
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Column, Table, required

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from backfill_engine.errors import LandingError
-from backfill_engine.grains.days import DAYS
+from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
-from backfill_engine.grains.hours import HOURS
+from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.lake.partitions import Partition, build_partition
 from backfill_engine.sources.json_landing import JsonLanding, JsonListing
 from backfill_engine_tests.lake.landed_tables import build_landed_table

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
-from backfill_engine.grains.days import DAYS as DAILY
+from backfill_engine.grains.dates import DAYS as DAILY
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.sources.json_landing import JsonLanding, JsonListing
 from backfill_engine.sources.landing_names import BEING_WRITTEN

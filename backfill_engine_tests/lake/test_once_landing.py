@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
-from backfill_engine.grains.days import DAYS
+from backfill_engine.grains.dates import DAYS
 from backfill_engine.sources.history import FeedWithHistory, JoinedListing
 from backfill_engine.sources.json_landing import JsonLanding, JsonListing
 from backfill_engine.sources.once_landing import OnceListing, OnceSource

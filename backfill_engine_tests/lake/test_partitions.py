@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.grain import SliceBound
-from backfill_engine.grains.hours import HOURS
+from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.lake.partitions import (
     Slice,
     build_folder_predicate,

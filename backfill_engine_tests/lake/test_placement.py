@@ -7,12 +7,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.grains.days import DAYS
+from backfill_engine.grains.dates import DAYS, MONTHS, WEEKS
 from backfill_engine.grains.grain import Grain, SliceBound
-from backfill_engine.grains.hours import HOURS
-from backfill_engine.grains.minutes import Minutes
-from backfill_engine.grains.months import MONTHS
-from backfill_engine.grains.weeks import WEEKS
+from backfill_engine.grains.timestamps import HOURS, Minutes
 from backfill_engine.lake.reader import build_number
 from backfill_engine_tests.transforms.instants import collect_in_utc
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from backfill_engine.errors import SettingsError
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.verified_runs import verify_run
+from backfill_engine.proof.verification import verify_run
 from backfill_engine_tests.pipeline.landing_zone import FLIGHTS_A_DAY
 from backfill_engine_tests.pipeline.running import RAW, Pipeline, list_days, open_pipeline
 from backfill_engine_tests.project import RAW_FLIGHTS

@@ -28,7 +28,7 @@ from backfill_engine.publishing.results import Run
 from backfill_engine.publishing.serving import serve
 from backfill_engine.rehearsal.promotions import Promotion, read_promotion
 from backfill_engine.rehearsal.records import read_rehearsal
-from backfill_engine.rules.checks import Check
+from backfill_engine.rules.verdicts import Check
 from backfill_engine.settings import Settings
 from backfill_engine.tables.declarations import Table
 from backfill_engine_tests.pipeline.landing_zone import Flight

@@ -17,8 +17,7 @@ from dagster import (
 )
 
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.alerts.alerting import Alerter, AlertMemory, AlertReport
-from backfill_engine.orchestration.alerts.webhooks import Webhook
+from backfill_engine.orchestration.alerts.alerting import Alerter, AlertMemory, AlertReport, Webhook
 from backfill_engine.orchestration.instance.dagster_internals import (
     BACKFILL_TAG,
     ROOT_RUN_ID_TAG,

@@ -10,8 +10,7 @@ from backfill_engine.errors import LandingError
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.proof.certificates import Certificate, find_certificates, locate_certificate
-from backfill_engine.proof.lines import VerifiedLine
-from backfill_engine.proof.pages import render_certificate, render_verification
+from backfill_engine.proof.pages import VerifiedLine, render_certificate, render_verification
 from backfill_engine.proof.verification import verify_certificate
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine_tests.pipeline.running import (

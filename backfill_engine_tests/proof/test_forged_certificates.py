@@ -19,8 +19,8 @@ from backfill_engine.cli import app
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.proof.certificates import Certificate
-from backfill_engine.proof.lines import VerifiedLine
-from backfill_engine.proof.verified_runs import verify_run
+from backfill_engine.proof.pages import VerifiedLine
+from backfill_engine.proof.verification import verify_run
 from backfill_engine_tests.pipeline.running import (
     RAW,
     STAGING,

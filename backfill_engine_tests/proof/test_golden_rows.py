@@ -16,8 +16,7 @@ from backfill_engine.contents.partition_contents import read_contents
 from backfill_engine.errors import GoldenError
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.example_keys import ExampleKey, find_example_keys
-from backfill_engine.proof.golden_rows import read_golden
+from backfill_engine.proof.golden_comparison import ExampleKey, find_example_keys, read_golden
 from backfill_engine.proof.row_comparison import (
     RowChanges,
     build_diffs,

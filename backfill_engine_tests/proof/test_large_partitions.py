@@ -19,10 +19,10 @@ from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.proof.diffs import TableDiff, diff_table
-from backfill_engine.proof.lines import VerifiedLine
+from backfill_engine.proof.pages import VerifiedLine
 from backfill_engine.proof.reconciliation import ReconciledPartition, Reconciler
 from backfill_engine.proof.untouched import prove_untouched
-from backfill_engine.proof.verified_runs import verify_run
+from backfill_engine.proof.verification import verify_run
 from backfill_engine.tables.declarations import Column
 from backfill_engine_tests.contents.test_read_back import EVENTS, publish, write_events
 from backfill_engine_tests.contents.test_task_read_back import HOURLY, count_tasks

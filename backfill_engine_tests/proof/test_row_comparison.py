@@ -20,7 +20,7 @@ from backfill_engine.proof.row_comparison import (
     build_diffs,
     compare_contents,
 )
-from backfill_engine.rules.psi import MIN_VALUES, compute_psi
+from backfill_engine.rules.drift import MIN_VALUES, compute_psi
 from backfill_engine_tests.contents.written_rows import (
     EVENTS,
     EVENTS_BY_CODE,

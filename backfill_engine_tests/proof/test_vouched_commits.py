@@ -14,8 +14,8 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
 from backfill_engine.proof.certifying import certify
-from backfill_engine.proof.lines import VerifiedLine
-from backfill_engine.proof.verified_runs import verify_run
+from backfill_engine.proof.pages import VerifiedLine
+from backfill_engine.proof.verification import verify_run
 from backfill_engine.publishing.results import PartitionResult, Run
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_engine.tables.declarations import Table

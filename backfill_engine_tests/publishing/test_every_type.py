@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from backfill_engine.contents.read_back import read_back
+from backfill_engine.contents.partition_contents import read_back
 from backfill_engine.errors import TableError
 from backfill_engine.lake.stored_declarations import check_readable, check_stored
 from backfill_engine.lake.table_log import TableLog, read_log

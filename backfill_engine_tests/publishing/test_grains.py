@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_engine.contents.read_back import read_back
+from backfill_engine.contents.partition_contents import read_back
+from backfill_engine.grains.dates import MONTHS, WEEKS
 from backfill_engine.grains.grain import Grain
-from backfill_engine.grains.minutes import Minutes
-from backfill_engine.grains.months import MONTHS
-from backfill_engine.grains.weeks import WEEKS
+from backfill_engine.grains.timestamps import Minutes
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse

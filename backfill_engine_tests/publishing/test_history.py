@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_assets.transforms.raw_flights import build_raw_flights
-from backfill_engine.contents.read_back import read_back
+from backfill_engine.contents.partition_contents import read_back
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.side_tables import build_quarantine_table
 from backfill_engine.lake.table_log import read_log

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.audit_columns import AUDIT_COLUMNS, ENGINE_PREFIX
-from backfill_engine.contents.read_back import read_back
+from backfill_engine.contents.partition_contents import read_back
 from backfill_engine.errors import DeclarationError
 from backfill_engine.lake.side_tables import build_quarantine_table, build_withheld_table
 from backfill_engine.lake.stored_declarations import find_new_fields

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from backfill_engine.proof.row_comparison import PartitionDiff
-from backfill_engine.rehearsal.column_drifts import ColumnDrift, build_column_drifts
 from backfill_engine.rehearsal.column_shifts import ColumnShift
+from backfill_engine.rehearsal.drift_plots import ColumnDrift, build_column_drifts
 from backfill_engine.rules.drift import Drift
 from backfill_engine_tests.contents.written_rows import FLIGHTS
 

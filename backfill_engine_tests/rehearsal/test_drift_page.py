@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.grains.days import DAYS
+from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
-from backfill_engine.grains.hours import HOURS
+from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.proof.diffs import compare_partitions

@@ -3,7 +3,7 @@
 import pytest
 
 from backfill_engine.proof.row_comparison import PartitionDiff
-from backfill_engine.rehearsal.gates import Gates, find_changed_share
+from backfill_engine.rehearsal.records import Gates, find_changed_share
 
 DIFF = PartitionDiff(
     rows_before=90,

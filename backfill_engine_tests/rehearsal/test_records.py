@@ -8,8 +8,8 @@ import pytest
 from backfill_engine.errors import RehearsalError
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.proof.row_comparison import PartitionDiff
-from backfill_engine.rehearsal.gates import Gates
 from backfill_engine.rehearsal.records import (
+    Gates,
     Rehearsal,
     RehearsedPartition,
     RehearsedTable,

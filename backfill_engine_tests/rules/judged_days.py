@@ -1,7 +1,7 @@
 """One day judged by rules of choice, with four other days published."""
 
 from backfill_engine.grains.grain import Grain
-from backfill_engine.grains.hours import Hourly
+from backfill_engine.grains.timestamps import Hourly
 from backfill_engine.quality.judging import judge_partitions
 from backfill_engine.rules.drift import Drift
 from backfill_engine.rules.measured import PartitionMeasures

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_engine.rules.psi import compute_psi
+from backfill_engine.rules.drift import compute_psi
 
 PAIRS = st.integers(1, 12).flatmap(
     lambda bins: st.tuples(

@@ -1,7 +1,7 @@
 """A row without a required value."""
 
+from backfill_engine.rules.declared import RequiredColumns
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.required_columns import RequiredColumns
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 from backfill_engine_tests.rules.judged_days import build_table, find, judge
 

@@ -3,7 +3,7 @@
 import pytest
 
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.grains.hours import HOURS
+from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.quality.judging import judge_partitions
 from backfill_engine.rules.landed import Landed
 from backfill_engine.rules.measured import PartitionMeasures

@@ -11,8 +11,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from backfill_engine.errors import SparkUnavailableError
-from backfill_engine.spark import local_files
-from backfill_engine.spark.local_files import ensure_local_files, find_local_files
+from backfill_engine.spark import jars
+from backfill_engine.spark.jars import ensure_local_files, find_local_files
 from backfill_engine.spark.session import build_spark_conf
 
 
@@ -153,8 +153,8 @@ def test_what_does_not_compile_is_told_in_a_line(
 ) -> None:
     source = tmp_path / "Wrong.scala"
     source.write_text("class Wrong extends Nothing Known")
-    monkeypatch.setattr(local_files, "_SOURCES", (source,))
-    monkeypatch.setattr(local_files, "find_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(jars, "_SOURCES", (source,))
+    monkeypatch.setattr(jars, "find_cache", lambda: tmp_path / "cache")
     with pytest.raises(SparkUnavailableError, match=r"can't compile .*reinstall pyspark") as caught:
         ensure_local_files(None)
     assert "\n" not in str(caught.value)
@@ -164,8 +164,8 @@ def test_what_does_not_compile_is_told_in_a_line(
 def test_a_compiler_that_takes_too_long_is_told_in_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_files, "find_cache", lambda: tmp_path / "cache")
-    monkeypatch.setattr(local_files, "_COMPILE_SECONDS", 0.01)
+    monkeypatch.setattr(jars, "find_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr(jars, "_COMPILE_SECONDS", 0.01)
     with pytest.raises(SparkUnavailableError, match=r"took over 0\.01 s .*try again") as caught:
         ensure_local_files(None)
     assert "\n" not in str(caught.value)

@@ -139,7 +139,7 @@ READ_BACK = """
 import sys
 from pyspark.sql import SparkSession
 from backfill_engine.contents import partition_reader
-from backfill_engine.contents.read_back import read_back
+from backfill_engine.contents.partition_contents import read_back
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine_tests.contents.test_read_back import EVENTS, build_parts, write_events

@@ -4,9 +4,9 @@ import pytest
 from pyspark.sql.types import DateType, StringType, StructType
 
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.grains.days import DAYS
+from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
-from backfill_engine.grains.hours import HOURS
+from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.tables.declarations import Column, Table, build_ddl, required
 from backfill_engine_tests.project import CARRIER_DELAYS, RAW_FLIGHTS, STAGING_FLIGHTS
 

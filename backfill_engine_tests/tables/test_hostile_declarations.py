@@ -11,8 +11,8 @@ from backfill_assets.tables.flights_history import FLIGHTS_HISTORY
 from backfill_engine.assembly import check_together
 from backfill_engine.errors import BackfillError, DeclarationError
 from backfill_engine.grains.buckets import Buckets
-from backfill_engine.grains.days import DAYS
-from backfill_engine.grains.hours import HOURS
+from backfill_engine.grains.dates import DAYS
+from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.orchestration.instance.partition_definitions import map_offsets
 from backfill_engine.rules.drift import Drift
 from backfill_engine.rules.nulls import Nulls

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from backfill_engine.catalog import choose_histories
 from backfill_engine.errors import DeclarationError, SettingsError
-from backfill_engine.grains.hours import HOURS
+from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.table_assets import table_asset
 from backfill_engine.tables.declarations import Column, Table, required

@@ -9,8 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.tables.column_types import parse_type
-from backfill_engine.transforms.json_marks import mark_line
-from backfill_engine.transforms.json_values import build_value, is_wrong
+from backfill_engine.transforms.json_values import build_value, is_wrong, mark_line
 
 NESTED = "ARRAY<STRUCT<a: INT, b: MAP<STRING, DECIMAL(5,2)>>>"
 RIGHT: list[tuple[str, str | None, Any]] = [

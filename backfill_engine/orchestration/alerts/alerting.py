@@ -1,11 +1,16 @@
 """Tells of chains of runs that came to their end with something held back: each chain once."""
 
 import json
+import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
 
+import requests
 from dagster import DagsterInstance
 from pydantic import TypeAdapter, ValidationError
 
@@ -13,7 +18,6 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.alerts.held_back import find_chain_result
 from backfill_engine.orchestration.alerts.notices import compose_notice
-from backfill_engine.orchestration.alerts.webhooks import Webhook
 from backfill_engine.orchestration.instance.dagster_internals import RunRecord
 from backfill_engine.orchestration.runs.chains import (
     Chain,
@@ -95,6 +99,89 @@ class AlertReport:
             f"{why}; notices kept, to be posted again for up to a day: {count}"
             for why, count in self.refused.items()
         ]
+
+
+_TIMEOUT_SECONDS = 5.0
+_BUSY = frozenset({429, 503})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one notice.
+
+    Attributes:
+        accepted: whether the receiver has it.
+        why_not: in words that name no more of the address than its host; empty if accepted.
+        is_reachable: whether it makes sense to try another notice at once.
+    """
+
+    accepted: bool
+    why_not: str = ""
+    is_reachable: bool = True
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """Where notices are posted.
+
+    Attributes:
+        url: a secret.
+        timeout_seconds: most seconds to wait for a connection, and for an answer.
+    """
+
+    url: str
+    timeout_seconds: float = _TIMEOUT_SECONDS
+
+    def __repr__(self) -> str:
+        """Names the host alone."""
+        return f"Webhook({self.host})"
+
+    @property
+    def host(self) -> str:
+        """All of the address that may be logged."""
+        return urlsplit(self.url).hostname or "the receiver"
+
+    def post(self, notice: Mapping[str, Any]) -> Answer:
+        """Posts one notice as JSON. Only an answer of 200 to 299 is one that accepts it."""
+        try:
+            with _keep_quiet("urllib3.connection", "urllib3.connectionpool"):
+                status = self._post(notice)
+        except requests.Timeout:
+            why = f"{self.host} did not answer within {self.timeout_seconds:g} s"
+            return Answer(accepted=False, why_not=why, is_reachable=False)
+        except Exception as error:  # their texts, of whatever class, hold the whole address
+            why = f"{self.host} can't be reached ({type(error).__name__})"
+            return Answer(accepted=False, why_not=why, is_reachable=False)
+        if 200 <= status < 300:
+            return Answer(accepted=True)
+        why = f"{self.host} answered {status}"
+        return Answer(accepted=False, why_not=why, is_reachable=status not in _BUSY)
+
+    def _post(self, notice: Mapping[str, Any]) -> int:
+        # Where a receiver sends us on to is none that anybody has set; its page is not read.
+        with requests.post(
+            self.url,
+            data=json.dumps(notice).encode(),
+            headers={"Content-Type": "application/json", "User-Agent": "backfill-assets"},
+            timeout=self.timeout_seconds,
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            return response.status_code
+
+
+@contextmanager
+def _keep_quiet(*names: str) -> Iterator[None]:
+    """Keeps loggers quiet, which name the whole address where they are asked for details."""
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, was in zip(loggers, before, strict=True):
+            logger.disabled = was
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,8 @@ from backfill_engine.orchestration.backfills.backfills import (
     find_whole_id,
     read_backfill,
 )
-from backfill_engine.orchestration.instance.daemons import has_daemon
 from backfill_engine.orchestration.instance.dagster_internals import BulkActionStatus
-from backfill_engine.orchestration.instance.processes import interrupt
+from backfill_engine.orchestration.instance.processes import has_daemon, interrupt
 from backfill_engine.orchestration.runs.chains import Chain, read_chain
 from backfill_engine.orchestration.runs.claims import find_dead_runs, find_worker
 from backfill_engine.orchestration.runs.pausing import drop_paused

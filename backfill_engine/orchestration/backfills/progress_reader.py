@@ -26,11 +26,11 @@ from backfill_engine.orchestration.backfills.backfills import (
     read_backfill,
 )
 from backfill_engine.orchestration.backfills.progress import QUEUED, Progress, State
-from backfill_engine.orchestration.instance.daemons import has_daemon
 from backfill_engine.orchestration.instance.materializations import (
     find_latest_materializations,
     find_planning_runs,
 )
+from backfill_engine.orchestration.instance.processes import has_daemon
 from backfill_engine.orchestration.runs.chains import awaits_rest, find_why_unfinished
 from backfill_engine.orchestration.runs.pausing import find_why_none_may_go, list_paused_at
 from backfill_engine.orchestration.runs.run_tags import REFUSED_TAG, is_paused

@@ -20,7 +20,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     PartitionBackfill,
     make_new_backfill_id,
 )
-from backfill_engine.orchestration.instance.told_statuses import ToldStatuses
+from backfill_engine.orchestration.instance.materializations import ToldStatuses
 from backfill_engine.publishing.recipes import Recipe
 
 _MOST_OF_TITLE = 100

@@ -25,12 +25,12 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     AssetPartitionStatus,
 )
 from backfill_engine.orchestration.instance.materializations import (
+    ToldStatuses,
     find_latest_materializations,
     find_planning_runs,
 )
 from backfill_engine.orchestration.instance.partition_definitions import LANDING
 from backfill_engine.orchestration.instance.ranges import shorten
-from backfill_engine.orchestration.instance.told_statuses import ToldStatuses
 
 PROVISIONAL = "provisional"
 """Metadata of a materialization: what of its upstream was not there yet, or not final."""

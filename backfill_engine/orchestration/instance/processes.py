@@ -8,9 +8,11 @@ from that boot to its start, which no setting of the clock changes.
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import psutil
+from dagster import DagsterInstance
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/proc/self/ns/pid")
@@ -70,3 +72,15 @@ def _read_start(pid: int) -> str | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return None if fields[0] in _DEAD_STATES else fields[22 - 3]
+
+
+NO_DAEMON = "no daemon is running in this Dagster home"
+DAEMON_COMMANDS = "`dagster dev`, or for `dagster-daemon run`"
+
+_SILENT_SECONDS = 300  # after which Dagster's own pages call a daemon not running
+
+
+def has_daemon(instance: DagsterInstance) -> bool:
+    """Tells whether the daemon that carries out backfills gave a sign of life lately."""
+    beat = instance.get_daemon_heartbeats().get("BACKFILL")
+    return beat is not None and time.time() - beat.timestamp < _SILENT_SECONDS

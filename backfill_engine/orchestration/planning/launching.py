@@ -11,17 +11,20 @@ from backfill_engine.errors import BackfillError, ProtectedError, SettingsError
 from backfill_engine.filters.row_filters import combine_filters
 from backfill_engine.grains.grain import Grain
 from backfill_engine.orchestration.due.downstream import request_backfill
-from backfill_engine.orchestration.instance.daemons import has_daemon
 from backfill_engine.orchestration.instance.dagster_internals import (
     AssetGraph,
     make_new_backfill_id,
 )
 from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
+from backfill_engine.orchestration.instance.processes import has_daemon
 from backfill_engine.orchestration.instance.ranges import shorten
-from backfill_engine.orchestration.planning.foretelling import build_plan_tags
-from backfill_engine.orchestration.planning.plans import Plan, TablePlan, list_planned_partitions
-from backfill_engine.orchestration.runs.parallel_limits import build_limit_tag
-from backfill_engine.orchestration.runs.run_building import check_tags
+from backfill_engine.orchestration.planning.plans import (
+    Plan,
+    TablePlan,
+    build_plan_tags,
+    list_planned_partitions,
+)
+from backfill_engine.orchestration.runs.run_options import check_tags
 from backfill_engine.orchestration.runs.run_tags import (
     ALLOW_NEW_CODE_TAG,
     LAUNCHED_BY_TAG,
@@ -30,6 +33,7 @@ from backfill_engine.orchestration.runs.run_tags import (
     REASON_TAG,
     REHEARSAL_TAG,
 )
+from backfill_engine.orchestration.runs.runs_at_work import build_limit_tag
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
 from backfill_engine.tables.once_flows import ONCE_TAG
 

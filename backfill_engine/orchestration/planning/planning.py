@@ -21,6 +21,7 @@ from backfill_engine.orchestration.due.readiness import (
 )
 from backfill_engine.orchestration.due.stale_partitions import list_standing
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
+from backfill_engine.orchestration.instance.materializations import ToldStatuses
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
@@ -29,16 +30,14 @@ from backfill_engine.orchestration.instance.ranges import (
     describe_ranges,
     find_ranges,
 )
-from backfill_engine.orchestration.instance.told_statuses import ToldStatuses
-from backfill_engine.orchestration.planning.choosing import Choice, Chooser
-from backfill_engine.orchestration.planning.foretelling import find_foretold
+from backfill_engine.orchestration.planning.choosing import Choice, Chooser, count_rows_to_read
 from backfill_engine.orchestration.planning.plans import (
     Only,
     Plan,
     TablePlan,
     count_states,
+    find_foretold,
 )
-from backfill_engine.orchestration.planning.rows_to_read import count_rows_to_read
 from backfill_engine.orchestration.runs.claims import find_dead_runs
 from backfill_engine.orchestration.runs.protecting import describe_protected
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work

@@ -7,14 +7,14 @@ withholds something tells more: also what passed, and what could not be asked.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dagster import AssetCheckEvaluation, AssetExecutionContext
+from dagster import AssetCheckEvaluation, AssetCheckKey, AssetExecutionContext, DagsterInstance
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.orchestration.instance.dagster_internals import find_run_assets
+from backfill_engine.orchestration.instance.dagster_internals import CheckStatus, find_run_assets
 from backfill_engine.orchestration.instance.materializations import find_latest_materializations
+from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
 from backfill_engine.orchestration.records.events import build_evaluations, build_unasked
-from backfill_engine.orchestration.records.failed_checks import find_failed_before
 from backfill_engine.orchestration.records.ui_pages import build_withheld_pages
 from backfill_engine.publishing.results import PartitionResult, find_outcomes
 from backfill_engine.resources import LakehouseResource
@@ -104,3 +104,31 @@ def find_told_evaluations(
     within = partitions * len(Check) * len(assets) <= lakehouse.check_events
     recovering = None if within else find_failed_before(context.instance, target)
     return ToldEvaluations(catalog, context, target, lakehouse.check_events, recovering)
+
+
+_LOOKED_AT = 1000
+
+
+def find_failed_before(instance: DagsterInstance, log: TableLog) -> frozenset[str]:
+    """Finds partitions with a check that failed since they were published last.
+
+    Of those that never were published, any failed check counts.
+    """
+    published_at = {
+        key: publish.commit.committed_at.timestamp() for key, publish in log.publishes.items()
+    }
+    failures = (
+        record
+        for check in Check
+        for record in instance.event_log_storage.get_asset_check_execution_history(
+            AssetCheckKey(find_asset_key(log.table), check.value),
+            limit=_LOOKED_AT,
+            status={CheckStatus.FAILED},
+        )
+    )
+    return frozenset(
+        record.partition
+        for record in failures
+        if record.partition is not None
+        and record.create_timestamp > published_at.get(record.partition, 0)
+    )

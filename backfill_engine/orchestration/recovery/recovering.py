@@ -24,7 +24,7 @@ from backfill_engine.orchestration.recovery.recovery import (
 )
 from backfill_engine.orchestration.runs.claims import fail_dead_runs, find_dead_runs
 from backfill_engine.orchestration.runs.continuation import Continuation, find_continuation
-from backfill_engine.proof.certified_publishes import keep_publishes
+from backfill_engine.proof.certificates import keep_publishes
 from backfill_engine.rules.verdicts import Check
 
 

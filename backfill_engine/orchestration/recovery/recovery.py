@@ -38,6 +38,7 @@ from backfill_engine.orchestration.instance.batching_instance import store_toget
 from backfill_engine.orchestration.instance.dagster_internals import AssetPartitionStatus
 from backfill_engine.orchestration.instance.materializations import (
     DATA_VERSION,
+    ToldStatuses,
     find_data_versions,
     find_latest_materializations,
     find_planning_runs,
@@ -54,7 +55,6 @@ from backfill_engine.orchestration.instance.recovered_runs import (
     enter_plan,
     enter_runs,
 )
-from backfill_engine.orchestration.instance.told_statuses import ToldStatuses
 from backfill_engine.orchestration.records.events import (
     build_evaluations,
     build_materialization,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
-from backfill_engine.errors import PartitionRangeError
+from backfill_engine.errors import PartitionRangeError, SettingsError
 from backfill_engine.orchestration.due.readiness import get_partitions_def
 from backfill_engine.orchestration.instance.dagster_internals import (
     AssetGraph,
@@ -14,6 +14,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
 )
 from backfill_engine.orchestration.instance.own_runs import is_ours
 from backfill_engine.orchestration.runs.run_tags import (
+    AT_MOST_TAG,
     FOREGROUND_TAG,
     PAUSED,
     PAUSED_TAG,
@@ -73,3 +74,30 @@ def _find_keys(run: DagsterRun, graph: AssetGraph, key: AssetKey) -> frozenset[s
         return frozenset(find_keys_in_range(partitions_def, first=ends[0], last=ends[1]))
     except PartitionRangeError:
         return frozenset()  # Its step will say so.
+
+
+def build_limit_tag(
+    instance: DagsterInstance, max_parallel: int | None, *, value: str
+) -> dict[str, str]:
+    """Builds the tag that keeps the runs of a launch to so many at once; none where that is so.
+
+    Args:
+        instance: whose queue it is.
+        max_parallel: how many; None for as many as the instance has places.
+        value: that no other launch has.
+
+    Raises:
+        SettingsError: if the instance has no such limit.
+    """
+    config = instance.get_concurrency_config().run_queue_config
+    if max_parallel is None or (config and 0 <= config.max_concurrent_runs <= max_parallel):
+        return {}
+    tag = f"{AT_MOST_TAG}{max_parallel}"
+    limits = config.tag_concurrency_limits if config else []
+    if not any(limit["key"] == tag and limit["limit"] == max_parallel for limit in limits):
+        raise SettingsError(
+            f"--max-parallel {max_parallel}: the dagster.yaml of this home has no limit for the "
+            f"tag {tag} below concurrency, runs, tag_concurrency_limits: add it there, as the one "
+            "for 1 is, or leave the option out"
+        )
+    return {tag: value}

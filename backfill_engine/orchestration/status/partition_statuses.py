@@ -11,13 +11,12 @@ from dagster import DagsterInstance
 from backfill_engine.catalog import Catalog
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.instance.materializations import find_planning_runs
+from backfill_engine.orchestration.instance.materializations import ToldStatuses, find_planning_runs
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import find_ranges
-from backfill_engine.orchestration.instance.told_statuses import ToldStatuses
 from backfill_engine.orchestration.recovery.recovery import Recovery, find_recovery
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range
 from backfill_engine.proof.certificates import (

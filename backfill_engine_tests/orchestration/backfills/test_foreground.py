@@ -12,7 +12,7 @@ import pytest
 from dagster import DagsterInstance
 
 from backfill_engine.cli import run_command, worker_process
-from backfill_engine.cli.verdict_grid import print_idle, print_verdicts
+from backfill_engine.cli.run_command import print_idle, print_verdicts
 from backfill_engine.cli.worker_process import open_worker
 from backfill_engine.errors import BackfillError
 from backfill_engine.lake.warehouse import Warehouse

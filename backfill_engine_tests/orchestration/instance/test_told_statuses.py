@@ -17,9 +17,9 @@ from dagster import (
 )
 
 from backfill_engine.orchestration.instance.dagster_internals import AssetPartitionStatus
+from backfill_engine.orchestration.instance.materializations import ToldStatuses
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.recovered_runs import enter_materialization, enter_plan
-from backfill_engine.orchestration.instance.told_statuses import ToldStatuses
 
 KEY = AssetKey(["raw", "flights"])
 DEFINITIONS = [

@@ -14,8 +14,7 @@ from backfill_engine.lake.file_names import is_file_name
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
-from backfill_engine.orchestration.runs.run_building import build_run
-from backfill_engine.orchestration.runs.run_options import PublishConfig
+from backfill_engine.orchestration.runs.run_options import PublishConfig, build_run
 from backfill_engine.orchestration.runs.run_tags import CHAIN_TAG, RANGE_END_TAG, RANGE_START_TAG
 from backfill_engine.proof.certificates import list_documents, locate_certificate
 from backfill_engine.rehearsal.records import find_scratch, locate_beside_rehearsal

@@ -13,9 +13,12 @@ from dagster._core.remote_origin import (
 )
 
 from backfill_engine.orchestration.runs.claims import PROCESS_TAG
-from backfill_engine.orchestration.runs.giving_way import find_why_giving_way
+from backfill_engine.orchestration.runs.pausing import (
+    LONGEST_WAIT,
+    find_why_giving_way,
+    put_forward_waited,
+)
 from backfill_engine.orchestration.runs.run_tags import PRIORITY_TAG
-from backfill_engine.orchestration.runs.waited_runs import LONGEST_WAIT, put_forward_waited
 
 QUEUED, STARTED = DagsterRunStatus.QUEUED, DagsterRunStatus.STARTED
 

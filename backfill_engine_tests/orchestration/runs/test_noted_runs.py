@@ -22,7 +22,7 @@ from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.processes import identify_own_process
 from backfill_engine.orchestration.planning.launching import Launch
 from backfill_engine.orchestration.runs.claims import CREATOR_TAG, PROCESS_TAG, find_dead_runs
-from backfill_engine.orchestration.runs.giving_way import find_priority
+from backfill_engine.orchestration.runs.pausing import find_priority
 from backfill_engine.orchestration.runs.run_tags import (
     ABOUT_TAG,
     BEHIND_THE_DAILY_RUN,

@@ -12,8 +12,8 @@ from backfill_engine.orchestration.runs.pinned_code import PINNED_TAG
 from backfill_engine.orchestration.runs.protecting import check_protection
 from backfill_engine.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, OVERRIDE_TAG
 from backfill_engine.proof.certificates import find_certificates, locate_certificate
-from backfill_engine.proof.lines import VerifiedLine
-from backfill_engine.proof.verified_runs import verify_run
+from backfill_engine.proof.pages import VerifiedLine
+from backfill_engine.proof.verification import verify_run
 from backfill_engine_tests.pipeline.running import RAW, STAGING, FinishedRun, Pipeline, list_days
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, STAGING_FLIGHTS
 

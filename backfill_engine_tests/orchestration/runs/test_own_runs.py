@@ -28,24 +28,23 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     AssetGraphSubset,
     PartitionBackfill,
 )
+from backfill_engine.orchestration.instance.materializations import ToldStatuses
 from backfill_engine.orchestration.instance.own_runs import is_ours
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.instance.processes import identify_own_process
 from backfill_engine.orchestration.instance.recovered_runs import enter_plan
-from backfill_engine.orchestration.instance.told_statuses import ToldStatuses
 from backfill_engine.orchestration.runs.chains import find_failed_chains
 from backfill_engine.orchestration.runs.claims import (
     CREATOR_TAG,
     PROCESS_TAG,
     fail_dead_runs,
 )
-from backfill_engine.orchestration.runs.giving_way import find_why_giving_way
+from backfill_engine.orchestration.runs.pausing import find_why_giving_way, put_forward_waited
 from backfill_engine.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
-from backfill_engine.orchestration.runs.waited_runs import put_forward_waited
 from backfill_engine.resources import build_lakehouse
 from backfill_engine_tests.orchestration.runs.test_giving_way import add
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, defs

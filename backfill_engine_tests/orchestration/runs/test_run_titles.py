@@ -19,12 +19,12 @@ from backfill_engine.orchestration.instance.own_runs import (
     find_own_assets,
     note_own_assets,
 )
+from backfill_engine.orchestration.runs.claims import add_title, build_run_title
 from backfill_engine.orchestration.runs.run_tags import (
     ABOUT_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
-from backfill_engine.orchestration.runs.run_titles import add_title, build_run_title
 
 RAW, STAGING = AssetKey(["raw", "flights"]), AssetKey(["staging", "flights"])
 DAYS = DailyPartitionsDefinition("2013-01-01", end_date="2013-02-01")

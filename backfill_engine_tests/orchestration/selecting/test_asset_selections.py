@@ -5,8 +5,12 @@ import pytest
 from backfill_engine.errors import PartitionRangeError, SettingsError, TableError
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
-from backfill_engine.orchestration.selecting.asset_selections import find_named, is_list_of_names
-from backfill_engine.orchestration.selecting.selections import find_table_ranges, select_tables
+from backfill_engine.orchestration.selecting.selections import (
+    find_named,
+    find_table_ranges,
+    is_list_of_names,
+    select_tables,
+)
 from backfill_engine_tests.project import CATALOG, defs
 
 DAYS = {"first": "2013-01-01", "last": "2013-01-03"}

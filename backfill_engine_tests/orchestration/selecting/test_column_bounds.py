@@ -6,7 +6,7 @@ import pytest
 
 from backfill_engine.errors import PartitionRangeError
 from backfill_engine.filters.row_filters import parse_filter
-from backfill_engine.orchestration.selecting.column_bounds import (
+from backfill_engine.orchestration.selecting.bounds import (
     build_column_filter,
     is_of_partitions,
 )

@@ -7,17 +7,21 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 
 from dagster import (
+    AssetSelection,
     DefaultScheduleStatus,
     RunRequest,
     ScheduleDefinition,
     ScheduleEvaluationContext,
     SkipReason,
+    define_asset_job,
+    in_process_executor,
 )
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.ops import backfill_health, late_arrivals
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
@@ -106,3 +110,26 @@ def _build_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
 def build_rolling_schedules(catalog: Catalog, jobs: RangeJobs) -> list[ScheduleDefinition]:
     """Builds one for each pipeline of time, and where it has several grains, for each of them."""
     return [_build_schedule(catalog, job) for job in jobs.of_pipelines if job.tables[0].grain.cron]
+
+
+def build_watch_schedule(catalog: Catalog) -> ScheduleDefinition:
+    """Builds the schedule, with the job that it starts."""
+    name = catalog.prefix("watch")
+    watch = define_asset_job(
+        name,
+        AssetSelection.assets(late_arrivals.find_key(catalog), backfill_health.find_key(catalog)),
+        description=(
+            "How late data comes and how backfills are doing: figures, checks of lag, pages."
+        ),
+        executor_def=in_process_executor,
+    )
+    return ScheduleDefinition(
+        name=f"{name}_nightly",
+        job=watch,
+        cron_schedule="0 2 * * *",
+        execution_timezone="UTC",
+        description=(
+            "At 02:00 UTC: is each day whose input has come published over all layers, how far do "
+            "watermarks lag, how late does data come?"
+        ),
+    )

@@ -1,0 +1,178 @@
+"""Judges whether the source's records have the fields that are declared."""
+
+from typing import Literal
+
+from backfill_engine.rules.finding_names import FindingName
+from backfill_engine.rules.landed import list_some
+from backfill_engine.rules.row_count import ROW_COUNT
+from backfill_engine.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
+from backfill_engine.rules.sql import quote_name
+from backfill_engine.rules.verdicts import Check, Finding, Outcome
+
+FIELDS_ARE_DECLARED = FindingName(
+    "fields_are_declared",
+    Check.VALID,
+    meaning="declared fields that no record has; names those that aren't declared",
+    bound="0; a field that isn't declared is a warning",
+    cure="ask the source what became of them; declare the new ones",
+)
+
+NEW_FIELDS_ARE_FEW = FindingName(
+    "new_fields_are_few",
+    Check.VALID,
+    meaning="columns that the table would have beyond its declaration",
+    bound="at most `max_new_fields`, 50",
+    cure="declare the fields, or raise the bound",
+)
+
+
+class DeclaredFields(Rule, check=Check.VALID):
+    """Demands that no declared field has disappeared: `fields_are_declared`.
+
+    It is about records that were parsed. A field that isn't declared is only a warning: the table
+    grows a column for it, up to a bound: `new_fields_are_few`.
+
+    Attributes:
+        max_new: most columns that the table may have beyond its declaration.
+    """
+
+    max_new: int = 50
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges the fields of all good records together."""
+        seen, declared = subject.measured.fields_seen, frozenset(subject.source_fields)
+        if seen is None or not declared or subject.measured.rows == 0:
+            return
+        missing = sorted(declared - seen)
+        unknown = sorted(seen - declared - frozenset(subject.evolved_fields))
+        bound = "no field disappeared"
+        if missing:
+            bound = f"disappeared: {', '.join(missing)}"
+        if unknown:
+            bound += f"; not declared: {list_some(unknown)}"
+        outcome = Outcome.of(failed=bool(missing or unknown), blocking=bool(missing))
+        yield Finding(FIELDS_ARE_DECLARED, len(missing), bound, outcome)
+        evolved = len(subject.evolved_fields) + len(subject.new_fields)
+        if subject.new_fields and evolved > self.max_new:
+            bound = (
+                f"at most {self.max_new} columns beyond the declaration: declare the fields, or "
+                "raise max_new_fields of the table"
+            )
+            yield Finding(NEW_FIELDS_ARE_FEW, evolved, bound, Outcome.FAILED)
+
+
+class Emptied(Rule, check=Check.COMPLETE, kw_only=True):
+    """Reports an emptied partition, in place of the rules that it is exempt from: `row_count`.
+
+    Attributes:
+        empty: whether it is published empty, or withheld; `evidenced` publishes it where something
+            says that it is meant. Of a partition that is computed from tables, that is the publish
+            of these; of one that landed, what `Landed.evidence` has.
+    """
+
+    empty: Literal["publish", "evidenced", "withhold"]
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges only partitions without any record; one that never had any is as it should be."""
+        if not subject.emptied:
+            return
+        landed, bound = subject.landed, "its source has no records"
+        if landed is not None:
+            bound += f": {landed.why_empty}"
+        evidenced = landed is None or bool(landed.evidence)
+        blocking = self.empty == "withhold" or (self.empty == "evidenced" and not evidenced)
+        had_rows = subject.previous is not None and subject.previous.rows > 0
+        meant = landed is not None and evidenced and not had_rows
+        outcome = Outcome.of(failed=blocking or not meant, blocking=blocking)
+        yield Finding(ROW_COUNT, 0, bound, outcome)
+
+
+FILES_ARE_KNOWN = FindingName(
+    "files_are_known",
+    Check.COMPLETE,
+    meaning="names in the landing folder that aren't read",
+    bound="0, a warning",
+    cure="give files a suffix that is read, or take them away",
+)
+
+FILES_DIFFER = FindingName(
+    "files_differ",
+    Check.COMPLETE,
+    meaning="files that hold the same content as another, packed or not",
+    bound="0",
+    cure="take the copies away and run the partition again; if each is right, accept it",
+)
+
+
+class LandedFiles(Rule, check=Check.COMPLETE):
+    """Warns of names that aren't read, `files_are_known`; fails with copies, `files_differ`."""
+
+    def judge(self, subject: Subject) -> Findings:
+        """Names the files; finds nothing where there are none to name."""
+        if subject.landed is None:
+            return
+        landed = subject.landed
+        for rule, names, what, outcome in (
+            (FILES_ARE_KNOWN, landed.not_read, "not read", Outcome.WARNED),
+            (FILES_DIFFER, landed.repeated, "landed twice", Outcome.FAILED),
+        ):
+            if names:
+                yield Finding(rule, len(names), f"{what}: {list_some(names)}", outcome)
+
+
+REQUIRED_COLUMNS = FindingName(
+    "required_columns",
+    Check.VALID,
+    meaning="rows without a value in a required column",
+    bound="0",
+    cure="mend the source, or declare the column as one that may be null",
+)
+
+
+class RequiredColumns(Rule, check=Check.VALID):
+    """Demands required values, without which Delta refuses a commit: `required_columns`.
+
+    Attributes:
+        columns: the required ones, at least one.
+    """
+
+    columns: tuple[str, ...]
+
+    def build_aggregates(self, rows: RowConditions) -> Aggregates:
+        """Counts the rows to publish in which any of the columns is null."""
+        lacking = " OR ".join(f"{quote_name(column)} IS NULL" for column in self.columns)
+        return {self.figure: rows.count(lacking)}
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges only partitions in which a column is null somewhere."""
+        if lacking := subject.measured.figures.get(self.figure, 0):
+            bound = f"0 rows without one of {', '.join(self.columns)}"
+            yield Finding(REQUIRED_COLUMNS, lacking, bound, Outcome.FAILED)
+
+
+KEYS_ARE_UNIQUE = FindingName(
+    "keys_are_unique",
+    Check.VALID,
+    meaning="rows per 1,000 that repeat another's natural key",
+    bound="0",
+    cure="look for what landed twice; if both rows are right, the natural key lacks a column",
+)
+
+
+class UniqueKeys(Rule, check=Check.VALID):
+    """Demands that no two rows have the same natural key: `keys_are_unique`.
+
+    Attributes:
+        columns: of the natural key; empty where rows may repeat.
+    """
+
+    columns: tuple[str, ...]
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges the duplicates per 1,000 rows, which are counted whatever the rules."""
+        if not self.columns:
+            return
+        duplicates, rows = subject.measured.key_duplicates, subject.measured.rows
+        per_1000 = 1000 * duplicates / rows if rows else 0.0
+        bound = f"0 duplicates of ({', '.join(self.columns)}) per 1,000 rows"
+        yield Finding(KEYS_ARE_UNIQUE, per_1000, bound, Outcome.of(failed=duplicates > 0))
