@@ -1,15 +1,16 @@
 """How long a plan takes where a year of all tables is published, its hours too. No Spark."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from dagster import AssetKey, AssetMaterialization, DagsterInstance, DagsterRun, DagsterRunStatus
 
 from backfill_assets.samples.orders import land_orders
+from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.batching_instance import store_together
+from backfill_engine.orchestration.instance.materializations import DATA_VERSION
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.instance.recovered_runs import enter_materialization
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
@@ -55,8 +56,8 @@ def environment(weather_landing: Path, tmp_path_factory: pytest.TempPathFactory)
         for key in (one.to_user_string() for one in ordered if one.to_user_string() in tables):
             keys = find_partitions_def(tables[key]).get_partition_keys()
             run_id = f"run-of-{key.replace('/', '-')}"
-            version = commit_as_now(warehouse, str(landing), key, keys, run_id=run_id)
-            record(instance, run_id, key, keys, version)
+            commit_as_now(warehouse, str(landing), key, keys, run_id=run_id)
+            record(instance, run_id, key, read_log(warehouse, tables[key]))
     return {
         "DAGSTER_HOME": str(home),
         "BACKFILL_LANDING": str(landing),
@@ -64,15 +65,16 @@ def environment(weather_landing: Path, tmp_path_factory: pytest.TempPathFactory)
     }
 
 
-def record(
-    instance: DagsterInstance, run_id: str, key: str, keys: Sequence[str], version: int
-) -> None:
+def record(instance: DagsterInstance, run_id: str, key: str, log: TableLog) -> None:
     """The run that published them is over and has told Dagster of each."""
     instance.add_run(DagsterRun("__ASSET_JOB", run_id=run_id, status=DagsterRunStatus.SUCCESS))
-    asset_key, metadata = AssetKey.from_user_string(key), {"delta_version": version}
+    asset_key, metadata = AssetKey.from_user_string(key), {"delta_version": log.version}
     with store_together(instance):
-        for one in keys:
-            event = AssetMaterialization(asset_key, partition=one, metadata=metadata)
+        for partition, checksum in log.checksums.items():
+            tags = {DATA_VERSION: checksum}
+            event = AssetMaterialization(
+                asset_key, partition=partition, metadata=metadata, tags=tags
+            )
             enter_materialization(instance, run_id, event)
 
 
