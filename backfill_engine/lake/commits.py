@@ -49,7 +49,7 @@ class CommitRecord:
         delete_missing: of a merge, whether rows that were not computed went.
         batches: of an append, the batch by partition key.
         backfill_id: the backfill that the run is part of or continues; empty if none.
-        based_on: the table's version when the inputs were pinned; None of commits from before 0.2.
+        based_on: the table's version when the inputs were pinned; None where nothing was.
         provisional: by partition key, what of its input was not there yet, or not final.
         restored: of a rollback, by partition key, what came back.
         rules: the check and the rule of each finding of the audit, in one order for all partitions.
@@ -59,8 +59,7 @@ class CommitRecord:
         landed: by partition key, the landed files that it was computed from.
         upstream: what the partitions were computed from, of each upstream table.
         statement: hash of what the run's certificate says of this commit, see
-            `publishing.statements`; empty in commits of earlier releases and where a commit takes
-            back another of its run.
+            `publishing.statements`; empty where a commit takes back another of its run.
         overrides: by partition key, of protected partitions: why they were published all the same.
         new_code: why it went by other code than the runs of its backfill before it; empty if not.
         rehearsal: that the run applied; empty if none.
@@ -104,7 +103,7 @@ class CommitRecord:
     retired: str = ""
 
     def find_consumed(self, key: str) -> Consumed:
-        """Finds what a partition was computed from; commits of earlier releases don't say."""
+        """Finds what a partition was computed from."""
         return read_consumed(self.landed, self.upstream, key)
 
     def to_json(self) -> str:

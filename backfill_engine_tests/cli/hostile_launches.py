@@ -4,7 +4,7 @@ import pytest
 
 RAW, STAGING = ("--select", "raw/flights"), ("--select", "staging/flights")
 DAYS = ("--from", "2013-01-01", "--to", "2013-01-02")
-BAD_DAYS = ("--from", "2013-01-02", "--to", "2013-01-03")
+BAD_DAYS = ("--from", "2013-01-10", "--to", "2013-01-11")
 ORDERS = ("--select", "raw/orders")
 BOUNDS = ("--start", "2013-01-02", "--end", "2013-01-04")
 BY_LANDING = (*STAGING, *DAYS, "--column", "landing_date")
@@ -113,7 +113,7 @@ PLANS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "part of what was never published": (
         (*STAGING, *BAD_DAYS, "--column", "hour", "--start", "5", "--end", "9"),
-        "staging/flights 2013-01-03: never published, and part of the rows would stand for all",
+        "staging/flights 2013-01-11: never published, and part of the rows would stand for all",
     ),
     # What to run of it.
     "nothing of it": ((*RAW, *DAYS, "--only", ""), EMPTY),

@@ -1,6 +1,6 @@
 """Settings, arguments and files that can't be used: one line that says so, and nothing written.
 
-In this process, on a warehouse that older code made; `test_hostile_processes.py` has some of them
+In this process, on a warehouse of twelve days; `test_hostile_processes.py` has some of them
 as a person meets them.
 """
 
@@ -27,13 +27,19 @@ from backfill_engine_tests.cli.hostile_cases import (
     cut_off,
 )
 from backfill_engine_tests.commands import PROJECT
-from backfill_engine_tests.older_warehouses import extract
+from backfill_engine_tests.pipeline.running import RAW, copy_pipeline
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse that older code made; for linking and copying."""
-    return extract(tmp_path_factory.mktemp("made")).root
+def made(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Days 1 to 12 in raw, published twice, and 1 to 10 in staging; with a watermark."""
+    root = tmp_path_factory.mktemp("made")
+    with copy_pipeline(published_root, root / "copy") as pipeline:
+        told = {RAW: {"save_watermark": True}}
+        run = pipeline.run(RAW, first="2013-01-01", last="2013-01-12", ops=told)
+        assert run.success, run.message
+    shutil.rmtree(root / "copy" / "warehouse" / "_locks")
+    return root / "copy"
 
 
 @pytest.fixture
@@ -55,12 +61,20 @@ def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """The console script in this process; its exit code."""
-    monkeypatch.setattr(sys, "argv", ["backfill-assets", *arguments])
+    """The console script in this process, asked for the run that is there; its exit code."""
+    asked = (argument.replace(RUN, find_run()) for argument in arguments)
+    monkeypatch.setattr(sys, "argv", ["backfill-assets", *asked])
     with pytest.raises(SystemExit) as ended:
         main()
     assert isinstance(ended.value.code, int)
     return ended.value.code
+
+
+def find_run() -> str:
+    """The run that published raw/flights."""
+    certificates = Path(os.environ["DAGSTER_HOME"]).parent / "warehouse" / "certificates"
+    found = (path.parent.name for path in certificates.rglob("raw.flights.json"))
+    return next(found, RUN)
 
 
 def test_what_is_spoilt_here_is_fine_before(
@@ -81,11 +95,12 @@ def test_it_is_one_line_and_nothing_is_written(
         monkeypatch.setenv(f"BACKFILL_{setting}", value)
     case.spoil(place)
     before = place.list_files()
+    line = case.line.replace("{root}", str(place.root)).replace(RUN, find_run())
     code = run(monkeypatch, *case.arguments)
     answer = capsys.readouterr()
     assert code == 1
     assert answer.out == ""
-    assert answer.err.startswith(f"error: {case.line.replace('{root}', str(place.root))}")
+    assert answer.err.startswith(f"error: {line}")
     assert answer.err.count("\n") == 1
     assert "Error:" not in answer.err, "an error of a library, and no cure"
     assert place.list_files() == before

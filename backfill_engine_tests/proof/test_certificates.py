@@ -1,4 +1,4 @@
-"""Certificates on their way to JSON and back; those of earlier releases stay readable."""
+"""Certificates on their way to JSON and back."""
 
 import json
 from dataclasses import replace
@@ -158,32 +158,6 @@ def test_certificate_is_one_line_and_survives_the_way_through_json() -> None:
     assert len(found.pop("seal")) == 64
     assert found == FIELDS
     assert Certificate.from_json(text) == CERTIFICATE
-
-
-def test_certificate_of_an_earlier_release_is_the_same() -> None:
-    """These sorted the keys, and wrote nothing but ASCII."""
-    text = json.dumps(FIELDS, separators=(",", ":"), sort_keys=True)
-    assert Certificate.from_json(text) == CERTIFICATE
-
-
-def test_certificate_from_before_the_later_fields_is_still_readable() -> None:
-    later = ("batch", "chunks", "compared_partitions", "delete_missing", "held_back_from")
-    later += ("row_filter",)
-    fields = {name: value for name, value in FIELDS.items() if name not in later}
-    fields["commits"] = [_leave_out(commit, "input_versions") for commit in FIELDS["commits"]]
-    fields["partitions"] = [
-        _leave_out(_leave_out(row, "stated_in"), "never_came") for row in FIELDS["partitions"]
-    ]
-    found = Certificate.from_json(json.dumps(fields, sort_keys=True))
-    assert (found.batch, found.compared_partitions) == ("", 0)
-    assert (found.delete_missing, found.row_filter) == (False, "")
-    assert found.held_back_from == {}
-    assert found.partitions == [replace(row, stated_in=None) for row in CERTIFICATE.partitions]
-    assert [commit.input_versions for commit in found.commits] == [{}]
-
-
-def _leave_out(fields: dict[str, Any], name: str) -> dict[str, Any]:
-    return {other: value for other, value in fields.items() if other != name}
 
 
 def test_a_table_that_is_gone_has_no_commit_and_nothing_else_can_be_told(

@@ -273,8 +273,7 @@ def _compare_landing(
             continue
         state = hash_states((str(publish.version), fingerprint))
         consumed = publish.record.landed.get(key)
-        # Commits of earlier releases don't say.
-        if consumed is not None and consumed.fingerprint != fingerprint:
+        if consumed is None or consumed.fingerprint != fingerprint:
             due[key] = DuePartition(Reason.CHANGED, state)
         elif key in publish.record.provisional and key not in unfinished:
             due[key] = DuePartition(Reason.DUE, state)

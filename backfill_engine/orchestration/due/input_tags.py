@@ -27,8 +27,6 @@ from backfill_engine.tables.declarations import Table
 # Dagster takes 0 for no pointer at all, and 1 may be the upstream's own event.
 _BEFORE_ALL = -2
 
-# How inputs of the landing zone are named among a commit's.
-_OF_LANDING = "landing/"
 _NOT_READ = "not read"
 
 
@@ -74,12 +72,10 @@ def _build_landing_tags(
     reason that `landing_observations` gives, so Dagster finds no difference after any pointer.
     """
     landed = result.consumed.landed
-    # Commits of earlier releases don't say what each partition read, but that they read something.
-    of_all = [text for name, text in result.input_versions.items() if name.startswith(_OF_LANDING)]
-    if landed is None and not of_all:
+    if landed is None:
         return {}
     return {
-        get_input_data_version_tag(landing_key): landed.fingerprint if landed else str(of_all[0]),
+        get_input_data_version_tag(landing_key): landed.fingerprint,
         get_input_event_pointer_tag(landing_key): str(newest),
     }
 

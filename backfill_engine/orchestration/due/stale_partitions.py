@@ -160,8 +160,6 @@ def list_standing(
         if key in publishes
         and key not in pinned.target.foreign_changes
         and _is_alike(publishes[key], OVERWRITE)
-        # Commits of earlier releases don't say what they consumed.
-        and (publishes[key].record.landed or publishes[key].record.upstream)
         and publishes[key].record.provisional.get(key, "") == provisional.get(key, "")
     ]
     if stale is None:

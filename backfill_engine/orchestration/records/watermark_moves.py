@@ -58,17 +58,13 @@ def _find_done_after(
     """Finds later partitions that are final already, as those after one that was withheld.
 
     For incremental runs: a backfill that is told to move the watermark moves it over its own.
-    Commits of earlier releases, which don't say what they consumed, don't say whether it was
-    all of it either.
     """
     if INCREMENTAL_TAG not in context.run.tags:
         return ()
     later = [
         key
         for key, publish in target.publishes.items()
-        if key > last
-        and key not in publish.record.provisional
-        and (publish.record.landed or publish.record.upstream)
+        if key > last and key not in publish.record.provisional
     ]
     if not later:
         return ()

@@ -10,19 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dagster import DagsterInstance, DagsterRun, build_schedule_context
+from dagster import DagsterRun, build_schedule_context
 
 from backfill_engine.lake.protections import Protection, Protections, add_protection
-from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.backfills.backfill_outcomes import find_outcome
 from backfill_engine.orchestration.backfills.progress import State
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
-from backfill_engine.orchestration.recovery.recovering import recover_table
 from backfill_engine.orchestration.runs.continuation import Continuation, find_continuation
 from backfill_engine.orchestration.runs.protecting import list_standing
 from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG, RANGE_END_TAG, RANGE_START_TAG
 from backfill_engine.tables.protected import Protected
-from backfill_engine_tests.older_warehouses import extract
 from backfill_engine_tests.pipeline.alerting import Home
 from backfill_engine_tests.pipeline.requesting import read_progress
 from backfill_engine_tests.pipeline.running import (
@@ -30,8 +27,8 @@ from backfill_engine_tests.pipeline.running import (
     RAW,
     STAGING,
     Pipeline,
+    copy_pipeline,
     list_days,
-    open_pipeline,
 )
 from backfill_engine_tests.pipeline.watching import describe, watch
 from backfill_engine_tests.project import (
@@ -48,18 +45,10 @@ FIRST, CLOSED, LAST = "2013-01-01", "2013-01-02", "2013-01-04"
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
-    """Four days of flights; day 3 is withheld in staging."""
-    extract(tmp_path / "older")
-    with open_pipeline(tmp_path / "older") as opened:
-        # A home of its own, as that of older code is of an older Dagster.
-        home = tmp_path / "home"
-        home.mkdir()
-        with DagsterInstance.local_temp(str(home)) as instance:
-            told = replace(opened, instance=instance)
-            for table in (RAW_FLIGHTS, STAGING_FLIGHTS):
-                recover_table(CATALOG, instance, read_log(told.warehouse, table), now=NOW)
-            yield told
+def pipeline(published_root: Path, tmp_path: Path) -> Iterator[Pipeline]:
+    """Days 1 to 12 of January landed and in raw, 1 to 10 in staging."""
+    with copy_pipeline(published_root, tmp_path / "copy") as copied:
+        yield copied
 
 
 def protect(pipeline: Pipeline, key: str, first: str | None, last: str | None) -> None:
@@ -92,7 +81,7 @@ def test_what_is_protected_still_shows_as_published_after_a_refusal(pipeline: Pi
     protect(pipeline, RAW, CLOSED, CLOSED)
     assert CLOSED in pipeline.find_days(RAW, "MATERIALIZED")
     assert not pipeline.run(RAW, first=FIRST, last=LAST).success
-    assert pipeline.find_days(RAW, "MATERIALIZED") == [CLOSED]
+    assert pipeline.find_days(RAW, "MATERIALIZED") == [CLOSED, *list_days(5, 12)]
     assert pipeline.find_days(RAW, "FAILED") == [FIRST, "2013-01-03", LAST]
     newest, before = pipeline.read_materializations(RAW, CLOSED)
     assert newest == before
@@ -121,7 +110,7 @@ def test_a_reason_lets_a_run_go_on_and_a_blank_one_does_not(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
     protect(pipeline, RAW, None, None)
-    (tmp_path / "older" / "landing").rename(tmp_path / "gone")
+    (tmp_path / "copy" / "landing").rename(tmp_path / "gone")
     # With the reason it comes as far as to the landing zone, which isn't there.
     by_tag = pipeline.run(RAW, first=CLOSED, last=CLOSED, tags={OVERRIDE_TAG: "restated"})
     assert "landing" in by_tag.message
@@ -153,18 +142,19 @@ def test_the_late_data_sensor_leaves_out_what_is_protected_and_says_so(
 ) -> None:
     sensor = watch(pipeline, monkeypatch)
     (landed,) = pipeline.zone.path(LAST).parent.iterdir()
-    for day in list_days(5, 6):
+    for day in list_days(13, 14):
         pipeline.zone.path(day).parent.mkdir()
         shutil.copy(landed, pipeline.zone.path(day))
-    protect(pipeline, RAW, "2013-01-05", None)
-    protect(pipeline, STAGING, None, None)  # whose day 3 is due
+    protect(pipeline, RAW, "2013-01-13", None)
+    protect(pipeline, STAGING, None, None)  # whose days 11 and 12 are due
+    protect(pipeline, FEATURES, None, None)
     assert sensor.look() == []
     assert (
-        f"protected, left out: {RAW} 2013-01-05...2013-01-06: books closed (by anna, "
+        f"protected, left out: {RAW} 2013-01-13...2013-01-14: books closed (by anna, "
     ) in sensor.skipped
-    lift = Protection(table=RAW, last="2013-01-05", protected=False, reason="open", by="anna")
+    lift = Protection(table=RAW, last="2013-01-13", protected=False, reason="open", by="anna")
     add_protection(pipeline.warehouse, lift, now=NOW)
-    assert [describe(one) for one in sensor.look()] == [(RAW, "2013-01-05", "2013-01-05", "1 new")]
+    assert [describe(one) for one in sensor.look()] == [(RAW, "2013-01-13", "2013-01-13", "1 new")]
 
 
 def test_nothing_is_due_of_what_is_protected(
@@ -193,12 +183,13 @@ def test_the_nightly_run_of_the_last_days_leaves_out_what_is_protected(
         ) as context:
             return schedule.evaluate_tick(context)
 
-    protect(pipeline, FEATURES, FIRST, FIRST)
+    first, second, third = list_days(8, 10)  # Up to where all tables are published.
+    protect(pipeline, RAW, third, third)
     (request,) = evaluate().run_requests or []
-    assert (request.tags[RANGE_START_TAG], request.tags[RANGE_END_TAG]) == (CLOSED, CLOSED)
-    protect(pipeline, STAGING, CLOSED, None)
+    assert (request.tags[RANGE_START_TAG], request.tags[RANGE_END_TAG]) == (first, second)
+    protect(pipeline, STAGING, first, None)
     skipped = evaluate().skip_message or ""
-    assert f"protected, left out: {STAGING} {CLOSED}: books closed" in skipped
+    assert f"protected, left out: {STAGING} {first}...{third}: books closed" in skipped
 
 
 def test_a_run_that_goes_on_leaves_out_what_is_protected_unless_it_overrides_it(
