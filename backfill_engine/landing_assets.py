@@ -2,6 +2,7 @@
 
 from dagster import AssetSpec
 
+from backfill_engine.orchestration.due.readiness import EXTERNAL
 from backfill_engine.orchestration.instance.partition_definitions import (
     LANDING,
     find_asset_key,
@@ -48,5 +49,5 @@ def build_external_asset(table: Table) -> AssetSpec:
         kinds={"delta"},
         owners=list(table.owners),
         partitions_def=find_partitions_def(table),
-        metadata={"dagster/uri": table.location},
+        metadata={"dagster/uri": table.location, EXTERNAL: True},
     )

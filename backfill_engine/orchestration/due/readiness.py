@@ -38,6 +38,9 @@ PROVISIONAL = "provisional"
 REQUIRED = "backfill_assets/required"
 """Metadata of an asset: by upstream table, which of its partitions are required (`Required`)."""
 
+EXTERNAL = "backfill_assets/external"
+"""Metadata of an asset that stands for a table that somebody else writes: true."""
+
 ROWS_FOR = "backfill_assets/rows_for"
 """Metadata of an asset: by upstream table, the column that says which partition a row is for."""
 
@@ -130,11 +133,12 @@ def find_readiness(
         needed = {key: found[upstream][key] for key in keys}
         wanted = set[str]().union(*needed.values())
         coming = (expected or {}).get(upstream_asset, ())
-        if graph.get(upstream_asset).is_materializable:
-            states = _find_states(told, graph, upstream_asset, wanted.difference(coming))
-        else:
+        # In the graph of a job, assets that it doesn't select can't be materialized either.
+        if graph.get(upstream_asset).metadata.get(EXTERNAL):
             there = inputs[upstream].count_rows() if upstream in inputs else wanted
             states = dict.fromkeys(wanted.difference(there), _MISSING)
+        else:
+            states = _find_states(told, graph, upstream_asset, wanted.difference(coming))
         how = foreign.get(upstream, {})
         changed = wanted.intersection(how).difference(coming)
         states |= {upstream_key: how[upstream_key] for upstream_key in changed}
