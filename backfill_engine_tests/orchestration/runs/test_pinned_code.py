@@ -188,7 +188,7 @@ def execute(deployed: Path, home: Path) -> str:
         timeout=300,
         check=False,
     )
-    return run.stderr.splitlines()[-1]
+    return run.stderr.rstrip().splitlines()[-1]
 
 
 def list_files(root: Path) -> dict[str, float]:
