@@ -1,8 +1,9 @@
 """How fast a publish is read back: in one process, and in tasks on one core after the other.
 
-Writes a table of 24 partitions with delta-rs, then reads it by `contents.read_back`, and by Spark's
-tasks in sessions of `local[1]` up to the machine's cores, each in a process of its own and twice:
-the first reading starts the Python workers. All must find the same. Prints a Markdown table.
+Writes a table of 24 partitions with delta-rs, then reads it by `contents.partition_contents`, and
+by Spark's tasks in sessions of `local[1]` up to the machine's cores, each in a process of its own
+and twice: the first reading starts the Python workers. All must find the same. Prints a Markdown
+table.
 """
 
 import argparse

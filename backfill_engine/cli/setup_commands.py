@@ -1,4 +1,4 @@
-"""What comes before the first run: whether Spark can start."""
+"""What comes before the first run: a project of its own, and whether Spark can start."""
 
 import datetime as dt
 import json

@@ -1,7 +1,7 @@
 """Rows and checksums of single data files, as a task of Spark computes them, without Spark.
 
-The formula is the one of `contents.read_back`, by the same numpy and XXH64; the reader is Arrow's,
-which needs a path and no log. What this module imports is all that a worker needs.
+The formula is the one of `contents.partition_contents`, by the same numpy and XXH64; the reader is
+Arrow's, which needs a path and no log. What this module imports is all that a worker needs.
 """
 
 from collections.abc import Iterable, Iterator

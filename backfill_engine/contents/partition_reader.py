@@ -43,7 +43,7 @@ class PartitionReader:
             partitions: what to read; disjoint.
 
         Returns:
-            What `contents.read_back.read_back` returns, either way.
+            What `contents.partition_contents.read_back` returns, either way.
 
         Raises:
             SparkUnavailableError: if there can be no session, or Spark's workers lack what the

@@ -1,4 +1,4 @@
-"""The read-back of `contents.read_back` in Spark's tasks: each sums up some of the data files.
+"""The read-back of `contents.partition_contents` in Spark's tasks, each with some data files.
 
 Spark carries paths there and sums back; it reads no row. Rows are read by Arrow and hashed by
 numpy, as in one process, and which files there are is still what delta-rs finds in the log.
@@ -55,7 +55,7 @@ def read_back_in_tasks(
         files: all that hold rows of theirs.
 
     Returns:
-        What `contents.read_back.read_back` returns.
+        What `contents.partition_contents.read_back` returns.
 
     Raises:
         SparkUnavailableError: if Spark's workers lack what the tasks need.

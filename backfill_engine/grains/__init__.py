@@ -1,4 +1,4 @@
-"""Grains: which values of a partition column make one partition. One module each, pure."""
+"""Grains: which values of a partition column make one partition. Pure."""
 
 from backfill_engine.grains.buckets import Buckets as Buckets
 from backfill_engine.grains.dates import DAYS as DAYS

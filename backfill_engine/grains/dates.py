@@ -1,4 +1,4 @@
-"""What grains of a DATE column have in common."""
+"""Grains of a DATE column: days, weeks and months."""
 
 import datetime as dt
 from collections.abc import Hashable

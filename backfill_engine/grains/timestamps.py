@@ -1,4 +1,4 @@
-"""What grains of a TIMESTAMP column have in common."""
+"""Grains of a TIMESTAMP column: hours and minutes."""
 
 import datetime as dt
 from collections.abc import Hashable

@@ -34,7 +34,7 @@ class CommitRecord:
         asset_key: `layer/name`.
         partition_start: first partition key published.
         partition_end: last partition key published.
-        code_version: hash of all that decides the rows: `publishing.code_versions`.
+        code_version: hash of all that decides the rows: `publishing.reached_code`.
         input_versions: Delta version per input table; for the landing zone, a fingerprint of the
             files.
         input_ids: by input table, the id of the table at that place: what is made anew there has

@@ -1,4 +1,4 @@
-"""What may name a file or a folder below the warehouse."""
+"""What may name a file or a folder below the warehouse, and how a person names a run by its id."""
 
 import re
 from collections.abc import Iterable

@@ -7,6 +7,10 @@ a clock of its own that only has to run at the usual speed.
 
 A holder that stood still for longer than that has lost it. It learns so from the store: `check`
 puts the object once more, and belongs right before each commit.
+
+A lease's object is put only where it still is as it was read. `obstore` is the store of delta-rs
+(Rust's object_store) with its conditional puts: it goes by the same environment variables, and
+knows S3, Google's and Azure's stores alike.
 """
 
 import os

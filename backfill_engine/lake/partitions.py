@@ -1,6 +1,9 @@
 """Partitions of a table: from keys to slices, to folders, and to the predicate that selects them.
 
 A table's grain says what a partition is; its folders may be coarser, as of hours in daily folders.
+
+Slices are half-open intervals of the partition column: dates, UTC timestamps or integers. Pure
+arithmetic: no Spark, no Delta, no Dagster.
 """
 
 import datetime as dt

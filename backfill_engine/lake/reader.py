@@ -1,4 +1,4 @@
-"""Reads of Delta tables, always at a version fixed beforehand."""
+"""Reads Delta tables, always at a version fixed beforehand, and finds each row's partition."""
 
 from collections.abc import Iterable
 

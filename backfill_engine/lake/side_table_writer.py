@@ -1,4 +1,4 @@
-"""Writes the side tables; see `lake.side_tables`."""
+"""Writes the side tables, and moves the production watermark, forward only."""
 
 import datetime as dt
 from collections.abc import Iterable, Sequence

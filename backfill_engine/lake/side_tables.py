@@ -1,4 +1,10 @@
-"""What is kept beside the layers for inspection: withheld partitions, and rejected records."""
+"""What is kept beside the layers for inspection: withheld partitions, and rejected records.
+
+Side tables hold what nothing else knows: decisions of people, where incremental runs begin, rows
+kept aside. One that is gone looks like one that never was. So whoever writes one enters it at
+`<warehouse>/ledger/<name>.jsonl`, and whoever reads one opens it by `open_entered`, which notices
+the loss.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

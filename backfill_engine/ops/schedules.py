@@ -1,6 +1,6 @@
-"""Schedules that run the last days again, for who wants them recomputed whatever the evidence says.
+"""Schedules: of the assets about the tables, and of runs that recompute the last days.
 
-Off unless turned on: what changed is found by `process_due_partitions`, however late.
+The latter are off unless turned on, as `process_due_partitions` finds what changed, however late.
 """
 
 import datetime as dt

@@ -357,7 +357,7 @@ def find_documents(
         The whole id, None if nothing is known of it, and the documents by path.
 
     Raises:
-        HistoryError: if `wanted` names none for sure, see `lake.run_ids`.
+        HistoryError: if `wanted` names none for sure, see `lake.file_names.find_id`.
     """
     warehouse.check_root()
     documents = list_documents(warehouse)

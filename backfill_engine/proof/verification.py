@@ -165,7 +165,7 @@ def verify_run(
         of `wanted`.
 
     Raises:
-        HistoryError: if `wanted` names none for sure, see `lake.run_ids`.
+        HistoryError: if `wanted` names none for sure, see `lake.file_names.find_id`.
     """
     records = [
         (log.table.key, commit.version, commit.record)

@@ -1,4 +1,9 @@
-"""Computes the partitions of a window once, measures them in one pass, and judges each."""
+"""Computes the partitions of a window once, measures them in one pass, and judges each.
+
+Small chunks are audited together, so that each costs a commit and not a pass of Spark of its own.
+To plan, compile and start what computes and measures a few thousand rows takes longer than to run
+it. Which verdict a partition gets does not depend on what is measured together with it.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager

@@ -4,6 +4,22 @@ From a function it goes on to what the function looks up: globals, attributes of
 defaults; from a class to its bases, attributes and methods; from a value to what the value is made
 of. Code that is written here counts by its text, values by what they hold, a library by its
 version, and the engine and Python itself by the names that are used of them.
+
+A code version is a hash of what a partition was computed by. It covers what a computation can reach
+in code that is no installed library: functions, classes, constants by value, closures, default
+arguments, modules that a function imports; and the files that it declares. It differs neither
+between two checkouts or processes nor by comments, docstrings and layout.
+
+- An installed library counts by its version, if the computation reaches it. Spark always counts.
+- The engine, which plans, reads, writes and audits, counts for no table: `code_texts` has its
+  rooms. What is declared of the table itself counts, with its rules, but no column's comment.
+- A module that a function imports is read as text, and counts as a whole with all that it imports:
+  it needn't be loaded, and is not loaded for this.
+- A value counts as it is when the version is computed, before any run. One that can't be pickled,
+  such as a lock, counts by its type.
+- Code whose source isn't at hand counts as it was compiled, which each Python does otherwise.
+- What a name in a text decides can't be followed (`getattr(module, name)`): then all of the module
+  counts. Methods of what a function is given are the engine's or Spark's.
 """
 
 import copyreg

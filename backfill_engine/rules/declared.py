@@ -1,4 +1,4 @@
-"""Judges whether the source's records have the fields that are declared."""
+"""Rules that every table has: they follow from its declaration, and none of them is named in it."""
 
 from typing import Literal
 

@@ -229,7 +229,7 @@ class InputWindow:
         return dict(self._require_listing().count(self.spark))
 
     def count_by(self, rows: DataFrame, column: str) -> dict[str, int]:
-        """Counts rows by partition key, as `placement.count_by` does; 0 where there are none."""
+        """Counts rows by partition key, as `lake.reader.count_by` does; 0 where there are none."""
         return count_by(rows, column, self.table.grain, self.partitions)
 
     def count_input(self, table: Table, *, before: int = 0) -> dict[str, int]:

@@ -2,6 +2,10 @@
 
 A step takes a second to read logs and inputs, and Java takes one to start. Nothing depends on it: a
 session that needs other settings starts a Java of its own.
+
+Java is started as PySpark starts it, but with no setting on its command line. Whoever is on a
+machine can read the arguments of its processes, and settings may hold passwords. Java reads them
+from files that only their owner can read, and that are gone once it has.
 """
 
 import atexit

@@ -4,6 +4,13 @@ Delta's, and for landing zones and tables on S3 Hadoop's client of it. They are 
 pinned hashes. The delta-spark wheel has none, and letting Spark resolve them
 (`spark.jars.packages`) would start Ivy in every session, print its whole report, and end in a stack
 trace on a machine that is offline.
+
+Beside the Delta jars are classes in Scala for local files, compiled once. Hadoop's own file system
+starts three `chmod`s for each data file, which took most of the time of writing small partitions,
+and twenty processes for each commit of Delta. A jar of somebody's would do for writing
+(hadoop-bare-naked-local-fs), but by its own word it doesn't handle symbolic links. And Delta's log
+store looks at every file of a log to list the newest few. Beside them is a file of settings, empty,
+that Java finds before Hadoop's own.
 """
 
 import hashlib

@@ -85,7 +85,7 @@ class Table:
         natural_key: columns that together identify a row; empty where rows may repeat.
         rules: what a partition must meet to be published, beside what `all_rules` adds.
         empty: whether a partition whose source became empty is published empty (`publish`), or
-            withheld, or published where something says that it is meant: `rules.emptied`.
+            withheld, or published where something says that it is meant: `rules.declared`.
         max_new_fields: most columns that it takes on for fields that no schema declares; a record
             with more such fields is rejected.
         write_mode: how runs write that aren't told otherwise: the name of a mode in

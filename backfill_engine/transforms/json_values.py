@@ -4,6 +4,12 @@ Nothing is dropped, guessed or converted: a text of digits is no number, 5.0 no 
 without its day no instant. A decimal with more digits, a time zone where none is declared, or a
 field that a STRUCT doesn't declare make the whole value wrong. Bytes are Base64, and a decimal may
 land as a string. What a lenient field takes beyond that, `tables.columns` says.
+
+A line is marked first, so that a reader of texts still sees what each value was. Spark's reader
+turns any value into a text where a text is asked for: a number loses its digits, and a text of
+digits looks like a number. On a marked line strings and numbers are texts: a string ends with a
+mark, a number begins with one, and keeps all digits. Objects, arrays, true, false and null stay as
+they are.
 """
 
 from functools import reduce
@@ -106,7 +112,7 @@ def build_value(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) 
     """Builds a column of the type; null where the text is null, or not of the type.
 
     Args:
-        text: STRING, of a marked line: see `json_marks`.
+        text: STRING, of a marked line: see the head of this module.
         type_: the declared type.
         lenient: whether what can be converted without loss is.
     """

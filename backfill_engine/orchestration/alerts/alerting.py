@@ -1,4 +1,8 @@
-"""Tells of chains of runs that came to their end with something held back: each chain once."""
+"""Tells of chains of runs that came to their end with something held back: each chain once.
+
+The web server that gets the notices may be slow, down or wrong: that is never an error of the run.
+Its address is a secret, as such addresses often hold a token: only its host is ever named.
+"""
 
 import json
 import logging

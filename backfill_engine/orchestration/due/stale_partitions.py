@@ -1,4 +1,9 @@
-"""Which published partitions would be computed from something else now, and why."""
+"""Which published partitions would be computed from something else now, and why.
+
+A chunked run leaves those as they are that were published from the same inputs and code. Where a
+person has allowed that the code changes in mid-backfill, only what is left goes by the new code:
+what the backfill has published already stays, whichever of its runs published it.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The latest materialization of each partition, or plan of one, as the Dagster instance has it."""
+"""The latest materialization, plan or status of each partition, as the Dagster instance has it."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What identifies a process beyond doubt, and whether it still lives.
+"""What identifies a process beyond doubt, whether it still lives, and whether a daemon does.
 
 A number alone does not: another process gets it after a restart, and containers count their own. So
 a process is named by the boot of its machine, its PID namespace, its number, and the clock ticks

@@ -1,4 +1,4 @@
-"""What a rehearsal showed, in Markdown, for the UI."""
+"""What a rehearsal or a promotion showed, in Markdown, for the UI."""
 
 from collections.abc import Sequence
 

@@ -6,6 +6,10 @@ home knows nothing of what happened since. Nor does one whose events were wiped,
 what the tables say is compared with what the instance shows, whatever else the instance remembers.
 The log of a table says what is published, with all that the run's events said; the certificates say
 what was withheld.
+
+A partition that doesn't hold what its last run published was changed by another writer, whose
+commits are in the table's log. What only the Dagster instance knows of, and the log doesn't have,
+was lost with an older copy of the table, or with the table itself.
 """
 
 import datetime as dt

@@ -2,6 +2,9 @@
 
 Dagster keeps a run that was killed with -9 unfinished for ever, and its partitions in progress. So
 whoever creates a run, and whoever works on it, notes on it which process that is.
+
+A tag says in words what a run or a backfill is about, as the UI's lists of runs show no title, and
+whoever launches a backfill in the UI can't give it one.
 """
 
 import datetime as dt

@@ -2,6 +2,14 @@
 
 A run looks between its chunks whether somebody paused it, or its window has closed. It then ends,
 with a tag that says so; a sensor asks for the rest of it once it may go on.
+
+A run in chunks ends between two of them where one of higher priority waits for its place. Dagster's
+queue goes by priority, and takes no place from a run that has one. So what comes first, such as the
+daily run, waits for one chunk of a backfill at most.
+
+A run that waits in the queue behind others doesn't wait for ever. Dagster's queue goes by priority
+first, then by age, and no run gets older there: where what comes first never ends, as with a daily
+run and late data on a machine that is too small, a backfill would never begin.
 """
 
 import datetime as dt

@@ -1,4 +1,9 @@
-"""Partitions that unfinished runs of ours and backfills are to materialize, whoever asked."""
+"""Partitions that unfinished runs of ours and backfills are to materialize, whoever asked.
+
+Dagster limits how many runs of one launch are at work at once. A limit of Dagster's is about a tag
+and is declared in `dagster.yaml`. So that file has one for each number that can be asked for, and a
+launch tags its runs with one of these and a value of its own.
+"""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,8 @@
-"""What a question is about: tables by name, partitions by first and last key."""
+"""What a question is about: tables by name, partitions by first and last key.
+
+Tables can be named by Dagster's asset selection language, as `dagster asset materialize --select`
+takes it. A list of names needs no asset graph.
+"""
 
 import re
 import warnings
