@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from backfill_engine.orchestration.instance.partition_definitions import (
         map_offsets as map_offsets,
     )
+    from backfill_engine.orchestration.runs.features import StepRequest as StepRequest
+    from backfill_engine.publishing.hooks import PublishHook as PublishHook
     from backfill_engine.publishing.write_modes.mode import WriteMode as WriteMode
     from backfill_engine.settings import Settings as Settings
     from backfill_engine.settings import read_environment as read_environment
@@ -78,6 +80,8 @@ _PUBLIC = {
     "backfill_engine.lake.filesystems": ("check_writable",),
     "backfill_engine.sources.input_window": ("InputWindow",),
     "backfill_engine.orchestration.instance.partition_definitions": ("map_offsets",),
+    "backfill_engine.orchestration.runs.features": ("StepRequest",),
+    "backfill_engine.publishing.hooks": ("PublishHook",),
     "backfill_engine.publishing.write_modes.mode": ("WriteMode",),
     "backfill_engine.settings": ("Settings", "read_environment", "read_settings"),
     "backfill_engine.table_assets": (

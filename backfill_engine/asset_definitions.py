@@ -25,7 +25,6 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.due.readiness import REQUIRED, ROWS_FOR
 from backfill_engine.orchestration.instance.dagster_internals import (
     EVENTS_ARE_LOGGED,
@@ -51,14 +50,11 @@ from backfill_engine.orchestration.records.ui_pages import (
     build_failure_metadata,
 )
 from backfill_engine.orchestration.recovery.recovering import find_what_can_go_on, hold_up
-from backfill_engine.orchestration.runs.applied_rehearsals import find_shown
-from backfill_engine.orchestration.runs.pinned_code import check_pinned_code
-from backfill_engine.orchestration.runs.protecting import check_protection
+from backfill_engine.orchestration.runs.features import Feature, StepRequest, prepare_hooks
 from backfill_engine.orchestration.runs.run_options import PublishConfig, build_run, check_whole_run
 from backfill_engine.orchestration.runs.run_tags import WITHHELD_TAG
 from backfill_engine.orchestration.steps import Step
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.serving import choose_served
 from backfill_engine.resources import find_resources, list_resources
 from backfill_engine.rules.finding_names import list_names
 from backfill_engine.rules.verdicts import Check
@@ -77,7 +73,12 @@ _QUESTIONS = {
 
 
 def build_asset(
-    catalog: Catalog, recipe: Recipe, upstreams: Sequence[Upstream], translator: TableTranslator
+    catalog: Catalog,
+    recipe: Recipe,
+    upstreams: Sequence[Upstream],
+    *,
+    translator: TableTranslator,
+    features: Sequence[Feature],
 ) -> AssetsDefinition:
     """Builds the asset that publishes a table.
 
@@ -86,6 +87,7 @@ def build_asset(
         recipe: how the table is made.
         upstreams: the tables that it reads, and which of their partitions.
         translator: says how the table shows in Dagster.
+        features: that take part in each publish.
     """
     table = recipe.table
     asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
@@ -130,27 +132,19 @@ def build_asset(
         with fail_with_message(context):
             check_whole_run(catalog, context.instance, context.run, now=now)
             recipes = catalog.recipes
-            code_versions = {key: one.code_version for key, one in recipes.items()}
-            rehearsal, shown = find_shown(
-                context.run, table, context.partition_keys, lakehouse.warehouse()
+            run, chosen = build_run(table, config, context.run, now=now), recipe
+            request = StepRequest(
+                catalog,
+                context.instance,
+                context.run,
+                recipe,
+                context.partition_keys,
+                lakehouse.warehouse(),
             )
-            run = replace(
-                build_run(table, config, context.run, now=now),
-                rehearsal=rehearsal,
-                rehearsed=shown,
-                overrides=check_protection(
-                    catalog,
-                    context.instance,
-                    context.run,
-                    table,
-                    context.partition_keys,
-                    lakehouse.warehouse(),
-                ),
-                new_code=check_pinned_code(catalog, context.instance, context.run, code_versions),
-            )
-            chosen = recipe
-            if table.versions:
-                chosen = choose_served(recipe, read_log(lakehouse.warehouse(), table))
+            hooks = prepare_hooks(features, request)
+            for hook in hooks:
+                chosen = hook.choose_inputs(chosen)
+            run = replace(run, hooks=hooks)
             guards = [one for one in recipes.values() if table.key in one.guards]
             step = Step(catalog, context, chosen, run, spark, lakehouse, guards)
             # As a generator, so that a chunk's events are stored before the next begins.

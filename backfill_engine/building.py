@@ -18,6 +18,10 @@ from backfill_engine.once_jobs import build_once_jobs
 from backfill_engine.ops.backfill_health import build_backfill_health
 from backfill_engine.ops.late_arrivals import build_late_arrivals
 from backfill_engine.ops.schedules import build_rolling_schedules, build_watch_schedule
+from backfill_engine.orchestration.runs.applied_rehearsals import apply_rehearsal
+from backfill_engine.orchestration.runs.features import Feature, keep_served_version
+from backfill_engine.orchestration.runs.pinned_code import pin_code
+from backfill_engine.orchestration.runs.protecting import protect_partitions
 from backfill_engine.pause_sensor import build_go_on_after_pause
 from backfill_engine.range_jobs import build_range_jobs
 from backfill_engine.resources import build_resources
@@ -38,9 +42,20 @@ class Features:
     Attributes:
         sensors: goes on after what was withheld or paused, records what dead runs left, observes
             what lands, and posts notices of what came to its end with something held back.
+        hooks: other features that take part in each publish.
     """
 
     sensors: bool = False
+    hooks: tuple[Feature, ...] = ()
+
+
+_HOOKS: tuple[Feature, ...] = (
+    apply_rehearsal,
+    protect_partitions,
+    pin_code,
+    keep_served_version,
+)
+"""What takes part in each publish, in the order in which a run is refused."""
 
 
 def build_defs(
@@ -92,7 +107,13 @@ def build_defs(
     return Definitions(
         assets=[
             *(
-                build_asset(catalog, catalog.recipes[asset.table.key], asset.inputs, translator)
+                build_asset(
+                    catalog,
+                    catalog.recipes[asset.table.key],
+                    asset.inputs,
+                    translator=translator,
+                    features=(*_HOOKS, *features.hooks),
+                )
                 for asset in assets
             ),
             *(

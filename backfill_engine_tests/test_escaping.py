@@ -69,14 +69,18 @@ def test_in_markdown_nothing_of_it_is_markup(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_in_the_page_of_a_certificate_it_stays_in_its_cell(text: str) -> None:
     (published, withheld), (chunk,) = CERTIFICATE.partitions, CERTIFICATE.chunks
-    row = replace(published, failures=text, accepted={"partition_is_stable": text}, override=text)
-    plain = PARSER.render(render_certificate(replace(CERTIFICATE, new_code="said")))
+    row = replace(
+        published, failures=text, accepted={"partition_is_stable": text}, notes={text: text}
+    )
+    plain = PARSER.render(
+        render_certificate(replace(CERTIFICATE, features={"new_code": "said", "served": {}}))
+    )
     forged = replace(
         CERTIFICATE,
         table_uri=text,
         row_filter=text,
         batch=text,
-        new_code=text,
+        features={text: text, "served": {text: text}},
         code_version=text,
         run_config={text: text},
         input_versions=dict.fromkeys([text, "landing/flights"], text),

@@ -60,12 +60,8 @@ class CommitRecord:
         upstream: what the partitions were computed from, of each upstream table.
         statement: hash of what the run's certificate says of this commit, see
             `publishing.statements`; empty where a commit takes back another of its run.
-        overrides: by partition key, of protected partitions: why they were published all the same.
-        new_code: why it went by other code than the runs of its backfill before it; empty if not.
-        rehearsal: that the run applied; empty if none.
-        serves: of a served table, the version of it that all of its partitions hold from then on.
-        switch: of a commit that changed that: the version `before`, `by` whom and `why`.
-        retired: of a commit that emptied a version that nobody reads any more: by whom and why.
+        features: by name of a feature, what it did to the publish: see `publishing.hooks`.
+        notes: by partition key, and by name of a feature, what it did to that partition.
     """
 
     commit_id: str
@@ -95,12 +91,8 @@ class CommitRecord:
     landed: Mapping[str, LandedFiles] = field(default_factory=dict)
     upstream: tuple[UpstreamRead, ...] = ()
     statement: str = ""
-    overrides: Mapping[str, str] = field(default_factory=dict)
-    new_code: str = ""
-    rehearsal: str = ""
-    serves: str = ""
-    switch: Mapping[str, str] = field(default_factory=dict)
-    retired: str = ""
+    features: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def find_consumed(self, key: str) -> Consumed:
         """Finds what a partition was computed from."""
@@ -150,9 +142,9 @@ _BY_PARTITION = (
     "restored",
     "figures",
     "remarks",
-    "overrides",
+    "notes",
 )
-_RARE = ("delete_missing", "overrides", "new_code", "rehearsal", "serves", "switch", "retired")
+_RARE = ("delete_missing", "features", "notes")
 
 _RECORDS = TypeAdapter(CommitRecord)
 

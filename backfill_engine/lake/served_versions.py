@@ -7,7 +7,18 @@ whoever reads the table; and a rollback of it is one, too.
 import datetime as dt
 from dataclasses import dataclass
 
+from backfill_engine.lake.commits import CommitRecord
 from backfill_engine.lake.table_log import TableLog
+
+SERVED = "served"
+"""Feature of a commit: the `version` that all partitions of a served table hold from then on; of a
+commit that changed it also the one `before`, `by` whom and `why`."""
+
+RETIRED = "retired"
+"""Feature of a commit that emptied a version that nobody reads any more: by whom and why."""
+
+REHEARSAL = "rehearsal"
+"""Feature of a commit: the rehearsal that its run applied."""
 
 
 @dataclass(frozen=True)
@@ -40,28 +51,35 @@ def list_switches(log: TableLog) -> list[Switch]:
     served, switches = "", list[Switch]()
     for commit in reversed(log.commits):
         record = commit.record
-        if record is None or record.serves == served:
+        if record is None or _read_served(record) == served:
             continue
+        told = record.features.get(SERVED, {})
+        before, served = served, _read_served(record)
         switches.append(
             Switch(
                 commit.version,
                 commit.committed_at,
-                record.serves,
-                record.switch.get("before", served),
-                record.switch.get("by", ""),
-                record.switch.get("why", ""),
+                served,
+                told.get("before", before),
+                told.get("by", ""),
+                told.get("why", ""),
                 record.run_id,
-                record.rehearsal,
+                record.features.get(REHEARSAL, ""),
             )
         )
-        served = record.serves
     return switches[::-1]
 
 
 def find_served(log: TableLog) -> str:
     """Finds the key of the version that a served table holds; empty where it holds none yet."""
     records = (commit.record for commit in log.known_commits)
-    return next((record.serves for record in records if record is not None), "")
+    return next((_read_served(record) for record in records if record is not None), "")
+
+
+def describe_served(log: TableLog) -> dict[str, dict[str, str]]:
+    """Describes the version that a served table holds, as a commit that keeps it says it."""
+    served = find_served(log)
+    return {SERVED: {"version": served}} if served else {}
 
 
 def find_unread(log: TableLog) -> frozenset[str]:
@@ -81,4 +99,8 @@ def find_retired(log: TableLog) -> str:
     Whoever publishes it again takes it up again.
     """
     records = (commit.record for commit in log.known_commits)
-    return next((record.retired for record in records if record is not None), "")
+    return next((record.features.get(RETIRED, "") for record in records if record is not None), "")
+
+
+def _read_served(record: CommitRecord) -> str:
+    return record.features.get(SERVED, {}).get("version", "")

@@ -24,16 +24,16 @@ from backfill_engine.orchestration.instance.ranges import describe_ranges
 from backfill_engine.orchestration.records.recording import leave_certificate, record_results
 from backfill_engine.orchestration.recovery.recovering import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
-from backfill_engine.orchestration.runs.protecting import refuse_protected
+from backfill_engine.orchestration.runs.protecting import ProtectionHook, refuse_protected
 from backfill_engine.orchestration.runs.run_options import read_override_of
 from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG
 from backfill_engine.proof.certificates import keep_publishes
-from backfill_engine.publishing.as_rehearsed import Shown
+from backfill_engine.publishing.as_rehearsed import RehearsalHook, Shown
 from backfill_engine.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import Run, describe_failures
-from backfill_engine.publishing.serving import choose_served, find_version, serve
+from backfill_engine.publishing.serving import ServedHook, choose_served, find_version, serve
 from backfill_engine.rehearsal.promotions import DriftGates, Promotion, write_promotion
 from backfill_engine.rehearsal.records import find_scratch, remove_scratch
 from backfill_engine.rehearsal.rehearser import Rehearser
@@ -275,18 +275,22 @@ class Promoter:
         """Publishes all partitions in one commit, or says which of them keep it from that."""
         log, recipe, context = switching.log, switching.recipe, self.context
         override = read_override_of(context.run, self.config.override_protection)
+        overrides = refuse_protected(
+            log.warehouse,
+            log.table,
+            switching.keys,
+            override=override,
+            how=f"with --override-protection, or by the tag {OVERRIDE_TAG}",
+        )
+        switch = {"before": promotion.before, "by": promotion.by, "why": promotion.why}
         run = Run(
             run_id=context.run_id,
             started_at=promotion.at,
             config=context.run.run_config,
-            rehearsal=context.run_id if shown else "",
-            rehearsed=shown,
-            overrides=refuse_protected(
-                log.warehouse,
-                log.table,
-                switching.keys,
-                override=override,
-                how=f"with --override-protection, or by the tag {OVERRIDE_TAG}",
+            hooks=(
+                *([RehearsalHook(context.run_id, shown)] if shown else []),
+                ProtectionHook(overrides),
+                ServedHook(recipe.serves, is_whole=True, switch=switch),
             ),
         )
         publisher = Publisher(
@@ -296,8 +300,6 @@ class Promoter:
             landing_root=self.lakehouse.landing_root,
             withheld_days=self.lakehouse.withheld_days,
             reader=self._reader,
-            whole=True,
-            switch={"before": promotion.before, "by": promotion.by, "why": promotion.why},
         )
         partitions = build_partitions(log.table, switching.keys)
         results = publisher.publish_as_pinned(partitions, switching.pinned)

@@ -11,7 +11,7 @@ from backfill_engine.errors import PromotionError
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.protections import Protection, add_protection, read_protections
 from backfill_engine.lake.reader import read_table
-from backfill_engine.lake.served_versions import find_retired, find_served
+from backfill_engine.lake.served_versions import RETIRED, find_retired, find_served
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.writer import build_record, overwrite_partitions, vacuum_table
 from backfill_engine.orchestration.recovery.recovering import recover_table
@@ -88,7 +88,7 @@ def retire(
         write_mode="overwrite",
         rows={key: measured.rows for key, measured in measures.items()},
         checksums={key: measured.checksum for key, measured in measures.items()},
-        retired=why,
+        features={RETIRED: why},
     )
     freed = sum(log.sum_folder_bytes().values())
     version = overwrite_partitions(nothing, log, partitions, record)

@@ -1,6 +1,7 @@
 """A rollback as a Dagster run: which partitions, what comes back, what is recorded."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from dagster import AssetKey, Config, OpExecutionContext
@@ -28,12 +29,18 @@ from backfill_engine.orchestration.records.events import list_publish_checks
 from backfill_engine.orchestration.records.recording import leave_certificate, record_results
 from backfill_engine.orchestration.recovery.recovering import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
-from backfill_engine.orchestration.runs.protecting import refuse_protected, split_protected
+from backfill_engine.orchestration.runs.protecting import (
+    ProtectionHook,
+    refuse_protected,
+    split_protected,
+)
 from backfill_engine.orchestration.runs.run_options import read_override_of
 from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range
 from backfill_engine.proof.certificates import keep_publishes
+from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.publishing.publisher import Publisher
+from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.restoring import (
     RollbackPlan,
     build_rollback_recipe,
@@ -41,6 +48,7 @@ from backfill_engine.publishing.restoring import (
     plan_rollback,
 )
 from backfill_engine.publishing.results import PartitionResult, Run, describe_failures
+from backfill_engine.publishing.serving import ServedHook
 from backfill_engine.publishing.write_modes.mode import Rollback
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
@@ -126,7 +134,6 @@ def _roll_back(
         config=context.run.run_config,
         options=WriteOptions(write_mode=Rollback.name),
         acceptances=_accept_all(table, config),
-        overrides=overrides,
     )
     keys = find_keys_in_range(find_partitions_def(table), first=config.first, last=config.last)
     if config.accept:
@@ -152,6 +159,7 @@ def _roll_back(
             ]
         )
     recipe = build_rollback_recipe(plan)
+    run = replace(run, hooks=(ProtectionHook(overrides), *_keep_version(recipe, log)))
     publisher = Publisher(
         spark=spark.spark_session,
         recipe=recipe,
@@ -159,7 +167,6 @@ def _roll_back(
         landing_root=lakehouse.landing_root,
         withheld_days=lakehouse.withheld_days,
         reader=reader,
-        whole=recipe.serves != find_served(log),
         restored={
             key: f"{recovery.changed[key]}, accepted: {config.accept}"
             if config.accept
@@ -193,6 +200,14 @@ def _roll_back(
             *_go_on_downstream(catalog, context, config, log.reread(), restored),
         ]
     )
+
+
+def _keep_version(recipe: Recipe, log: TableLog) -> list[PublishHook]:
+    """Keeps a served table whole, if what comes back is of another version than it holds."""
+    served = find_served(log)
+    if not recipe.serves and not served:
+        return []
+    return [ServedHook(recipe.serves, is_whole=recipe.serves != served)]
 
 
 def _choose_changed(

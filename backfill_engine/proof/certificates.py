@@ -64,7 +64,7 @@ class CertifiedPartition:
         checks: outcome by check, of those with rules.
         failures: failed rules with value and bound, in one line; empty if none.
         accepted: reason by failed check that a person let pass.
-        override: why it was published though it is protected; empty where it isn't.
+        notes: by name of a feature, what it did to the partition.
         never_came: of one that is not due, the upstream partitions that it waits for, each as
             `layer/name key`.
         stated_in: the version whose commit keeps the hash of this row, see
@@ -83,7 +83,7 @@ class CertifiedPartition:
     accepted: Mapping[str, str] = field(default_factory=dict)
     stated_in: int | None = None
     never_came: tuple[str, ...] = ()
-    override: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_held_back(self) -> bool:
@@ -172,8 +172,7 @@ class Certificate(WriteOptions):
         chunks: of a run that was told to work in chunks, those that were begun, ascending.
         held_back_from: by partition that was computed and held back, a hash of what it was computed
             from; nobody vouches for it, it only says whether another try has another input.
-        new_code: why it went by other code or options than the runs of its backfill before it;
-            empty if not.
+        features: by name of a feature, what it did to the publish.
         seal: hash of all the rest of the document; empty before it is written. It tells that the
             document is as it was written, to whoever trusts that nobody made another seal. Only
             commits vouch against that, for what was known when they were made: not for `seconds`,
@@ -199,7 +198,7 @@ class Certificate(WriteOptions):
     compared_partitions: int = 0
     chunks: Sequence[CertifiedChunk] = ()
     held_back_from: Mapping[str, str] = field(default_factory=dict)
-    new_code: str = ""
+    features: Mapping[str, Any] = field(default_factory=dict)
     seal: str = field(default="", compare=False)
 
     @property

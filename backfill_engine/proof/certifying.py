@@ -99,7 +99,7 @@ def certify(
             for result in ascending
             if result.version is None and result.consumed.state
         },
-        new_code=run.new_code,
+        features=run.features,
     )
     place = locate_certificate(log, run.run_id, run.backfill_id)
     write_certificate(place, certificate, page=render_certificate(certificate))
@@ -184,5 +184,5 @@ def _certify_partition(result: PartitionResult, before: CommitRecord | None) -> 
         accepted={acceptance.check: acceptance.reason for acceptance in result.verdict.accepted},
         stated_in=result.stated_in,
         never_came=result.not_due,
-        override=result.override,
+        notes=result.notes,
     )

@@ -1,8 +1,9 @@
 """Certificates, and what of them still holds, as Markdown for people."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from backfill_engine.escaping import Markdown, escape_markdown, write_code, write_row
 from backfill_engine.proof.certificates import Certificate, CertifiedPartition
@@ -32,9 +33,8 @@ def render_certificate(certificate: Certificate, *, most: int | None = None) -> 
             for name, version in certificate.input_versions.items()
         ),
         *(
-            [write_row("other code than the backfill's, as", certificate.new_code)]
-            if certificate.new_code
-            else []
+            write_row(name.replace("_", " "), _describe_feature(told))
+            for name, told in certificate.features.items()
         ),
         write_row(
             "run configuration", write_code(json.dumps(certificate.run_config, sort_keys=True))
@@ -136,12 +136,18 @@ def _describe_partition(row: CertifiedPartition) -> str:
     texts = [f"{check} {outcome}" for check, outcome in row.checks.items() if outcome != "passed"]
     texts += [row.failures] if row.failures else []
     texts += [f"{check} accepted: {reason}" for check, reason in row.accepted.items()]
-    texts += [f"protected, published as {row.override}"] if row.override else []
+    texts += [f"{name.replace('_', ' ')}: {text}" for name, text in row.notes.items()]
     version = "" if row.version is None else str(row.version)
     return write_row(
         *(row.partition, row.status, version, before, f"{row.rows:,}"),
         *(Markdown(f"{write_code(row.checksum)}{same}"), "; ".join(texts) or "passed"),
     )
+
+
+def _describe_feature(told: Any) -> str:
+    if isinstance(told, Mapping):
+        return ", ".join(f"{name} {text}" for name, text in told.items() if text)
+    return str(told)
 
 
 _LISTED = 10

@@ -121,7 +121,7 @@ def _build_statement(
         code_version=certificate.code_version,
         input_versions=commit.input_versions,
         partitions=[_state(row) for row in rows],
-        new_code=certificate.new_code,
+        features=certificate.features,
     )
 
 
@@ -137,7 +137,7 @@ def _state(row: CertifiedPartition) -> StatedPartition:
         checks,
         failures,
         dict(row.accepted),
-        override=row.override,
+        notes=row.notes,
     )
 
 
@@ -150,7 +150,7 @@ def _find_edits(statement: Statement, record: CommitRecord) -> str:
         for check, reason in row.accepted.items()
         if row.partition in record.rows
     }
-    overrides = {row.partition: row.override for row in statement.partitions if row.override}
+    notes = {row.partition: row.notes for row in statement.partitions if row.notes}
     said = {(one["partition"], one["check"], one["reason"]) for one in record.accepted}
     edits = {
         "code version": statement.code_version != record.code_version,
@@ -159,9 +159,9 @@ def _find_edits(statement: Statement, record: CommitRecord) -> str:
         "row filter": statement.options.row_filter != record.row_filter,
         "backfill": (statement.backfill_id or "") != record.backfill_id,
         "acceptances": accepted != said,
-        "overrides of protection": {key: overrides[key] for key in overrides if key in record.rows}
-        != dict(record.overrides),
-        "reason for new code": statement.new_code != record.new_code,
+        "notes of features": {key: notes[key] for key in notes if key in record.rows}
+        != dict(record.notes),
+        "features": statement.features != record.features,
         "partitions": not {*record.rows} <= {*rows},
         "rows and checksums": any(
             (rows[key].rows, rows[key].checksum) != (count, record.checksums[key])

@@ -1,9 +1,15 @@
 """Holds a run that applies a rehearsal to what that has shown."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from backfill_engine.contents.partition_contents import Counted
+from backfill_engine.lake.served_versions import REHEARSAL
+from backfill_engine.lake.table_log import TableLog
+from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.rules.finding_names import CONTENT_IS_AS_REHEARSED
+from backfill_engine.rules.measured import PartitionMeasures
 from backfill_engine.rules.verdicts import Check, Finding, Outcome, Verdict
 
 
@@ -20,6 +26,39 @@ class Shown:
     rows: int
     checksum: str
     over: str
+
+
+@dataclass(frozen=True)
+class RehearsalHook(PublishHook):
+    """Holds a run to the rehearsal that it applies.
+
+    Attributes:
+        rehearsal_id: of that.
+        shown: by partition key, what it has shown; no other partition is published.
+    """
+
+    name: ClassVar[str] = REHEARSAL
+    rehearsal_id: str
+    shown: Mapping[str, Shown]
+
+    def judge(
+        self,
+        verdicts: Mapping[str, Verdict],
+        measures: Mapping[str, PartitionMeasures],
+        target: TableLog,
+    ) -> Mapping[str, Verdict]:
+        """Adds whether each partition is as rehearsed, and still replaces what was shown."""
+        checksums = target.reread().checksums
+        return {
+            key: judge_as_rehearsed(
+                verdict, measures[key], self.shown[key], published=checksums.get(key, "")
+            )
+            for key, verdict in verdicts.items()
+        }
+
+    def describe(self) -> str:
+        """Names the rehearsal."""
+        return self.rehearsal_id
 
 
 def judge_as_rehearsed(

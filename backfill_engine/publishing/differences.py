@@ -1,12 +1,37 @@
-"""In what the input of a partition, or its code, is another one than when it was published."""
+"""In what the input of a partition, or its code, is another one than when it was published.
+
+And why a person lets the code be another one.
+"""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 from backfill_engine.lake.commits import Publish
 from backfill_engine.lake.consumed import Consumed
+from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.publishing.results import PartitionResult
 
+NEW_CODE = "new_code"
+"""Feature of a publish: why it went by other code or options than its backfill before it."""
+
 _LISTED = 3
+
+
+@dataclass(frozen=True)
+class NewCodeHook(PublishHook):
+    """Keeps why a run goes by other code or options than the runs of its backfill before it.
+
+    Attributes:
+        reason: a person's.
+    """
+
+    name: ClassVar[str] = NEW_CODE
+    reason: str
+
+    def describe(self) -> str:
+        """Describes why."""
+        return self.reason
 
 
 def list_differences(before: Publish, now: Consumed, *, code_version: str) -> list[str]:

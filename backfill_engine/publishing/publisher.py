@@ -1,6 +1,6 @@
 """Publishes a chunk of partitions: the good ones in one commit, the bad ones kept aside."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +10,6 @@ from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, Partition
 from backfill_engine.errors import TableError
 from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.stored_declarations import check_grain, extend_table, find_missing_columns
-from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.writer import (
     PartitionsChangedError,
     add_columns,
@@ -21,8 +20,8 @@ from backfill_engine.lake.writer import (
     overwrite_partitions,
     read_log_ahead,
 )
-from backfill_engine.publishing.as_rehearsed import judge_as_rehearsed
 from backfill_engine.publishing.audit import Audit, AuditsAhead, audit_window, describe_faults
+from backfill_engine.publishing.hooks import describe_partition
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
     measure_input_bytes,
@@ -34,7 +33,6 @@ from backfill_engine.publishing.read_tests import ReadTest, judge_by_readers
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.recorded_audits import describe_audits
 from backfill_engine.publishing.results import PartitionResult, Run, withhold
-from backfill_engine.publishing.serving import refuse_switched
 from backfill_engine.publishing.statements import build_statement
 from backfill_engine.publishing.verifying import verify_publish
 from backfill_engine.publishing.withholding import keep_rejected_records, keep_withheld_rows
@@ -62,9 +60,6 @@ class Publisher:
         reader: reads back what was published.
         ahead: audits of chunks together; None to audit each alone.
         read_tests: what reads the table, to be built over each chunk before that is published.
-        whole: publish all that the table holds in one commit, or nothing: the switch of a served
-            table.
-        switch: what its commit says of that.
     """
 
     spark: SparkSession
@@ -77,8 +72,6 @@ class Publisher:
     reader: PartitionReader = IN_THIS_PROCESS
     ahead: AuditsAhead | None = None
     read_tests: Sequence[ReadTest] = ()
-    whole: bool = False
-    switch: Mapping[str, str] = field(default_factory=dict)
 
     def publish_chunk(
         self, partitions: Sequence[Partition], pinned: PinnedInputs
@@ -176,7 +169,9 @@ class Publisher:
             is_partial = bool(self.run.options.row_filter)
             consumed = pinned.describe_consumed(audit.measures, is_partial=is_partial)
             input_versions = pinned.describe()
-            verdicts = self._judge_as_rehearsed(audit, pinned)
+            verdicts: Mapping[str, Verdict] = audit.verdicts
+            for hook in self.run.hooks:
+                verdicts = hook.judge(verdicts, audit.measures, pinned.target)
             verdicts = judge_by_readers(self.read_tests, audit, verdicts, self.run)
             found = [
                 PartitionResult(
@@ -186,7 +181,7 @@ class Publisher:
                     consumed=consumed[key],
                     provisional=self.provisional.get(key, ""),
                     restored=self.restored.get(key, ""),
-                    override=self.run.overrides.get(key, ""),
+                    notes=describe_partition(self.run.hooks, key),
                 )
                 for key, measures in audit.measures.items()
             ]
@@ -247,21 +242,6 @@ class Publisher:
         published = current.publishes
         return audit_window(self.recipe, window, self.run, published, self.provisional)
 
-    def _judge_as_rehearsed(self, audit: Audit, pinned: PinnedInputs) -> Mapping[str, Verdict]:
-        """Holds a run that applies a rehearsal to it; of others the verdicts are the audit's."""
-        if not self.run.rehearsed:
-            return audit.verdicts
-        checksums = pinned.target.reread().checksums
-        return {
-            key: judge_as_rehearsed(
-                verdict,
-                audit.measures[key],
-                self.run.rehearsed[key],
-                published=checksums.get(key, ""),
-            )
-            for key, verdict in audit.verdicts.items()
-        }
-
     def _write_judged(
         self,
         audit: Audit,
@@ -288,12 +268,14 @@ class Publisher:
         """
         changed: set[str] = set()
         while judged := [result for result in found if result.key not in changed]:
-            if self.whole and (changed or any(one.verdict.withheld for one in judged)):
+            is_whole = any(hook.is_whole for hook in self.run.hooks)
+            if is_whole and (changed or any(one.verdict.withheld for one in judged)):
                 return judged, None, changed
             keys = {result.key for result in judged}
             try:
                 with hold_partitions(pinned.target, keys, run_id=self.run.run_id) as (_, newest):
-                    self._check_served(newest, keys)
+                    for hook in self.run.hooks:
+                        hook.check(newest, keys)
                     if not find_write_mode(self.run.options).restores:
                         self._keep_aside(audit, window, judged)
                     version = self._commit(audit, judged, others, pinned)
@@ -302,16 +284,6 @@ class Publisher:
             else:
                 return judged, version, changed
         return [], None, changed
-
-    def _check_served(self, newest: TableLog, keys: Collection[str]) -> None:
-        """Refuses what would leave partitions of two versions side by side."""
-        if not self.whole:
-            refuse_switched(self.recipe, newest)
-        elif others := sorted(set(newest.publishes).difference(keys)):
-            raise TableError(
-                f"{self.recipe.table.key}: {others[0]} was published meanwhile: look again at what "
-                "is to be switched; nothing was written"
-            )
 
     def _keep_aside(self, audit: Audit, window: InputWindow, judged: list[PartitionResult]) -> None:
         keys = {result.key for result in judged}
@@ -361,10 +333,7 @@ class Publisher:
             batches=batches,
             backfill_id=self.run.backfill_id or "",
             based_on=pinned.target.version,
-            new_code=self.run.new_code,
-            rehearsal=self.run.rehearsal,
-            serves=self.recipe.serves,
-            switch=self.switch,
+            features=self.run.features,
             statement=build_statement(
                 self.run,
                 asset_key=self.recipe.table.key,

@@ -54,7 +54,7 @@ def describe_audits(results: Sequence[PartitionResult]) -> dict[str, Any]:
         ),
         "provisional": {result.key: result.provisional for result in results if result.provisional},
         "restored": {result.key: result.restored for result in results if result.restored},
-        "overrides": {result.key: result.override for result in results if result.override},
+        "notes": {result.key: result.notes for result in results if result.notes},
         **describe_consumed({result.key: result.consumed for result in results}),
     }
 
@@ -87,7 +87,7 @@ def read_result(publish: Publish) -> PartitionResult:
         consumed=publish.consumed,
         provisional=record.provisional.get(key, ""),
         restored=record.restored.get(key, ""),
-        override=record.overrides.get(key, ""),
+        notes=record.notes.get(key, {}),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from backfill_engine.contents.partition_contents import Counted, ReadBack
 from backfill_engine.lake.consumed import Consumed
-from backfill_engine.publishing.as_rehearsed import Shown
+from backfill_engine.publishing.hooks import PublishHook, describe_hooks
 from backfill_engine.publishing.pacing import IN_ONE_GO, Pace
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_engine.rules.finding_names import CONTENT_IS_AS_AUDITED, STEP_ENDED, UPSTREAM_HAS_COME
@@ -40,7 +40,7 @@ class PartitionResult:
             and it stands all the same: its backfill may go on by new code.
         provisional: what of its input was not there yet, or not final; empty if all was.
         restored: of a rollback, what came back.
-        override: why it was published though it is protected; empty where it isn't.
+        notes: by name of a feature, what it did to the partition.
         not_due: upstream partitions that never came, where it waits for nothing else; empty where
             it is due.
         failed: whether its step ended with an error before it came to the partition.
@@ -58,7 +58,7 @@ class PartitionResult:
     other_code: str = ""
     provisional: str = ""
     restored: str = ""
-    override: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
     not_due: tuple[str, ...] = ()
     failed: bool = False
     stated_in: int | None = None
@@ -150,11 +150,7 @@ class Run:
         acceptances: failed checks that a person lets pass.
         saves_watermark: whether it moves the production watermark.
         pace: how it goes through its partitions.
-        overrides: by partition key, of protected partitions that a person lets it publish: why.
-        new_code: why it may go by other code or options than the runs of its backfill before it;
-            empty where it goes by the same.
-        rehearsal: that it applies; empty if none.
-        rehearsed: by partition key, what that has shown of each; no other is published then.
+        hooks: of the features that take part in it.
     """
 
     run_id: str
@@ -166,7 +162,9 @@ class Run:
     acceptances: tuple[Acceptance, ...] = ()
     saves_watermark: bool = False
     pace: Pace = IN_ONE_GO
-    overrides: Mapping[str, str] = field(default_factory=dict)
-    new_code: str = ""
-    rehearsal: str = ""
-    rehearsed: Mapping[str, Shown] = field(default_factory=dict)
+    hooks: tuple[PublishHook, ...] = ()
+
+    @property
+    def features(self) -> dict[str, Any]:
+        """What features do to it, by their names, as JSON values."""
+        return describe_hooks(self.hooks)

@@ -1,18 +1,21 @@
 """A served table as a recipe: of its versions, the one that it holds is its only input."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
 from backfill_engine.errors import TableError
 from backfill_engine.lake.served_versions import (
+    SERVED,
     Switch,
     find_retired,
     find_served,
     list_switches,
 )
 from backfill_engine.lake.table_log import TableLog
+from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table
@@ -32,7 +35,12 @@ def choose_served(recipe: Recipe, log: TableLog) -> Recipe:
     """
     if not recipe.table.versions:
         return recipe
-    return serve(recipe, find_served(log) or recipe.table.versions[0].key)
+    return serve(recipe, find_held_version(log))
+
+
+def find_held_version(log: TableLog) -> str:
+    """Finds the key of the version that a served table holds, at first the oldest."""
+    return find_served(log) or log.table.versions[0].key
 
 
 def serve(recipe: Recipe, version: str) -> Recipe:
@@ -51,21 +59,46 @@ def serve(recipe: Recipe, version: str) -> Recipe:
     return replace(recipe, inputs=chosen, serves=version)
 
 
-def refuse_switched(recipe: Recipe, log: TableLog) -> None:
-    """Refuses to publish partitions of a version that is no longer the served one.
+@dataclass(frozen=True)
+class ServedHook(PublishHook):
+    """Keeps partitions of two versions from lying side by side in a served table.
 
-    Args:
-        recipe: of a served table, or of another, which is never refused.
-        log: of the same, as it is while its lock is held.
-
-    Raises:
-        TableError: if it was switched since the recipe was chosen.
+    Attributes:
+        version: key of the version that the table holds from the commit on.
+        is_whole: whether the commit may switch to it; else the table must hold it already.
+        switch: of a switch, the version `before`, `by` whom and `why`.
     """
-    if recipe.table.versions and (served := find_served(log)) not in ("", recipe.serves):
-        raise TableError(
-            f"{recipe.table.key} was switched from {recipe.serves} to {served} meanwhile: run "
-            "these partitions again; nothing of them was written"
-        )
+
+    name: ClassVar[str] = SERVED
+    version: str
+    is_whole: bool = False
+    switch: Mapping[str, str] = field(default_factory=dict)
+
+    def choose_inputs(self, recipe: Recipe) -> Recipe:
+        """Reduces the inputs to the version."""
+        return serve(recipe, self.version)
+
+    def check(self, target: TableLog, keys: Collection[str]) -> None:
+        """Refuses a table that was switched meanwhile; or of a switch, that has other partitions.
+
+        Raises:
+            TableError: saying what to do.
+        """
+        if self.is_whole:
+            if others := sorted(set(target.publishes).difference(keys)):
+                raise TableError(
+                    f"{target.table.key}: {others[0]} was published meanwhile: look again at what "
+                    "is to be switched; nothing was written"
+                )
+        elif (served := find_served(target)) not in ("", self.version):
+            raise TableError(
+                f"{target.table.key} was switched from {self.version} to {served} meanwhile: run "
+                "these partitions again; nothing of them was written"
+            )
+
+    def describe(self) -> dict[str, str]:
+        """Describes the version, and the switch to it."""
+        return {"version": self.version, **self.switch}
 
 
 def name_version(table: Table, key: str) -> str:

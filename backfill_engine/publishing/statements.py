@@ -8,7 +8,7 @@ document later can tell whether it still says that.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_core import to_json
@@ -34,7 +34,7 @@ class StatedPartition:
         checks: outcome by check, of those with rules; what is read back comes only afterwards.
         failures: failed rules in one line, of the same checks.
         accepted: reason by failed check that a person let pass.
-        override: why it was published though it is protected; empty where it isn't.
+        notes: by name of a feature, what it did to the partition.
     """
 
     partition: str
@@ -43,7 +43,7 @@ class StatedPartition:
     checks: Mapping[str, str]
     failures: str
     accepted: Mapping[str, str]
-    override: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Statement:
         code_version: what the partitions were computed by.
         input_versions: what they were computed from.
         partitions: all that were judged together with the commit, published or not, in any order.
-        new_code: why it went by other code than the runs of its backfill before it; empty if not.
+        features: by name of a feature, what it did to the publish.
     """
 
     run_id: str
@@ -77,7 +77,7 @@ class Statement:
     code_version: str
     input_versions: Mapping[str, int | str]
     partitions: Sequence[StatedPartition]
-    new_code: str = ""
+    features: Mapping[str, Any] = field(default_factory=dict)
 
     def hash(self) -> str:
         """Hashes canonical JSON of it: SHA-256 in hexadecimal digits."""
@@ -124,7 +124,7 @@ def build_statement(
         code_version=code_version,
         input_versions=input_versions,
         partitions=[_state(result) for result in results],
-        new_code=run.new_code,
+        features=run.features,
     ).hash()
 
 
@@ -142,7 +142,7 @@ def _state(result: PartitionResult) -> StatedPartition:
         checks=find_outcomes(result.verdict),
         failures=describe_failures(result.verdict),
         accepted={acceptance.check: acceptance.reason for acceptance in result.verdict.accepted},
-        override=result.override,
+        notes=result.notes,
     )
 
 

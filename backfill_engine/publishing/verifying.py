@@ -9,7 +9,7 @@ from backfill_engine.errors import SparkUnavailableError
 from backfill_engine.lake.consumed import describe_consumed
 from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.reader import read_table_as_it_was
-from backfill_engine.lake.served_versions import find_served
+from backfill_engine.lake.served_versions import describe_served
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.writer import (
     PartitionsChangedError,
@@ -59,7 +59,7 @@ def verify_publish(
         verified.append(replace(result, verdict=verdict, version=version if readable else None))
         if not readable:
             unreadable.append(by_key[result.key])
-    if unreadable and find_served(window.target.as_of(version - 1)) not in ("", recipe.serves):
+    if unreadable and any(hook.is_whole for hook in run.hooks):
         # Of a switch nothing may stay: readers would find two versions side by side.
         verified, unreadable = [replace(one, version=None) for one in verified], partitions
     if unreadable:
@@ -100,7 +100,7 @@ def _take_back(
             checksums={key: measured.checksum for key, measured in measures.items()},
             profiles={key: measured.profile().to_json() for key, measured in measures.items()},
             backfill_id=run.backfill_id or "",
-            serves=find_served(before),
+            features=describe_served(before),
             **describe_consumed(
                 {
                     key: publish.consumed

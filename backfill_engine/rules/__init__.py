@@ -23,3 +23,7 @@ from backfill_engine.rules.rule import Rule as Rule
 from backfill_engine.rules.shrink import Shrink as Shrink
 from backfill_engine.rules.values import Values as Values
 from backfill_engine.rules.variation import Variation as Variation
+from backfill_engine.rules.verdicts import Check as Check
+from backfill_engine.rules.verdicts import Finding as Finding
+from backfill_engine.rules.verdicts import Outcome as Outcome
+from backfill_engine.rules.verdicts import Verdict as Verdict

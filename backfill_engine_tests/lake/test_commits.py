@@ -38,10 +38,13 @@ def test_fields_of_a_later_version_are_ignored() -> None:
 
 
 def test_rare_fields_are_written_only_where_they_say_something() -> None:
-    assert {"overrides", "new_code"} & json.loads(RECORD.to_json()).keys() == set()
-    overridden = dataclasses.replace(RECORD, overrides={"2013-01-01": "known"}, new_code="mended")
+    assert {"features", "notes"} & json.loads(RECORD.to_json()).keys() == set()
+    told = {"override_protection": "known"}
+    overridden = dataclasses.replace(
+        RECORD, notes={"2013-01-01": told}, features={"new_code": "mended"}
+    )
     assert CommitRecord.from_json(overridden.to_json()) == overridden
-    assert overridden.restrict({"2013-01-02"}).overrides == {}
+    assert overridden.restrict({"2013-01-02"}).notes == {}
 
 
 @pytest.mark.parametrize("text", [None, "", "VACUUM by hand", "{", "[]", "3", "null", '"x"', "{}"])

@@ -25,7 +25,7 @@ from backfill_engine.publishing.inputs import pin_inputs
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.restoring import plan_rollback
 from backfill_engine.publishing.results import Run
-from backfill_engine.publishing.serving import serve
+from backfill_engine.publishing.serving import ServedHook, serve
 from backfill_engine.rehearsal.promotions import Promotion, read_promotion
 from backfill_engine.rehearsal.records import read_rehearsal
 from backfill_engine.rules.verdicts import Check
@@ -323,7 +323,7 @@ def test_a_run_that_was_to_follow_the_version_before_publishes_nothing(
     publisher = Publisher(
         spark=spark,
         recipe=recipe,
-        run=Run(run_id="slow", started_at=NOW),
+        run=Run(run_id="slow", started_at=NOW, hooks=(ServedHook(V1),)),
         landing_root=str(serving.zone.root),
         withheld_days=1,
     )
@@ -356,10 +356,9 @@ def test_a_switch_leaves_no_partition_of_the_version_before(
     publisher = Publisher(
         spark=spark,
         recipe=recipe,
-        run=Run(run_id="switch", started_at=NOW),
+        run=Run(run_id="switch", started_at=NOW, hooks=(ServedHook(V2, is_whole=True),)),
         landing_root=str(serving.zone.root),
         withheld_days=1,
-        whole=True,
     )
     with pytest.raises(TableError, match="2013-01-09 was published meanwhile"):
         publisher.publish_as_pinned(partitions, pinned)

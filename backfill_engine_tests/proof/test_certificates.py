@@ -103,7 +103,7 @@ FIELDS: dict[str, Any] = {
         }
     ],
     "input_versions": {"landing/flights": "2 files 00ff", "raw/flights": 4},
-    "new_code": "",
+    "features": {},
     "partition_end": "2013-01-02",
     "partition_start": "2013-01-01",
     "partitions": [
@@ -118,7 +118,7 @@ FIELDS: dict[str, Any] = {
             "rows_before": 840,
             "stated_in": 7,
             "never_came": [],
-            "override": "",
+            "notes": {},
             "status": "published",
             "version": 7,
         },
@@ -133,7 +133,7 @@ FIELDS: dict[str, Any] = {
             "rows_before": None,
             "stated_in": None,
             "never_came": [],
-            "override": "",
+            "notes": {},
             "status": "withheld",
             "version": None,
         },

@@ -21,7 +21,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
-from backfill_engine.publishing.differences import list_differences
+from backfill_engine.publishing.differences import NEW_CODE, list_differences
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.recorded_audits import read_result
@@ -127,7 +127,7 @@ def find_standing(
         return {key: _tell(publishes[key], recipe) for key in own}
     if run.pace.restart:
         candidates = own
-    by_any_code = own if run.new_code else ()
+    by_any_code = own if NEW_CODE in run.features else ()
     standing = list_standing(
         graph, recipe, pinned, candidates, provisional=provisional, by_any_code=by_any_code
     )

@@ -94,8 +94,7 @@ def build_materialization(
         )
     if result.restored:
         metadata["restored"] = result.restored
-    if result.override:
-        metadata["override_protection"] = result.override
+    metadata |= result.notes
     if result.verdict.accepted:
         metadata["accepted"] = "; ".join(
             f"{acceptance.check}: {acceptance.reason}" for acceptance in result.verdict.accepted

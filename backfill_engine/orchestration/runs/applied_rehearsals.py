@@ -1,50 +1,36 @@
 """What a run that applies a rehearsal is held to."""
 
-from collections.abc import Mapping, Sequence
-
-from dagster import DagsterRun
-
 from backfill_engine.errors import RehearsalError
+from backfill_engine.lake.served_versions import REHEARSAL
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.ranges import shorten
+from backfill_engine.orchestration.runs.features import StepRequest
 from backfill_engine.orchestration.runs.run_tags import REHEARSAL_TAG
-from backfill_engine.publishing.as_rehearsed import Shown
+from backfill_engine.publishing.as_rehearsed import RehearsalHook, Shown
 from backfill_engine.rehearsal.records import Rehearsal, read_rehearsal
 from backfill_engine.tables.declarations import Table
 
 _LISTED = 7
 
 
-def find_shown(
-    run: DagsterRun, table: Table, keys: Sequence[str], warehouse: Warehouse
-) -> tuple[str, Mapping[str, Shown]]:
-    """Finds the rehearsal that a run applies to a table, and what it has shown of partitions.
-
-    Args:
-        run: the Dagster run.
-        table: whose partitions are about to be published.
-        keys: of these.
-        warehouse: beside whose tables rehearsals are kept.
-
-    Returns:
-        Its id, empty for a run that applies none, and what was shown, by partition key.
+def apply_rehearsal(request: StepRequest) -> RehearsalHook | None:
+    """Holds a run that applies a rehearsal to what that has shown of its partitions.
 
     Raises:
         RehearsalError: if there is no such rehearsal, or it has shown nothing of a partition.
     """
-    wanted = run.tags.get(REHEARSAL_TAG)
+    wanted, table = request.run.tags.get(REHEARSAL_TAG), request.recipe.table
     if wanted is None:
-        return "", {}
-    rehearsal = read_rehearsal(warehouse, wanted)
+        return None
+    rehearsal = read_rehearsal(request.warehouse, wanted)
     shown = list_shown(rehearsal, table)
-    if unknown := [key for key in keys if key not in shown]:
+    if unknown := [key for key in request.keys if key not in shown]:
         raise RehearsalError(
             f"rehearsal {wanted} has shown nothing to publish of {table.key} "
             f"{', '.join(shorten(unknown, _LISTED))}: rehearse these, or leave them out; nothing "
             "was written"
         )
-    return rehearsal.rehearsal_id, {key: shown[key] for key in keys}
+    return RehearsalHook(rehearsal.rehearsal_id, {key: shown[key] for key in request.keys})
 
 
 def list_unapplied(rehearsal: Rehearsal, log: TableLog) -> list[str]:
@@ -58,7 +44,8 @@ def list_unapplied(rehearsal: Rehearsal, log: TableLog) -> list[str]:
     return sorted(
         key
         for key in list_shown(rehearsal, log.table)
-        if key not in publishes or publishes[key].record.rehearsal != rehearsal.rehearsal_id
+        if key not in publishes
+        or publishes[key].record.features.get(REHEARSAL) != rehearsal.rehearsal_id
     )
 
 

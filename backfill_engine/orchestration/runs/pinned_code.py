@@ -22,6 +22,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
 )
 from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_engine.orchestration.instance.ranges import shorten
+from backfill_engine.orchestration.runs.features import StepRequest
 from backfill_engine.orchestration.runs.run_options import read_options, read_reason_tag
 from backfill_engine.orchestration.runs.run_tags import (
     ALLOW_NEW_CODE_TAG,
@@ -30,6 +31,7 @@ from backfill_engine.orchestration.runs.run_tags import (
     LAUNCHED_CODE_TAG,
     read_json_tag,
 )
+from backfill_engine.publishing.differences import NewCodeHook
 
 CODE_TAG = f"{TAG_PREFIX}code"
 """Tag of a run: one hash over the code versions of all tables."""
@@ -38,6 +40,14 @@ PINNED_TAG = f"{TAG_PREFIX}pinned"
 """Tag of the same: the code version of each table, and how the run's own are written, as JSON."""
 
 _LISTED = 7
+
+
+def pin_code(request: StepRequest) -> NewCodeHook | None:
+    """Refuses a run that goes by other code than its backfill; see `check_pinned_code`."""
+    recipes = request.catalog.recipes
+    code_versions = {key: recipe.code_version for key, recipe in recipes.items()}
+    reason = check_pinned_code(request.catalog, request.instance, request.run, code_versions)
+    return NewCodeHook(reason) if reason else None
 
 
 def check_pinned_code(

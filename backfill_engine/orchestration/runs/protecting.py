@@ -7,6 +7,7 @@ started; what asks for runs by itself leaves protected partitions out.
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dagster import AssetKey, DagsterInstance, DagsterRun
 
@@ -21,8 +22,10 @@ from backfill_engine.orchestration.instance.partition_definitions import (
 )
 from backfill_engine.orchestration.instance.ranges import describe_ranges, find_ranges, shorten
 from backfill_engine.orchestration.instance.recovered_runs import enter_again
+from backfill_engine.orchestration.runs.features import StepRequest
 from backfill_engine.orchestration.runs.run_options import read_override
 from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG, REFUSED_TAG
+from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.tables.declarations import Table
 
 _LISTED = 7
@@ -30,6 +33,35 @@ _CURE = (
     "leave them out, lift it with `backfill-assets unprotect` or in the declaration, or say why "
     "they are to be written all the same"
 )
+
+
+@dataclass(frozen=True)
+class ProtectionHook(PublishHook):
+    """Keeps why protected partitions were published all the same.
+
+    Attributes:
+        overrides: a person's reason, with that of the protection, by partition key.
+    """
+
+    name: ClassVar[str] = "override_protection"
+    overrides: Mapping[str, str]
+
+    def describe_partition(self, key: str) -> str:
+        """Describes why the partition was published though it is protected."""
+        return self.overrides.get(key, "")
+
+
+def protect_partitions(request: StepRequest) -> ProtectionHook:
+    """Refuses a run that would publish protected partitions; see `check_protection`."""
+    overrides = check_protection(
+        request.catalog,
+        request.instance,
+        request.run,
+        request.recipe.table,
+        request.keys,
+        request.warehouse,
+    )
+    return ProtectionHook(overrides)
 
 
 def describe_protected(

@@ -212,13 +212,13 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     with watch(project, allowed) as watching:
         assert watching.wait(timeout=600) == 0, read_lines(project, allowed)[-1]
     commits = list_commits(project, RAW, *days)
-    told = [one.record.new_code for one in commits if one.record]
+    told = [one.record.features.get("new_code", "") for one in commits if one.record]
     assert {*told} == {"", why}
     assert told == sorted(told), "the chunks before the deploy went by the code of the backfill"
     published = [key for one in commits if one.record for key in one.record.rows]
     assert sorted(published) == days, "and they stand: each once"
     certificates = json.loads(command(project, "certificate", allowed, "--json"))
-    assert [one["new_code"] for one in certificates] == ["", why]
+    assert [one["features"] for one in certificates] == [{}, {"new_code": why}]
     assert {key: one for key, one in project.read_checksums().items() if key[1] <= days[-1]} == {
         key: one for key, one in expected.items() if key[1] <= days[-1]
     }
@@ -231,7 +231,7 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     with watch(project, logic) as watching:
         assert watching.wait(timeout=600) == 0, read_lines(project, logic)[-1]
     stale = [
-        key for one in commits if one.record and not one.record.new_code for key in one.record.rows
+        key for one in commits if one.record and not one.record.features for key in one.record.rows
     ]
     again = [one for one in list_commits(project, RAW, *days) if one not in commits]
     assert sorted(key for one in again if one.record for key in one.record.rows) == sorted(stale)

@@ -15,6 +15,7 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.due.readiness import find_windows
 from backfill_engine.orchestration.due.stale_partitions import find_standing
 from backfill_engine.orchestration.records.events import build_materialization
+from backfill_engine.publishing.differences import NewCodeHook
 from backfill_engine.publishing.inputs import PinnedInputs, list_landing
 from backfill_engine.publishing.pacing import choose_pace
 from backfill_engine.publishing.results import PartitionResult, Run
@@ -68,7 +69,7 @@ def find(root: Path, *, new_code: str, restart: bool = False) -> dict[str, Parti
         started_at=dt.datetime.now(tz=dt.UTC),
         chain_id="goes-on",
         pace=replace(CHUNKS, restart=restart),
-        new_code=new_code,
+        hooks=(NewCodeHook(new_code),),
     )
     return find_standing(GRAPH, DEPLOYED, run, pin(root), DAYS, provisional={})
 

@@ -52,19 +52,23 @@ def test_an_override_is_told_of_the_protected_partitions_alone(
     assert run.success, run.message
     record = read_log(pipeline.warehouse, RAW_FLIGHTS).commits[0].record
     assert record is not None
-    assert record.overrides == {CLOSED: why}
+    assert record.notes == {CLOSED: {"override_protection": why}}
     told = pipeline.read_materializations(RAW, CLOSED)[0].metadata["override_protection"]
     assert told.value == why
     assert "override_protection" not in pipeline.read_materializations(RAW, LAST)[0].metadata
     (certificate,) = find_certificates(pipeline.warehouse, run.id)
-    assert [row.override for row in certificate.partitions] == ["", why, ""]
+    assert [row.notes for row in certificate.partitions] == [
+        {},
+        {"override_protection": why},
+        {},
+    ]
     log = read_log(pipeline.warehouse, RAW_FLIGHTS)
     page = Path(locate_certificate(log, run.id, None) + ".md").read_text(encoding="utf-8")
-    assert f"protected, published as {why}" in page
+    assert f"override protection: {why}" in page
     assert find_broken(pipeline, run) == []
     edit(pipeline, run, why, "a better reason")
     seal, broken = sorted(find_broken(pipeline, run), key=lambda line: "commit" in line.found)
-    assert "overrides of protection" in broken.found
+    assert "notes of features" in broken.found
     assert "seal" in seal.statement
 
 
@@ -81,7 +85,7 @@ def test_a_rollback_that_overrides_protection_says_so(pipeline: Pipeline, why: s
     assert back.success, back.message
     record = read_log(pipeline.warehouse, RAW_FLIGHTS).commits[0].record
     assert record is not None
-    assert (record.run_id, record.overrides) == (back.id, {CLOSED: why})
+    assert (record.run_id, record.notes) == (back.id, {CLOSED: {"override_protection": why}})
 
 
 def test_what_reads_a_protected_day_goes_on_after_a_refusal(pipeline: Pipeline, why: str) -> None:
@@ -119,11 +123,11 @@ def test_new_code_that_is_allowed_in_mid_backfill_is_told(pipeline: Pipeline) ->
     newest, before = read_log(pipeline.warehouse, RAW_FLIGHTS).commits[:2]
     assert newest.record is not None
     assert before.record is not None
-    assert (newest.record.new_code, before.record.new_code) == ("it is the same", "")
+    assert (newest.record.features, before.record.features) == ({"new_code": "it is the same"}, {})
     (certificate,) = find_certificates(pipeline.warehouse, run.id)
-    assert certificate.new_code == "it is the same"
+    assert certificate.features == {"new_code": "it is the same"}
     assert find_broken(pipeline, run) == []
     edit(pipeline, run, "it is the same", "it is better", BACKFILL)
     seal, broken = sorted(find_broken(pipeline, run), key=lambda line: "commit" in line.found)
-    assert "reason for new code" in broken.found
+    assert "other features" in broken.found
     assert "seal" in seal.statement
