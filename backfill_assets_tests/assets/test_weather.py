@@ -317,7 +317,6 @@ def test_commits_on_the_same_folder_from_two_writers_at_once_all_arrive(
             run_id=f"run-{number}",
             code_version="code",
             input_versions={},
-            write_mode="overwrite",
             rows={key: 1},
             checksums={key: "0"},
         )

@@ -11,17 +11,42 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from backfill_engine.lake.consumed import (
-    Consumed,
-    UpstreamRead,
-    read_consumed,
-    restrict_consumed,
-)
+from backfill_engine.lake.consumed import CommitInputs, Consumed
 from backfill_engine.lake.file_names import is_file_name
-from backfill_engine.lake.landing import LandedFiles
 
 RUNS_KEPT = 2
 """Runs of which the index of publishes has a partition's commits: the last, and the one before."""
+
+
+RESTORED = "restored"
+"""Note of a partition that a rollback brought back: from where."""
+
+
+@dataclass(frozen=True)
+class CommitAudit:
+    """What the audit found of the partitions of one commit.
+
+    Attributes:
+        rules: the check and the rule of each finding, in one order for all partitions.
+        figures: by partition key, what each of `rules` measured; null where it measured nothing,
+            "" where it didn't apply.
+        remarks: by partition key, the findings that did not pass: index in `rules`, outcome, bound.
+        accepted: failed checks that a person let pass: check, partition and reason of each.
+    """
+
+    rules: tuple[str, ...] = ()
+    figures: Mapping[str, tuple[int | float | str | None, ...]] = field(default_factory=dict)
+    remarks: Mapping[str, tuple[tuple[int, str, str], ...]] = field(default_factory=dict)
+    accepted: tuple[Mapping[str, str], ...] = ()
+
+    def restrict(self, keys: Collection[str]) -> "CommitAudit":
+        """Reduces it to some of the partitions."""
+        return replace(
+            self,
+            figures=_restrict(self.figures, keys),
+            remarks=_restrict(self.remarks, keys),
+            accepted=tuple(one for one in self.accepted if one["partition"] in keys),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,32 +57,22 @@ class CommitRecord:
         commit_id: unique for each attempt to publish; finds the commit in the log again.
         run_id: the Dagster run.
         asset_key: `layer/name`.
-        partition_start: first partition key published.
-        partition_end: last partition key published.
         code_version: hash of all that decides the rows: `publishing.reached_code`.
         input_versions: Delta version per input table; for the landing zone, a fingerprint of the
             files.
         input_ids: by input table, the id of the table at that place: what is made anew there has
             other versions.
-        write_mode: how the rows came about, the name of a module of `publishing.write_modes`.
         predicate: the rows that the commit replaced.
         rows: rows per partition key; its keys are exactly the partitions replaced.
         checksums: content checksum per partition key.
         profiles: per partition key, what later partitions are compared with.
-        accepted: failed checks that a person let pass: check, partition and reason of each.
-        row_filter: the run's filter of what was computed; empty if none.
-        delete_missing: of a merge, whether rows that were not computed went.
+        options: how the rows came about: what is not empty of `write_modes.options.WriteOptions`.
         batches: of an append, the batch by partition key.
         backfill_id: the backfill that the run is part of or continues; empty if none.
         based_on: the table's version when the inputs were pinned; None where nothing was.
         provisional: by partition key, what of its input was not there yet, or not final.
-        restored: of a rollback, by partition key, what came back.
-        rules: the check and the rule of each finding of the audit, in one order for all partitions.
-        figures: by partition key, what each of `rules` measured; null where it measured nothing,
-            "" where it didn't apply.
-        remarks: by partition key, the findings that did not pass: index in `rules`, outcome, bound.
-        landed: by partition key, the landed files that it was computed from.
-        upstream: what the partitions were computed from, of each upstream table.
+        audit: what was found of the partitions.
+        consumed: what they were computed from.
         statement: hash of what the run's certificate says of this commit, see
             `publishing.statements`; empty where a commit takes back another of its run.
         features: by name of a feature, what it did to the publish: see `publishing.hooks`.
@@ -67,36 +82,33 @@ class CommitRecord:
     commit_id: str
     run_id: str
     asset_key: str
-    partition_start: str
-    partition_end: str
     code_version: str
     input_versions: Mapping[str, int | str]
-    write_mode: str
     predicate: str
     rows: Mapping[str, int]
     checksums: Mapping[str, str]
     input_ids: Mapping[str, str] = field(default_factory=dict)
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    accepted: tuple[Mapping[str, str], ...] = ()
-    row_filter: str = ""
-    delete_missing: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
     batches: Mapping[str, str] = field(default_factory=dict)
     backfill_id: str = ""
     based_on: int | None = None
     provisional: Mapping[str, str] = field(default_factory=dict)
-    restored: Mapping[str, str] = field(default_factory=dict)
-    rules: tuple[str, ...] = ()
-    figures: Mapping[str, tuple[int | float | str | None, ...]] = field(default_factory=dict)
-    remarks: Mapping[str, tuple[tuple[int, str, str], ...]] = field(default_factory=dict)
-    landed: Mapping[str, LandedFiles] = field(default_factory=dict)
-    upstream: tuple[UpstreamRead, ...] = ()
+    audit: CommitAudit = field(default_factory=CommitAudit)
+    consumed: CommitInputs = field(default_factory=CommitInputs)
     statement: str = ""
     features: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def find_consumed(self, key: str) -> Consumed:
-        """Finds what a partition was computed from."""
-        return read_consumed(self.landed, self.upstream, key)
+    @property
+    def write_mode(self) -> str:
+        """How the rows came about: the name of a mode of `publishing.write_modes`."""
+        return self.options.get("write_mode", "overwrite")
+
+    @property
+    def row_filter(self) -> str:
+        """The run's filter of what was computed; empty if none."""
+        return self.options.get("row_filter", "")
 
     def to_json(self) -> str:
         """Writes it as one line of JSON, keys in field order; rare ones only if not empty."""
@@ -110,13 +122,14 @@ class CommitRecord:
         """
         if all(key in keys for key in self.rows):
             return self
-        kept = {
-            name: {key: value for key, value in getattr(self, name).items() if key in keys}
-            for name in _BY_PARTITION
-        }
-        accepted = tuple(one for one in self.accepted if one["partition"] in keys)
-        consumed = restrict_consumed(self.landed, self.upstream, kept["rows"])
-        return replace(self, predicate="", accepted=accepted, **kept, **consumed)
+        kept = {name: _restrict(getattr(self, name), keys) for name in _BY_PARTITION}
+        return replace(
+            self,
+            predicate="",
+            audit=self.audit.restrict(keys),
+            consumed=self.consumed.restrict(kept["rows"]),
+            **kept,
+        )
 
     @classmethod
     def from_json(cls, text: str | None) -> "CommitRecord | None":
@@ -133,18 +146,12 @@ class CommitRecord:
         return record if all(map(is_file_name, names)) else None
 
 
-_BY_PARTITION = (
-    "rows",
-    "checksums",
-    "profiles",
-    "batches",
-    "provisional",
-    "restored",
-    "figures",
-    "remarks",
-    "notes",
-)
-_RARE = ("delete_missing", "features", "notes")
+def _restrict(by_key: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    return {key: value for key, value in by_key.items() if key in keys}
+
+
+_BY_PARTITION = ("rows", "checksums", "profiles", "batches", "provisional", "notes")
+_RARE = ("features", "notes")
 
 _RECORDS = TypeAdapter(CommitRecord)
 
@@ -212,7 +219,12 @@ class Publish:
     @property
     def consumed(self) -> Consumed:
         """What it was computed from."""
-        return self.record.find_consumed(self.key)
+        return self.record.consumed.find(self.key)
+
+    @property
+    def restored(self) -> str:
+        """From where a rollback brought it back; empty if none did."""
+        return self.record.notes.get(self.key, {}).get(RESTORED, "")
 
 
 def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Publish]:

@@ -11,7 +11,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from backfill_engine.lake.landing import LandedFiles
 
@@ -75,16 +74,23 @@ class UpstreamRead:
         return sorted(self.checksums)
 
 
-def describe_consumed(consumed: Mapping[str, Consumed]) -> dict[str, Any]:
-    """Describes what partitions of one commit were computed from, by partition key.
+@dataclass(frozen=True)
+class CommitInputs:
+    """What the partitions of one commit were computed from.
 
-    Returns:
-        The fields of a `CommitRecord` that say it.
+    Attributes:
+        landed: by partition key, the landed files that it was computed from.
+        upstream: what was read of each upstream table.
     """
-    tables = dict.fromkeys(table for found in consumed.values() for table in found.upstream)
-    return {
-        "landed": {key: found.landed for key, found in consumed.items() if found.landed},
-        "upstream": tuple(
+
+    landed: Mapping[str, LandedFiles] = field(default_factory=dict)
+    upstream: tuple[UpstreamRead, ...] = ()
+
+    @classmethod
+    def of(cls, consumed: Mapping[str, Consumed]) -> "CommitInputs":
+        """Builds it from what each partition was computed from, by key."""
+        tables = dict.fromkeys(table for found in consumed.values() for table in found.upstream)
+        reads = (
             read
             for table in tables
             for read in _build_reads(
@@ -95,25 +101,20 @@ def describe_consumed(consumed: Mapping[str, Consumed]) -> dict[str, Any]:
                     if table in found.upstream
                 },
             )
-        ),
-    }
+        )
+        landed = {key: found.landed for key, found in consumed.items() if found.landed}
+        return cls(landed, tuple(reads))
 
+    def find(self, key: str) -> Consumed:
+        """Finds what a partition was computed from."""
+        return Consumed(
+            self.landed.get(key),
+            {read.table: read.find_window(key) for read in self.upstream if key in read.windows},
+        )
 
-def read_consumed(
-    landed: Mapping[str, LandedFiles], upstream: Iterable[UpstreamRead], key: str
-) -> Consumed:
-    """Reads what a partition was computed from, from the fields of its commit's record."""
-    return Consumed(
-        landed.get(key),
-        {read.table: read.find_window(key) for read in upstream if key in read.windows},
-    )
-
-
-def restrict_consumed(
-    landed: Mapping[str, LandedFiles], upstream: Sequence[UpstreamRead], keys: Iterable[str]
-) -> dict[str, Any]:
-    """Reduces the fields of a record to some of its partitions, and to what their windows need."""
-    return describe_consumed({key: read_consumed(landed, upstream, key) for key in keys})
+    def restrict(self, keys: Iterable[str]) -> "CommitInputs":
+        """Reduces it to some of the partitions, and to what their windows need."""
+        return self.of({key: self.find(key) for key in keys})
 
 
 def _build_reads(table: str, windows: Mapping[str, Mapping[str, str]]) -> Iterator[UpstreamRead]:

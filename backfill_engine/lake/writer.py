@@ -206,8 +206,6 @@ def build_record(table: Table, partitions: Sequence[Partition], **content: Any) 
     return CommitRecord(
         commit_id=str(uuid.uuid4()),
         asset_key=table.key,
-        partition_start=partitions[0].key,
-        partition_end=partitions[-1].key,
         predicate=predicate,
         **content,
     )

@@ -85,7 +85,7 @@ def retire(
         run_id=context.run_id,
         code_version=catalog.recipes[table.key].code_version,
         input_versions={},
-        write_mode="overwrite",
+        options={"write_mode": "overwrite"},
         rows={key: measured.rows for key, measured in measures.items()},
         checksums={key: measured.checksum for key, measured in measures.items()},
         features={RETIRED: why},

@@ -42,6 +42,7 @@ from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.restoring import (
+    RestoringHook,
     RollbackPlan,
     build_rollback_recipe,
     plan_acceptance,
@@ -159,7 +160,17 @@ def _roll_back(
             ]
         )
     recipe = build_rollback_recipe(plan)
-    run = replace(run, hooks=(ProtectionHook(overrides), *_keep_version(recipe, log)))
+    restored = {
+        key: f"{recovery.changed[key]}, accepted: {config.accept}"
+        if config.accept
+        else f"version {plan.to_version}, "
+        + (f"published by run {by.run_id}" if by else "when nothing was published")
+        for key, by in plan.published_by.items()
+    }
+    run = replace(
+        run,
+        hooks=(RestoringHook(restored), ProtectionHook(overrides), *_keep_version(recipe, log)),
+    )
     publisher = Publisher(
         spark=spark.spark_session,
         recipe=recipe,
@@ -167,13 +178,6 @@ def _roll_back(
         landing_root=lakehouse.landing_root,
         withheld_days=lakehouse.withheld_days,
         reader=reader,
-        restored={
-            key: f"{recovery.changed[key]}, accepted: {config.accept}"
-            if config.accept
-            else f"version {plan.to_version}, "
-            + (f"published by run {by.run_id}" if by else "when nothing was published")
-            for key, by in plan.published_by.items()
-        },
     )
     results = publisher.publish_as_pinned(plan.partitions, plan.pin())
     leave_certificate(context, log, results, run, code_version=recipe.code_version, reader=reader)

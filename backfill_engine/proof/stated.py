@@ -151,7 +151,7 @@ def _find_edits(statement: Statement, record: CommitRecord) -> str:
         if row.partition in record.rows
     }
     notes = {row.partition: row.notes for row in statement.partitions if row.notes}
-    said = {(one["partition"], one["check"], one["reason"]) for one in record.accepted}
+    said = {(one["partition"], one["check"], one["reason"]) for one in record.audit.accepted}
     edits = {
         "code version": statement.code_version != record.code_version,
         "input versions": dict(statement.input_versions) != dict(record.input_versions),

@@ -80,7 +80,7 @@ def _describe(commit: Commit, first: str | None, last: str | None) -> Change | N
         last=keys[-1],
         partitions=len(keys),
         rows=sum(record.rows[key] for key in keys),
-        accepted=sum(acceptance["partition"] in keys for acceptance in record.accepted),
+        accepted=sum(acceptance["partition"] in keys for acceptance in record.audit.accepted),
     )
 
 
@@ -122,7 +122,7 @@ def _find_apart(log: TableLog, now: Mapping[str, Mapping[str, str]]) -> dict[str
     for key, publish in sorted(log.publishes.items()):
         if key in found:
             continue
-        consumed = publish.record.find_consumed(key).upstream
+        consumed = publish.consumed.upstream
         for table in sorted(consumed.keys() & now.keys()):
             other = (
                 upstream

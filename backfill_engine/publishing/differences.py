@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from backfill_engine.lake.commits import Publish
+from backfill_engine.lake.commits import RESTORED, Publish
 from backfill_engine.lake.consumed import Consumed
 from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.publishing.results import PartitionResult
@@ -67,7 +67,7 @@ def explain_change(before: Publish | None, result: PartitionResult, *, code_vers
     """
     if before is None or before.checksum == result.measures.checksum:
         return ""
-    if before.key in before.record.provisional or not result.is_written or result.restored:
+    if before.key in before.record.provisional or not result.is_written or RESTORED in result.notes:
         return ""
     reasons = list_differences(before, result.consumed, code_version=code_version)
     if not reasons:

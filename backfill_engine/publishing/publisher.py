@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.errors import TableError
+from backfill_engine.lake.consumed import CommitInputs
 from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.stored_declarations import check_grain, extend_table, find_missing_columns
 from backfill_engine.lake.writer import (
@@ -56,7 +57,6 @@ class Publisher:
         landing_root: root of the landing zone.
         withheld_days: for how many days withheld rows are kept.
         provisional: by partition key, what of its input is not there yet, or not final.
-        restored: of a rollback, by partition key, what comes back.
         reader: reads back what was published.
         ahead: audits of chunks together; None to audit each alone.
         read_tests: what reads the table, to be built over each chunk before that is published.
@@ -68,7 +68,6 @@ class Publisher:
     landing_root: str
     withheld_days: int
     provisional: Mapping[str, str] = field(default_factory=dict)
-    restored: Mapping[str, str] = field(default_factory=dict)
     reader: PartitionReader = IN_THIS_PROCESS
     ahead: AuditsAhead | None = None
     read_tests: Sequence[ReadTest] = ()
@@ -180,7 +179,6 @@ class Publisher:
                     input_versions=input_versions,
                     consumed=consumed[key],
                     provisional=self.provisional.get(key, ""),
-                    restored=self.restored.get(key, ""),
                     notes=describe_partition(self.run.hooks, key),
                 )
                 for key, measures in audit.measures.items()
@@ -324,12 +322,10 @@ class Publisher:
             code_version=self.recipe.code_version,
             input_versions=pinned.describe(),
             input_ids=pinned.identify(),
-            write_mode=options.write_mode,
+            options=options.describe(),
             rows={result.key: result.measures.rows for result in good},
             checksums={result.key: result.measures.checksum for result in good},
             profiles={result.key: result.measures.profile().to_json() for result in good},
-            row_filter=options.row_filter,
-            delete_missing=options.delete_missing,
             batches=batches,
             backfill_id=self.run.backfill_id or "",
             based_on=pinned.target.version,
@@ -342,7 +338,10 @@ class Publisher:
                 input_versions=pinned.describe(),
                 results=[*judged, *others],
             ),
-            **describe_audits(good),
+            audit=describe_audits(good),
+            consumed=CommitInputs.of({result.key: result.consumed for result in good}),
+            provisional={one.key: one.provisional for one in good if one.provisional},
+            notes={one.key: one.notes for one in good if one.notes},
         )
         newest, transaction = pinned.target.reread(), None
         if batches:

@@ -2,10 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from backfill_engine.lake.commits import Publish
-from backfill_engine.lake.consumed import describe_consumed
+from backfill_engine.lake.commits import CommitAudit, Publish
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.rules.measured import PartitionMeasures
 from backfill_engine.rules.verdicts import Acceptance, Check, Finding, Outcome, Verdict
@@ -13,30 +11,27 @@ from backfill_engine.rules.verdicts import Acceptance, Check, Finding, Outcome, 
 _DID_NOT_APPLY = ""
 
 
-def describe_audits(results: Sequence[PartitionResult]) -> dict[str, Any]:
-    """Describes findings, inputs, acceptances and remarks of partitions about to be published.
+def describe_audits(results: Sequence[PartitionResult]) -> CommitAudit:
+    """Describes findings and acceptances of partitions about to be published.
 
     The names of the rules stand once for all partitions, and only bounds that were not met are
     kept: thousands of partitions fit into one commit.
-
-    Returns:
-        The fields of a `CommitRecord` that are about them.
     """
     places: dict[tuple[str, int], int] = {}
     found = {result.key: dict(_name_findings(result.verdict)) for result in results}
     for names in found.values():
         for name in names:
             places.setdefault(name, len(places))
-    return {
-        "rules": tuple(rule for rule, _ in places),
-        "figures": {
+    return CommitAudit(
+        rules=tuple(rule for rule, _ in places),
+        figures={
             key: tuple(
                 _shorten(findings[name].value) if name in findings else _DID_NOT_APPLY
                 for name in places
             )
             for key, findings in found.items()
         },
-        "remarks": {
+        remarks={
             key: remarks
             for key, findings in found.items()
             if (
@@ -47,16 +42,12 @@ def describe_audits(results: Sequence[PartitionResult]) -> dict[str, Any]:
                 )
             )
         },
-        "accepted": tuple(
+        accepted=tuple(
             {"partition": result.key, "check": accepted.check, "reason": accepted.reason}
             for result in results
             for accepted in result.verdict.accepted
         ),
-        "provisional": {result.key: result.provisional for result in results if result.provisional},
-        "restored": {result.key: result.restored for result in results if result.restored},
-        "notes": {result.key: result.notes for result in results if result.notes},
-        **describe_consumed({result.key: result.consumed for result in results}),
-    }
+    )
 
 
 def read_result(publish: Publish) -> PartitionResult:
@@ -64,19 +55,19 @@ def read_result(publish: Publish) -> PartitionResult:
 
     Bounds that were met are not kept, and commits from before 0.2 keep no findings.
     """
-    record, key = publish.record, publish.key
-    remarks = {place: (outcome, bound) for place, outcome, bound in record.remarks.get(key, ())}
+    record, key, audit = publish.record, publish.key, publish.record.audit
+    remarks = {place: (outcome, bound) for place, outcome, bound in audit.remarks.get(key, ())}
     findings: dict[Check, tuple[Finding, ...]] = {}
-    for place, value in enumerate(record.figures.get(key, ())):
+    for place, value in enumerate(audit.figures.get(key, ())):
         if isinstance(value, str):
             continue
-        check, _, rule = record.rules[place].partition(" ")
+        check, _, rule = audit.rules[place].partition(" ")
         outcome, bound = remarks.get(place, (Outcome.PASSED, "met when it was published"))
         finding = Finding(rule, value, bound, Outcome(outcome))
         findings[Check(check)] = (*findings.get(Check(check), ()), finding)
     accepted = tuple(
         Acceptance(acceptance["check"], acceptance["reason"], (key,))
-        for acceptance in record.accepted
+        for acceptance in audit.accepted
         if acceptance["partition"] == key
     )
     return PartitionResult(
@@ -86,7 +77,6 @@ def read_result(publish: Publish) -> PartitionResult:
         input_versions=record.input_versions,
         consumed=publish.consumed,
         provisional=record.provisional.get(key, ""),
-        restored=record.restored.get(key, ""),
         notes=record.notes.get(key, {}),
     )
 

@@ -4,16 +4,18 @@ import datetime as dt
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
 from backfill_engine.errors import RollbackError
-from backfill_engine.lake.commits import Commit, CommitRecord
+from backfill_engine.lake.commits import RESTORED, Commit, CommitRecord
 from backfill_engine.lake.consumed import Consumed
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import read_table_as_it_was
 from backfill_engine.lake.served_versions import find_served
 from backfill_engine.lake.table_log import TableLog
+from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.write_modes.mode import Rollback
@@ -54,7 +56,7 @@ class RollbackPlan:
             self.log,
             {self.table.key: self.log.as_of(self.to_version)},
             restored={
-                key: record.find_consumed(key) if record else Consumed()
+                key: record.consumed.find(key) if record else Consumed()
                 for key, record in self.published_by.items()
             },
         )
@@ -160,6 +162,22 @@ def plan_acceptance(log: TableLog, partitions: Sequence[Partition]) -> RollbackP
         published_by={key: publishes[key].record if key in publishes else None for key in keys},
         undone={},
     )
+
+
+@dataclass(frozen=True)
+class RestoringHook(PublishHook):
+    """Keeps from where each partition of a rollback came back.
+
+    Attributes:
+        restored: that, by partition key, in words.
+    """
+
+    name: ClassVar[str] = RESTORED
+    restored: Mapping[str, str]
+
+    def describe_partition(self, key: str) -> str:
+        """Describes from where the partition came back."""
+        return self.restored[key]
 
 
 def build_rollback_recipe(plan: RollbackPlan) -> Recipe:

@@ -39,7 +39,6 @@ class PartitionResult:
         other_code: the version of the code that it was published by then, if that is another one
             and it stands all the same: its backfill may go on by new code.
         provisional: what of its input was not there yet, or not final; empty if all was.
-        restored: of a rollback, what came back.
         notes: by name of a feature, what it did to the partition.
         not_due: upstream partitions that never came, where it waits for nothing else; empty where
             it is due.
@@ -57,7 +56,6 @@ class PartitionResult:
     unchanged: bool = False
     other_code: str = ""
     provisional: str = ""
-    restored: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
     not_due: tuple[str, ...] = ()
     failed: bool = False

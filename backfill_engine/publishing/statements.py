@@ -81,11 +81,10 @@ class Statement:
 
     def hash(self) -> str:
         """Hashes canonical JSON of it: SHA-256 in hexadecimal digits."""
-        options = {field: getattr(self.options, field) for field in WriteOptions.__annotations__}
         rows = [_drop_empty(vars(partition)) for partition in self.partitions]
         content = {
             **_drop_empty(vars(self)),
-            "options": _drop_empty(options),
+            "options": self.options.describe(),
             "partitions": sorted(rows, key=lambda row: row["partition"]),
         }
         # By way of the JSON that certificates are written in, so that both know the same values.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from backfill_engine.contents.partition_contents import ReadBack, read_back
 from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.errors import SparkUnavailableError
-from backfill_engine.lake.consumed import describe_consumed
+from backfill_engine.lake.consumed import CommitInputs
 from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.reader import read_table_as_it_was
 from backfill_engine.lake.served_versions import describe_served
@@ -95,13 +95,13 @@ def _take_back(
             run_id=run.run_id,
             code_version=recipe.code_version,
             input_versions={recipe.table.key: version - 1},
-            write_mode=TakeBack.name,
+            options={"write_mode": TakeBack.name},
             rows={key: measured.rows for key, measured in measures.items()},
             checksums={key: measured.checksum for key, measured in measures.items()},
             profiles={key: measured.profile().to_json() for key, measured in measures.items()},
             backfill_id=run.backfill_id or "",
             features=describe_served(before),
-            **describe_consumed(
+            consumed=CommitInputs.of(
                 {
                     key: publish.consumed
                     for key in measures

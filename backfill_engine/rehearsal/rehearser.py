@@ -180,7 +180,7 @@ class Rehearser:
             run_id=self.rehearsal_id,
             code_version=recipe.code_version,
             input_versions={},
-            write_mode=table.write_mode,
+            options={"write_mode": table.write_mode},
             rows={key: one.rows for key, one in measures.items()},
             checksums={key: one.checksum for key, one in measures.items()},
         )

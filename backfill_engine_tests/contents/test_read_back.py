@@ -153,7 +153,6 @@ def publish(
         run_id="run-1",
         code_version="code-1",
         input_versions={},
-        write_mode="overwrite",
         rows=dict.fromkeys(keys, 0),
         checksums=dict.fromkeys(keys, ""),
     )

@@ -73,7 +73,6 @@ def build_readings_record(days: Sequence[Partition], **content: Any) -> CommitRe
         "run_id": "run-1",
         "code_version": "code-1",
         "input_versions": {"raw/source": 3},
-        "write_mode": "overwrite",
     }
     return build_record(READINGS, days, **{**defaults, **content})
 

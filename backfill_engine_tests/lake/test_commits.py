@@ -5,22 +5,22 @@ import json
 
 import pytest
 
-from backfill_engine.lake.commits import CommitRecord
+from backfill_engine.lake.commits import CommitAudit, CommitRecord
 
 RECORD = CommitRecord(
     commit_id="0f3e",
     run_id="run",
     asset_key="raw/flights",
-    partition_start="2013-01-01",
-    partition_end="2013-01-02",
     code_version="abc",
     input_versions={"raw/flights": 4, "landing/flights": "2 files 00ff"},
-    write_mode="overwrite",
+    options={"write_mode": "overwrite"},
     predicate="(`day` >= DATE'2013-01-01' AND `day` < DATE'2013-01-03')",
     rows={"2013-01-01": 842, "2013-01-02": 0},
     checksums={"2013-01-01": "00000000000000ff", "2013-01-02": "0000000000000000"},
     profiles={"2013-01-01": {"r": 842, "n": {"dest": 1}, "h": {"hour": [1, 2, 3]}}},
-    accepted=({"partition": "2013-01-01", "check": "partition_is_valid", "reason": "known"},),
+    audit=CommitAudit(
+        accepted=({"partition": "2013-01-01", "check": "partition_is_valid", "reason": "known"},)
+    ),
 )
 
 
@@ -61,7 +61,7 @@ def test_record_without_one_of_its_fields_is_no_record(field: str) -> None:
 
 def test_record_from_before_the_later_fields_is_still_ours() -> None:
     fields = json.loads(RECORD.to_json())
-    del fields["profiles"], fields["accepted"]
+    del fields["profiles"], fields["audit"]
     assert CommitRecord.from_json(json.dumps(fields)) == dataclasses.replace(
-        RECORD, profiles={}, accepted=()
+        RECORD, profiles={}, audit=CommitAudit()
     )

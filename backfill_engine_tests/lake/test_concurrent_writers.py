@@ -122,7 +122,7 @@ def find_publishes(warehouse: Warehouse, steps: Mapping[str, Step]) -> list[tupl
     return [
         (record.run_id, commit)
         for commit, record in commits
-        if record and record.partition_start in first_days
+        if record and min(record.rows) in first_days
     ]
 
 

@@ -7,12 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_engine.lake.commits import CommitRecord
-from backfill_engine.lake.consumed import (
-    Consumed,
-    describe_consumed,
-    read_consumed,
-    restrict_consumed,
-)
+from backfill_engine.lake.consumed import CommitInputs, Consumed
 from backfill_engine.lake.landing import LandedFiles
 from backfill_engine_tests.lake.test_commits import RECORD
 
@@ -35,23 +30,23 @@ def test_what_is_described_is_read_again_also_of_some_of_the_partitions(
     consumed: dict[str, Consumed], kept: set[str]
 ) -> None:
     """Also where partitions read an upstream partition at different times, or not neighbours."""
-    record = pass_through_json(dataclasses.replace(RECORD, **describe_consumed(consumed)))
-    assert {key: record.find_consumed(key) for key in consumed} == consumed
-    reduced = restrict_consumed(record.landed, record.upstream, kept)
-    assert {key: read_consumed(**reduced, key=key) for key in KEYS} == {
+    record = pass_through_json(dataclasses.replace(RECORD, consumed=CommitInputs.of(consumed)))
+    assert {key: record.consumed.find(key) for key in consumed} == consumed
+    reduced = record.consumed.restrict(kept)
+    assert {key: reduced.find(key) for key in KEYS} == {
         key: consumed.get(key, Consumed()) if key in kept else Consumed() for key in KEYS
     }
 
 
 def test_a_reduced_record_has_only_the_upstream_that_its_windows_need() -> None:
-    fields = describe_consumed(
+    consumed = CommitInputs.of(
         {
             key: Consumed(FILES, {"raw/flights": dict.fromkeys(KEYS[place : place + 2], "aa")})
             for place, key in enumerate(KEYS)
         }
     )
-    record = dataclasses.replace(RECORD, rows=dict.fromkeys(KEYS, 1), **fields)
-    reduced = record.restrict([KEYS[3]])
+    record = dataclasses.replace(RECORD, rows=dict.fromkeys(KEYS, 1), consumed=consumed)
+    reduced = record.restrict([KEYS[3]]).consumed
     assert [*reduced.landed] == [KEYS[3]]
     (read,) = reduced.upstream
     assert [*read.checksums] == KEYS[3:5]
@@ -80,10 +75,10 @@ def test_8760_hours_with_a_window_of_a_day_fit_into_a_commit() -> None:
 
 def measure_bytes(consumed: dict[str, Consumed]) -> int:
     """What it adds to a record, which can be read again."""
-    record = dataclasses.replace(RECORD, **describe_consumed(consumed))
+    record = dataclasses.replace(RECORD, consumed=CommitInputs.of(consumed))
     first, last = min(consumed), max(consumed)
     found = pass_through_json(record)
-    assert (found.find_consumed(first), found.find_consumed(last)) == (
+    assert (found.consumed.find(first), found.consumed.find(last)) == (
         consumed[first],
         consumed[last],
     )

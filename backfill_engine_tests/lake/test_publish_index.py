@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from backfill_engine.errors import HistoryError
 from backfill_engine.lake.commits import (
     Commit,
+    CommitAudit,
     CommitRecord,
     find_latest_publishes,
     group_publishes,
@@ -37,7 +38,7 @@ def build_record(version: int, *keys: str, run: str | None = None) -> CommitReco
         rows=dict.fromkeys(keys, version),
         checksums=dict.fromkeys(keys, f"{version:016x}"),
         profiles={key: {"r": version, "n": {}, "h": {}} for key in keys},
-        accepted=(),
+        audit=CommitAudit(),
     )
 
 

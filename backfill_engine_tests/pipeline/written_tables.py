@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from backfill_engine.lake.commits import CommitRecord
-from backfill_engine.lake.consumed import Consumed, describe_consumed
+from backfill_engine.lake.consumed import CommitInputs, Consumed
 from backfill_engine.lake.partitions import build_partitions, build_table_predicate
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -82,19 +82,16 @@ def commit_days(
         commit_id=str(uuid.uuid4()),
         run_id=run_id,
         asset_key=table.key,
-        partition_start=days[0],
-        partition_end=days[-1],
         code_version=code_version,
         input_versions=input_versions or {},
         input_ids=input_ids or {},
-        write_mode="overwrite",
         predicate=predicate,
         rows=dict.fromkeys(days, ROWS),
         checksums={day: f"{number:016x}" for number, day in enumerate(days)},
         backfill_id=backfill_id,
         provisional=provisional or {},
-        row_filter=row_filter,
-        **describe_consumed(consumed or {}),
+        options={"write_mode": "overwrite", "row_filter": row_filter},
+        consumed=CommitInputs.of(consumed or {}),
     )
     starts = [partition.slice.start for partition in partitions for _ in range(ROWS)]
     folders = [

@@ -33,7 +33,7 @@ def commit(
     batch: str | None = None,
     restored: int | None = None,
     source: int | None = None,
-    **content: Any,
+    **options: Any,
 ) -> Commit:
     """A publish of `keys`, its record as it comes out of the log.
 
@@ -44,16 +44,13 @@ def commit(
         commit_id=f"commit-{version}",
         run_id="run",
         asset_key=READINGS.key,
-        partition_start=min(keys),
-        partition_end=max(keys),
         code_version="code",
         input_versions=inputs if restored is None else {READINGS.key: restored},
-        write_mode=mode,
         predicate="",
         rows=dict.fromkeys(keys, 1),
         checksums=dict.fromkeys(keys, "0"),
         batches=dict.fromkeys(keys, batch) if batch else {},
-        **content,
+        options={"write_mode": mode, **options},
     )
     return Commit(version, dt.datetime.now(tz=dt.UTC), "WRITE", record.from_json(record.to_json()))
 

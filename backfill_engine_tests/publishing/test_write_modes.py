@@ -89,7 +89,7 @@ def read_records(lake: Lake) -> list[CommitRecord]:
 
 def read_source_rows(lake: Lake) -> list[int]:
     """Rows of the source from which commits say that they computed the first day, newest first."""
-    consumed = [record.find_consumed(FIRST) for record in read_records(lake)]
+    consumed = [record.consumed.find(FIRST) for record in read_records(lake)]
     # What stands for a checksum of the readings.
     return [int(one.upstream[READINGS.key][FIRST], 16) for one in consumed]
 

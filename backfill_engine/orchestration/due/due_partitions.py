@@ -272,7 +272,7 @@ def _compare_landing(
                 due[key] = DuePartition(Reason.NEW, fingerprint)
             continue
         state = hash_states((str(publish.version), fingerprint))
-        consumed = publish.record.landed.get(key)
+        consumed = publish.record.consumed.landed.get(key)
         if consumed is None or consumed.fingerprint != fingerprint:
             due[key] = DuePartition(Reason.CHANGED, state)
         elif key in publish.record.provisional and key not in unfinished:
@@ -286,7 +286,7 @@ def _compare_inputs(
     logs: Mapping[str, TableLog],
     movements: Mapping[str, Movements],
 ) -> Reason | None:
-    consumed = publish.record.find_consumed(publish.key)
+    consumed = publish.record.consumed.find(publish.key)
     for name, read in consumed.upstream.items():
         if name in movements:
             if publish.key in movements[name].outstanding:
@@ -322,7 +322,7 @@ def _build_look(
 ) -> Look:
     publishes = log.publishes
     due = {key: partition for key, partition in due.items() if key not in log.foreign_changes}
-    restored = {key for key in due if key in publishes and publishes[key].record.restored.get(key)}
+    restored = {key for key in due if key in publishes and publishes[key].restored}
     return Look(due, {key: due[key].state for key in restored}, movements)
 
 

@@ -55,7 +55,7 @@ def find_stale(
     publishes = {
         key: publish
         for key, publish in log.publishes.items()
-        if key in keys and not publish.record.restored.get(key)
+        if key in keys and not publish.restored
     }
     if not publishes:
         return {}
@@ -182,7 +182,7 @@ def _is_alike(publish: Publish, options: WriteOptions) -> bool:
     """Tells whether a partition was published as a run of these options would publish it."""
     record = publish.record
     told = (options.write_mode, options.row_filter)
-    return (record.write_mode, record.row_filter) == told and not record.restored.get(publish.key)
+    return (record.write_mode, record.row_filter) == told and not publish.restored
 
 
 def _is_own(publish: Publish, run: Run) -> bool:

@@ -189,7 +189,7 @@ def _describe_publish(publish: Publish) -> PublishedContents:
         upstream=consumed.upstream,
         input_versions=record.input_versions,
         provisional=record.provisional.get(publish.key, ""),
-        restored=record.restored.get(publish.key, ""),
+        restored=publish.restored,
         remarks=remarks,
     )
 

@@ -92,8 +92,6 @@ def build_materialization(
             if result.other_code
             else "from the same inputs, by the same code"
         )
-    if result.restored:
-        metadata["restored"] = result.restored
     metadata |= result.notes
     if result.verdict.accepted:
         metadata["accepted"] = "; ".join(

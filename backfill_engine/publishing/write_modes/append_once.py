@@ -159,7 +159,9 @@ def _apply(commit: Commit, key: str, before: Held, *, is_restored: bool) -> Held
     brought = _list_brought(record, key, commit.version)
     unsaid = "" if record.commit_id else "only a certificate tells of its publish"
     is_merge = record.write_mode == Merge.name
-    if record.write_mode == AppendOnce.name or (is_merge and not record.delete_missing):
+    if record.write_mode == AppendOnce.name or (
+        is_merge and not record.options.get("delete_missing")
+    ):
         return replace(held, batches={**before.batches, **brought}, doubt=before.doubt or unsaid)
     if is_merge and record.row_filter:
         unsaid = before.doubt or (
@@ -173,7 +175,7 @@ def _list_brought(record: CommitRecord, key: str, version: int) -> dict[str, int
     names = [record.batches.get(key, "")]
     if not record.row_filter:  # What a filter left out has not come.
         names.append(
-            _name_consumed(record.find_consumed(key)) or _name_versions(record.input_versions)
+            _name_consumed(record.consumed.find(key)) or _name_versions(record.input_versions)
         )
     return {name: version for name in names if name}
 

@@ -1,6 +1,7 @@
 """How a run writes one table. Pure data; `choosing` says what a table can honour."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from backfill_engine.filters.row_filters import RowFilter, combine_filters
 from backfill_engine.tables.declarations import Table
@@ -27,6 +28,10 @@ class WriteOptions:
     row_filter: str = ""
     delete_missing: bool = False
     batch: str = ""
+
+    def describe(self) -> dict[str, Any]:
+        """Describes what is not empty of it, as JSON values."""
+        return {name: value for name, value in vars(self).items() if value}
 
     def find_row_filter(self, table: Table) -> RowFilter | None:
         """Combines the run's filter and the table's own; None if there is neither.

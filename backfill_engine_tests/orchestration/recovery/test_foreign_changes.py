@@ -85,8 +85,8 @@ def test_deleted_day_is_published_as_it_is_once_a_person_accepts_it(pipeline: Pi
     assert find_changed_days(pipeline) == []
     publish = read_log(pipeline.warehouse, RAW_FLIGHTS).publishes[DAY]
     assert publish.rows == 0
-    assert "DELETE" in publish.record.restored[DAY]
-    assert publish.record.restored[DAY].endswith("accepted: they asked us")
+    assert "DELETE" in publish.restored
+    assert publish.restored.endswith("accepted: they asked us")
     assert DAY in pipeline.find_days(RAW, "MATERIALIZED")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from dagster import AssetCheckSeverity, DagsterRun, DagsterRunStatus
 from pyspark.sql import SparkSession
 
+from backfill_engine.lake.commits import CommitAudit
 from backfill_engine.lake.partitions import build_predicate
 from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.table_log import read_log
@@ -64,7 +65,7 @@ def commit(
         run_id=run_id,
         code_version=CODE_VERSION,
         input_versions={"landing/flights": "2 files"},
-        write_mode=write_mode,
+        options={"write_mode": write_mode},
         rows=dict.fromkeys(LOST, 120),
         checksums=audited,
         **content,
@@ -140,11 +141,13 @@ def test_what_a_run_would_have_said_is_recorded_from_its_commit(
         "killed",
         backfill_id="backfill",
         provisional={first: "raw/other is missing"},
-        restored={second: "version 1"},
-        accepted=({"partition": first, "check": "partition_is_valid", "reason": "known"},),
-        rules=("partition_is_complete row_count", "partition_is_valid rejects"),
-        figures={first: (120, 0.5), second: (120, "")},
-        remarks={first: ((1, "failed", "at most 0.01"),)},
+        notes={second: {"restored": "version 1"}},
+        audit=CommitAudit(
+            accepted=({"partition": first, "check": "partition_is_valid", "reason": "known"},),
+            rules=("partition_is_complete row_count", "partition_is_valid rejects"),
+            figures={first: (120, 0.5), second: (120, "")},
+            remarks={first: ((1, "failed", "at most 0.01"),)},
+        ),
     )
     take_next_step(pipeline)
 
