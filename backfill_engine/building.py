@@ -2,29 +2,32 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dagster import Definitions
 
-from backfill_engine.alerts import build_report_withheld
 from backfill_engine.assembly import Declared, build_catalog
 from backfill_engine.asset_checks import build_readable_check
 from backfill_engine.asset_definitions import build_asset
+from backfill_engine.extras.alerts.sensor import build_report_withheld
+from backfill_engine.extras.health.backfill_health import build_backfill_health
+from backfill_engine.extras.health.late_arrivals import build_late_arrivals
+from backfill_engine.extras.health.schedule import build_watch_schedule
+from backfill_engine.extras.rehearsal import job as rehearsal_job
+from backfill_engine.extras.rehearsal.applying import apply_rehearsal
+from backfill_engine.extras.versions import jobs as version_jobs
 from backfill_engine.grains.grain import Grain
-from backfill_engine.jobs import MAINTAIN, build_jobs, build_maintenance_schedule
+from backfill_engine.jobs import JOBS, MAINTAIN, build_job, build_maintenance_schedule
 from backfill_engine.landing_assets import build_external_asset, build_landing_asset
 from backfill_engine.landing_sensor import build_observe_landing
 from backfill_engine.once_jobs import build_once_jobs
-from backfill_engine.ops.backfill_health import build_backfill_health
-from backfill_engine.ops.late_arrivals import build_late_arrivals
-from backfill_engine.ops.schedules import build_rolling_schedules, build_watch_schedule
-from backfill_engine.orchestration.runs.applied_rehearsals import apply_rehearsal
 from backfill_engine.orchestration.runs.features import Feature, keep_served_version
 from backfill_engine.orchestration.runs.pinned_code import pin_code
 from backfill_engine.orchestration.runs.protecting import protect_partitions
 from backfill_engine.pause_sensor import build_go_on_after_pause
 from backfill_engine.range_jobs import build_range_jobs
 from backfill_engine.resources import build_resources
+from backfill_engine.rolling_schedules import build_rolling_schedules
 from backfill_engine.sensors import (
     build_continue_after_withheld,
     build_process_due_partitions,
@@ -56,6 +59,14 @@ _HOOKS: tuple[Feature, ...] = (
     keep_served_version,
 )
 """What takes part in each publish, in the order in which a run is refused."""
+
+_JOBS = {
+    **JOBS,
+    MAINTAIN: replace(JOBS[MAINTAIN], after=(rehearsal_job.remove_abandoned_tables,)),
+    **rehearsal_job.JOBS,
+    **version_jobs.JOBS,
+}
+"""What a person or a schedule runs over partitions that are published."""
 
 
 def build_defs(
@@ -101,8 +112,8 @@ def build_defs(
         name_prefix=name_prefix,
     )
     landing, on = catalog.settings.landing, features.sensors
-    range_jobs, jobs = build_range_jobs(catalog), build_jobs(catalog)
-    maintain = next(job for job in jobs if job.name == catalog.prefix(MAINTAIN))
+    range_jobs = build_range_jobs(catalog)
+    jobs = {name: build_job(catalog, name, declared) for name, declared in _JOBS.items()}
     watch = build_watch_schedule(catalog)
     return Definitions(
         assets=[
@@ -130,11 +141,11 @@ def build_defs(
             *(job.definition for job in range_jobs.of_pipelines),
             *range_jobs.grain_definitions,
             *build_once_jobs(catalog),
-            *jobs,
+            *jobs.values(),
             watch.job,
         ],
         schedules=[
-            build_maintenance_schedule(maintain),
+            build_maintenance_schedule(jobs[MAINTAIN]),
             watch,
             *build_rolling_schedules(catalog, range_jobs),
         ],

@@ -3,12 +3,12 @@
 import datetime as dt
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dagster import (
     Config,
     JobDefinition,
-    MetadataValue,
     OpExecutionContext,
     ScheduleDefinition,
     in_process_executor,
@@ -27,22 +27,11 @@ from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.instance.recovered_runs import note_reconciliation
-from backfill_engine.orchestration.promoting import Promoter, PromotionConfig
 from backfill_engine.orchestration.records.failures import build_failure, fail_with_message
-from backfill_engine.orchestration.records.rehearsal_pages import (
-    describe_promotion,
-    describe_refusal,
-    describe_rehearsal,
-)
-from backfill_engine.orchestration.rehearsing import RehearsalConfig
-from backfill_engine.orchestration.rehearsing import rehearse as run_rehearsal
-from backfill_engine.orchestration.retiring import RetirementConfig
-from backfill_engine.orchestration.retiring import retire as run_retirement
 from backfill_engine.orchestration.rollbacks import RollbackConfig, roll_back
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range, select_tables
 from backfill_engine.proof.golden_comparison import compare_with_golden
 from backfill_engine.proof.reconciliation import ReconciledPartition, Reconciler
-from backfill_engine.rehearsal.records import remove_abandoned
 from backfill_engine.resources import (
     LakehouseResource,
     SparkResource,
@@ -187,56 +176,6 @@ def reconcile_tables(
     ]
 
 
-def rehearse_partitions(
-    catalog: Catalog,
-    context: OpExecutionContext,
-    config: RehearsalConfig,
-    spark: SparkResource,
-    lakehouse: LakehouseResource,
-) -> str:
-    """Computes and audits partitions as a run would, and shows how they differ; returns its id."""
-    with fail_with_message(context):
-        done = run_rehearsal(context, config, catalog, spark, lakehouse)
-    context.add_output_metadata({"differences": MetadataValue.md(describe_rehearsal(done))})
-    context.log.info(f"`backfill-assets apply {done.rehearsal_id}` publishes what was rehearsed")
-    return done.rehearsal_id
-
-
-def promote_version(
-    catalog: Catalog,
-    context: OpExecutionContext,
-    config: PromotionConfig,
-    spark: SparkResource,
-    lakehouse: LakehouseResource,
-) -> str:
-    """Serves another version of a table, in one commit, if nothing stands against it."""
-    with fail_with_message(context):
-        found = Promoter(context, config, catalog, spark, lakehouse).promote()
-    context.add_output_metadata(
-        {
-            "promotion": MetadataValue.md(describe_promotion(found)),
-            "drift": MetadataValue.path(found.page or "nothing was rehearsed"),
-        }
-    )
-    if not found.is_served and found.published is None and not config.dry_run:
-        raise build_failure(describe_refusal(found))
-    return found.promotion_id
-
-
-def retire_version(
-    catalog: Catalog,
-    context: OpExecutionContext,
-    config: RetirementConfig,
-    spark: SparkResource,
-    lakehouse: LakehouseResource,
-) -> str:
-    """Empties a version that nobody reads, and protects it; returns what was done."""
-    with fail_with_message(context):
-        done = run_retirement(context, config, catalog, spark, lakehouse)
-    context.log.info(done)
-    return done
-
-
 class MaintainConfig(Config):
     """What counts as final and as old."""
 
@@ -286,79 +225,78 @@ def _maintain_tables(
             f"to {done.files_after}; dropped {done.pruned} withheld or rejected rows"
         )
         context.log.info(messages[-1])
-    day_ago = dt.datetime.now(tz=dt.UTC) - dt.timedelta(days=1)
-    for rehearsal_id in remove_abandoned(lakehouse.warehouse(), before=day_ago):
-        messages.append(f"removed the tables of rehearsal {rehearsal_id}, which never ended")
-        context.log.info(messages[-1])
     vacuum_watermarks(spark.spark_session, lakehouse.warehouse())
     return "\n".join(messages)
 
 
 ROLLBACK, RECONCILE, MAINTAIN = "rollback_partitions", "reconcile", "maintain"
-REHEARSE, PROMOTE, RETIRE = "rehearse", "promote", "retire"
 
-_JOBS: Mapping[str, tuple[str, type[Config], Callable[..., str], str]] = {
-    ROLLBACK: (
+
+@dataclass(frozen=True)
+class OpJob:
+    """A job of one op, so that its configuration is short.
+
+    Attributes:
+        op: the op's name.
+        config: what configures it.
+        work: what it does, given catalog, context, config, session and lakehouse; returns what was
+            done.
+        description: of the job.
+        after: what is done likewise once that is done.
+    """
+
+    op: str
+    config: type[Config]
+    work: Callable[..., str]
+    description: str
+    after: tuple[Callable[..., str], ...] = ()
+
+
+JOBS: Mapping[str, OpJob] = {
+    ROLLBACK: OpJob(
         "restore_partitions",
         RollbackConfig,
         restore_partitions,
         "Takes partitions of a table back to an earlier version, in one audited commit.",
     ),
-    RECONCILE: (
+    RECONCILE: OpJob(
         "compare_with_source",
         ReconcileConfig,
         compare_with_source,
         "Compares published partitions with what follows from their source now.",
     ),
-    REHEARSE: (
-        "rehearse_partitions",
-        RehearsalConfig,
-        rehearse_partitions,
-        "Shows what publishing partitions would change, and publishes nothing.",
-    ),
-    PROMOTE: (
-        "promote_version",
-        PromotionConfig,
-        promote_version,
-        "Serves another version of a table to its consumers, whole and in one commit.",
-    ),
-    RETIRE: (
-        "retire_version",
-        RetirementConfig,
-        retire_version,
-        "Retires a version of a table that is no longer served: its rows go.",
-    ),
-    MAINTAIN: (
+    MAINTAIN: OpJob(
         "maintain_tables",
         MaintainConfig,
         maintain_tables,
         "Joins small files, vacuums, and drops old withheld and rejected rows.",
     ),
 }
-"""By the job's name: its op, what configures it, what it does, and its description."""
+"""The core's, by name."""
 
 
-def build_jobs(catalog: Catalog) -> list[JobDefinition]:
-    """Builds the jobs; each is one op, so that its configuration is short."""
-    return [_build_job(catalog, name) for name in _JOBS]
-
-
-def _build_job(catalog: Catalog, name: str) -> JobDefinition:
-    op_name, config_type, work, description = _JOBS[name]
+def build_job(catalog: Catalog, name: str, declared: OpJob) -> JobDefinition:
+    """Builds a job of one op."""
 
     def do_work(context: OpExecutionContext, config: Config) -> str:
         spark, lakehouse = find_resources(catalog, context)
-        return work(catalog, context, config, spark, lakehouse)
+        works = (declared.work, *declared.after)
+        done = [work(catalog, context, config, spark, lakehouse) for work in works]
+        return "\n".join(filter(None, done))
 
-    do_work.__annotations__["config"] = config_type
+    do_work.__annotations__["config"] = declared.config
     step = op(
-        name=catalog.prefix(op_name),
-        description=inspect.getdoc(work),
+        name=catalog.prefix(declared.op),
+        description=inspect.getdoc(declared.work),
         tags=OWN_STEP,
         required_resource_keys=list_resources(catalog),
     )(do_work)
 
-    @job(name=catalog.prefix(name), description=description, executor_def=in_process_executor)
+    @job(
+        name=catalog.prefix(name),
+        description=declared.description,
+        executor_def=in_process_executor,
+    )
     def of_one_op() -> None:
         step()
 

@@ -22,7 +22,7 @@ from backfill_engine.cli.plan_options import Chunk, Restart, spread_options
 from backfill_engine.cli.terminal import echo, echo_lines
 
 if TYPE_CHECKING:
-    from backfill_engine.health.estimates import Estimate
+    from backfill_engine.orchestration.planning.estimates import Estimate
     from backfill_engine.orchestration.planning.plans import Plan, TablePlan
 
 _LISTED = 20

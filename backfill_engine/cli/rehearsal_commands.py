@@ -35,8 +35,8 @@ from backfill_engine.errors import RehearsalError
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
+    from backfill_engine.extras.rehearsal.records import Rehearsal
     from backfill_engine.orchestration.planning.plans import Plan
-    from backfill_engine.rehearsal.records import Rehearsal
 
 
 def rehearse(
@@ -70,7 +70,7 @@ def rehearse(
     """
     from backfill_engine.cli.job_runs import run_job
     from backfill_engine.cli.rehearsal_grids import print_rehearsal
-    from backfill_engine.rehearsal.records import read_rehearsal
+    from backfill_engine.extras.rehearsal.records import read_rehearsal
 
     catalog = load_catalog()
     asked = Asked(
@@ -121,8 +121,8 @@ def apply(
     """
     from backfill_engine.cli.plan_command import print_plan
     from backfill_engine.cli.run_command import carry_out
+    from backfill_engine.extras.rehearsal.records import read_rehearsal
     from backfill_engine.orchestration.planning.launching import Launch, check_launch
-    from backfill_engine.rehearsal.records import read_rehearsal
 
     catalog = load_catalog()
     found = read_rehearsal(catalog.warehouse, rehearsal)
@@ -153,7 +153,7 @@ def apply(
 
 def _plan_rest(instance: "DagsterInstance", found: "Rehearsal") -> "Plan | None":
     """Plans what was shown and isn't applied yet; None if that is nothing."""
-    from backfill_engine.orchestration.runs.applied_rehearsals import list_unapplied
+    from backfill_engine.extras.rehearsal.applying import list_unapplied
 
     catalog = load_catalog()
     tables = [catalog.find_table(one.table) for one in found.tables]

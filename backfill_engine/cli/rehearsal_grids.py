@@ -4,13 +4,17 @@ from typing import TYPE_CHECKING
 
 from backfill_engine.cli.options import print_grid
 from backfill_engine.cli.terminal import Grid, echo, write_text
+from backfill_engine.extras.rehearsal.pages import describe_columns
 from backfill_engine.orchestration.instance.ranges import shorten
-from backfill_engine.orchestration.records.rehearsal_pages import describe_columns
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from backfill_engine.rehearsal.records import Rehearsal, RehearsedPartition, RehearsedTable
+    from backfill_engine.extras.rehearsal.records import (
+        Rehearsal,
+        RehearsedPartition,
+        RehearsedTable,
+    )
 
 _LISTED = 31
 

@@ -11,7 +11,7 @@ from backfill_engine.cli.terminal import echo_lines
 from backfill_engine.errors import PromotionError, SettingsError
 
 if TYPE_CHECKING:
-    from backfill_engine.rehearsal.promotions import Promotion
+    from backfill_engine.extras.versions.promotions import Promotion
     from backfill_engine.tables.declarations import Table
 
 Served = Annotated[str, typer.Argument(help="A served table, as carrier_delays.")]
@@ -128,7 +128,7 @@ def run_promotion(config: dict[str, Any], *, as_json: bool) -> "Promotion":
     """
     from backfill_engine.cli.job_runs import run_job
     from backfill_engine.cli.version_grids import print_promotion
-    from backfill_engine.rehearsal.promotions import read_promotion
+    from backfill_engine.extras.versions.promotions import read_promotion
 
     catalog = load_catalog()
     with open_instance() as instance:

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 from backfill_engine.cli.options import print_grid
 from backfill_engine.cli.terminal import Grid, echo
+from backfill_engine.extras.versions.pages import describe_outcome
 from backfill_engine.orchestration.instance.ranges import shorten
-from backfill_engine.orchestration.records.rehearsal_pages import describe_outcome
 
 if TYPE_CHECKING:
+    from backfill_engine.extras.versions.promotions import Promotion
     from backfill_engine.publishing.serving import DescribedTable
-    from backfill_engine.rehearsal.promotions import Promotion
 
 _LISTED = 31
 

@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from backfill_engine.errors import RehearsalError, TableError
+from backfill_engine.extras.rehearsal.records import read_rehearsal, write_rehearsal
 from backfill_engine.lake.protections import PROTECTIONS, add_protection, read_protections
 from backfill_engine.lake.publish_index import PublishIndex, read_index
 from backfill_engine.lake.side_tables import enter_table, open_entered
@@ -17,13 +18,12 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.watermarks import WATERMARKS, read_watermarks
 from backfill_engine.lake.whole_files import read_whole_file, write_file, write_whole_file
 from backfill_engine.publishing.audit import find_profiles
-from backfill_engine.rehearsal.records import read_rehearsal, write_rehearsal
+from backfill_engine_tests.extras.rehearsal.test_records import REHEARSAL
 from backfill_engine_tests.lake.readings import READINGS
 from backfill_engine_tests.lake.test_protections import CLOSED, NOW
 from backfill_engine_tests.lake.test_publish_index import KEYS, build_record, find_index, publish
 from backfill_engine_tests.lake.test_table_log import append
 from backfill_engine_tests.pipeline.aging import clean_log
-from backfill_engine_tests.rehearsal.test_records import REHEARSAL
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from dagster import (
     DagsterRunStatus,
 )
 
+from backfill_engine.extras.alerts.alerting import Alerter, AlertMemory, AlertReport, Webhook
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.alerts.alerting import Alerter, AlertMemory, AlertReport, Webhook
 from backfill_engine.orchestration.instance.dagster_internals import (
     BACKFILL_TAG,
     ROOT_RUN_ID_TAG,

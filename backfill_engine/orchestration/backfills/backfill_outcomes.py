@@ -11,18 +11,6 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.alerts.held_back import (
-    CANCELLED,
-    FAILED,
-    HELD_UP,
-    PAUSED,
-    Causes,
-    ChainResult,
-    HeldBack,
-    find_chain_result,
-    read_certificates,
-)
-from backfill_engine.orchestration.alerts.notices import build_look_commands, describe_held_back
 from backfill_engine.orchestration.backfills.backfills import find_requested
 from backfill_engine.orchestration.backfills.foreground import Foreground
 from backfill_engine.orchestration.backfills.progress import Progress, State
@@ -32,6 +20,19 @@ from backfill_engine.orchestration.instance.partition_definitions import find_pa
 from backfill_engine.orchestration.instance.ranges import format_ranges
 from backfill_engine.orchestration.planning.plans import Plan
 from backfill_engine.orchestration.runs.chains import Chain
+from backfill_engine.orchestration.runs.held_back import (
+    CANCELLED,
+    FAILED,
+    HELD_UP,
+    PAUSED,
+    Causes,
+    ChainResult,
+    HeldBack,
+    build_look_commands,
+    describe_held_back,
+    find_chain_result,
+    read_certificates,
+)
 from backfill_engine.orchestration.runs.pausing import find_pause
 from backfill_engine.orchestration.runs.run_tags import REFUSED_TAG, find_run_range
 from backfill_engine.orchestration.status.attempts import find_attempts

@@ -18,7 +18,6 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.orchestration.alerts.alerting import SETTLE_SECONDS
 from backfill_engine.orchestration.backfills.backfills import (
     Backfill,
     awaits_shell,
@@ -31,7 +30,11 @@ from backfill_engine.orchestration.instance.materializations import (
     find_planning_runs,
 )
 from backfill_engine.orchestration.instance.processes import has_daemon
-from backfill_engine.orchestration.runs.chains import awaits_rest, find_why_unfinished
+from backfill_engine.orchestration.runs.chains import (
+    SETTLE_SECONDS,
+    awaits_rest,
+    find_why_unfinished,
+)
 from backfill_engine.orchestration.runs.pausing import find_why_none_may_go, list_paused_at
 from backfill_engine.orchestration.runs.run_tags import REFUSED_TAG, is_paused
 from backfill_engine.orchestration.runs.runs_at_work import UNFINISHED

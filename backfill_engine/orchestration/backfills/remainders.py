@@ -12,7 +12,6 @@ from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, Run
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
-from backfill_engine.orchestration.alerts.alerting import SETTLE_SECONDS
 from backfill_engine.orchestration.backfills.backfills import read_backfill
 from backfill_engine.orchestration.backfills.cancelling import is_cancelled
 from backfill_engine.orchestration.backfills.resuming import (
@@ -23,7 +22,7 @@ from backfill_engine.orchestration.backfills.resuming import (
 from backfill_engine.orchestration.due.readiness import find_upstream_tables, get_partitions_def
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.instance.ranges import find_ranges
-from backfill_engine.orchestration.runs.chains import find_why_at_work
+from backfill_engine.orchestration.runs.chains import SETTLE_SECONDS, find_why_at_work
 from backfill_engine.orchestration.runs.pausing import find_why_none_may_go
 from backfill_engine.orchestration.runs.run_tags import PAUSED_TAG, SETTLED, WENT_ON, find_chain
 

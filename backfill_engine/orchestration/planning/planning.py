@@ -8,8 +8,6 @@ from dagster import AssetKey, DagsterInstance
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.grains.chunk_sizes import ChunkSize
-from backfill_engine.health.estimates import add_estimates, estimate_seconds
-from backfill_engine.health.outcomes import Outcome, list_outcomes
 from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.protections import Protections, read_protections
 from backfill_engine.lake.table_log import read_log
@@ -31,6 +29,8 @@ from backfill_engine.orchestration.instance.ranges import (
     find_ranges,
 )
 from backfill_engine.orchestration.planning.choosing import Choice, Chooser, count_rows_to_read
+from backfill_engine.orchestration.planning.estimates import add_estimates, estimate_seconds
+from backfill_engine.orchestration.planning.outcomes import Outcome, list_outcomes
 from backfill_engine.orchestration.planning.plans import (
     Only,
     Plan,

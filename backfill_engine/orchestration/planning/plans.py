@@ -11,8 +11,6 @@ from dagster import AssetKey, DagsterInstance, RunsFilter
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import SettingsError
-from backfill_engine.health.estimates import Estimate
-from backfill_engine.health.outcomes import Outcome
 from backfill_engine.orchestration.instance.dagster_internals import (
     BACKFILL_TAG,
     BULK_ACTION_TERMINAL_STATUSES,
@@ -21,6 +19,8 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
+from backfill_engine.orchestration.planning.estimates import Estimate
+from backfill_engine.orchestration.planning.outcomes import Outcome
 from backfill_engine.orchestration.runs.run_tags import (
     LAUNCHED_CODE_TAG,
     PLAN_TAG,

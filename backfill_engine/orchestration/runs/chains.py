@@ -38,6 +38,9 @@ _REST_SECONDS = 600.0
 _TICK = timedelta(seconds=1)
 """Dagster's filter takes what was changed after a time, and not at it."""
 
+SETTLE_SECONDS = 30.0
+"""After its last run a chain may go on: the daemon's sensors and retries take some seconds."""
+
 
 @dataclass(frozen=True)
 class Chain:

@@ -8,10 +8,10 @@ import pytest
 from dagster import DagsterInstance, DagsterRun
 from dagster._core.execution.backfill import BulkActionStatus
 
-from backfill_engine.health.estimates import Estimate
-from backfill_engine.health.outcomes import Outcome
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
+from backfill_engine.orchestration.planning.estimates import Estimate
 from backfill_engine.orchestration.planning.launching import Launch, request_planned
+from backfill_engine.orchestration.planning.outcomes import Outcome
 from backfill_engine.orchestration.planning.plans import Plan, TablePlan, find_foretold
 from backfill_engine_tests.project import CATALOG, defs
 

@@ -8,7 +8,8 @@ import pytest
 from dagster import DagsterInstance, DagsterRun
 
 from backfill_engine.errors import SettingsError
-from backfill_engine.health.pages import write_page
+from backfill_engine.extras.health.pages import write_page
+from backfill_engine.extras.rehearsal.records import find_scratch, locate_beside_rehearsal
 from backfill_engine.lake.commits import CommitRecord
 from backfill_engine.lake.file_names import is_file_name
 from backfill_engine.lake.table_log import read_log
@@ -17,7 +18,6 @@ from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TA
 from backfill_engine.orchestration.runs.run_options import PublishConfig, build_run
 from backfill_engine.orchestration.runs.run_tags import CHAIN_TAG, RANGE_END_TAG, RANGE_START_TAG
 from backfill_engine.proof.certificates import list_documents, locate_certificate
-from backfill_engine.rehearsal.records import find_scratch, locate_beside_rehearsal
 from backfill_engine.resources import build_lakehouse
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, defs
 

@@ -1,0 +1,222 @@
+"""`ops/late_arrivals`: how late rows come, of each table whose rows say which partition reads them.
+
+It reads two columns of the table that they land in, no JVM.
+"""
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+
+from dagster import (
+    AssetCheckResult,
+    AssetCheckSeverity,
+    AssetCheckSpec,
+    AssetExecutionContext,
+    AssetKey,
+    AssetsDefinition,
+    Config,
+    MaterializeResult,
+    MetadataValue,
+    asset,
+)
+from pydantic import Field
+
+from backfill_engine.catalog import Catalog
+from backfill_engine.errors import BackfillError
+from backfill_engine.extras.health.lateness import (
+    Arrivals,
+    Lateness,
+    count_arrivals,
+    summarize_all,
+    summarize_by_landing,
+    summarize_by_time,
+)
+from backfill_engine.extras.health.pages import Section, render_page, write_page
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.instance.own_runs import OWN_STEP
+from backfill_engine.orchestration.records.failures import fail_with_message
+from backfill_engine.resources import find_resources, list_resources
+from backfill_engine.settings import MOST_DAYS
+from backfill_engine.table_assets import TableAsset
+from backfill_engine.tables.declarations import Table
+
+_LISTED = 31
+
+
+class LateArrivalsConfig(Config):
+    """How far back to look."""
+
+    days: int = Field(
+        default=366,
+        ge=1,
+        le=MOST_DAYS,
+        description="Days of landing, back from the last that was published.",
+    )
+
+
+def list_late_readers(
+    catalog: Catalog, assets: Sequence[TableAsset]
+) -> dict[str, tuple[Table, str]]:
+    """Lists the tables that read late rows: by key, the table that these land in, and its column.
+
+    The column says which partition a row is for. Of buckets nothing is late.
+    """
+    return {
+        declared.table.key: (catalog.find_table(upstream.table.key), upstream.rows_for)
+        for declared in assets
+        for upstream in declared.inputs
+        if upstream.rows_for and catalog.find_table(upstream.table.key).grain.cron
+    }
+
+
+def name_late_check(reader: str) -> str:
+    """Names the check of the share of late rows of one reader."""
+    return f"{reader.replace('/', '_')}_late_share"
+
+
+def find_key(catalog: Catalog) -> AssetKey:
+    """Finds the key of the asset."""
+    return AssetKey(["ops", catalog.prefix("late_arrivals")])
+
+
+def build_late_arrivals(catalog: Catalog, assets: Sequence[TableAsset]) -> AssetsDefinition:
+    """Builds the asset `ops/late_arrivals`."""
+    key = find_key(catalog)
+
+    @asset(
+        key=key,
+        group_name="ops",
+        kinds={"delta"},
+        op_tags=OWN_STEP,
+        required_resource_keys=list_resources(catalog),
+        check_specs=[
+            AssetCheckSpec(
+                name_late_check(reader),
+                asset=key,
+                description=(
+                    f"Is the share of rows of {reader} that landed more than two days late within "
+                    "BACKFILL_MAX_LATE_SHARE?"
+                ),
+            )
+            for reader in list_late_readers(catalog, assets)
+        ],
+    )
+    def late_arrivals(
+        context: AssetExecutionContext, config: LateArrivalsConfig
+    ) -> Iterator[MaterializeResult]:
+        """How late rows come: by landing day and by the day that they are of, as plots, too."""
+        _, lakehouse = find_resources(catalog, context)
+        with fail_with_message(context):
+            warehouse, bound = lakehouse.warehouse(), catalog.settings.max_late_share
+            arrivals: dict[str, list[Arrivals]] = {}
+            unreadable: dict[str, str] = {}
+            for reader, (source, column) in list_late_readers(catalog, assets).items():
+                try:
+                    arrivals[reader] = _count(warehouse, source, column, config.days)
+                except BackfillError as error:  # of one table; the others are told of
+                    unreadable[reader] = str(error)
+            page = _render(arrivals, unreadable)
+            place = write_page(warehouse, "late_arrivals", page)
+        yield MaterializeResult(
+            metadata={"page": MetadataValue.path(place), **_describe(arrivals)},
+            check_results=[
+                *(
+                    _judge(reader, summarize_all(found), bound)
+                    for reader, found in arrivals.items()
+                ),
+                *(_fail(reader, why) for reader, why in unreadable.items()),
+            ],
+        )
+
+    return late_arrivals
+
+
+def _count(warehouse: Warehouse, source: Table, column: str, days: int) -> list[Arrivals]:
+    log = read_log(warehouse, source)
+    if not log.publishes:
+        return []
+    newest = source.grain.find_start(max(log.publishes))
+    assert isinstance(newest, dt.date)
+    return count_arrivals(log, column, since=newest - dt.timedelta(days=days - 1))
+
+
+def _describe(arrivals: Mapping[str, Sequence[Arrivals]]) -> dict[str, int | float]:
+    """Describes all of them as numbers, which Dagster plots over time."""
+    return {
+        f"{reader} {name}": figure
+        for reader, found in arrivals.items()
+        if (all_ := summarize_all(found))
+        for name, figure in {
+            "rows": all_.rows,
+            "late rows": all_.late,
+            "days late, p50": all_.p50,
+            "days late, p95": all_.p95,
+            "days late, most": all_.most,
+            "share after D+1": all_.after_one,
+            "share after D+2": all_.after_two,
+        }.items()
+    }
+
+
+def _judge(reader: str, found: Lateness | None, bound: float) -> AssetCheckResult:
+    share = found.after_two if found else 0.0
+    return AssetCheckResult(
+        passed=share <= bound,
+        check_name=name_late_check(reader),
+        severity=AssetCheckSeverity.WARN,
+        description=(
+            f"{share:.2%} of {found.rows:,} rows landed more than two days late; bound: {bound:.2%}"
+            if found
+            else "nothing is published yet"
+        ),
+        metadata={"share after D+2": share, "bound": bound},
+    )
+
+
+def _fail(reader: str, why: str) -> AssetCheckResult:
+    return AssetCheckResult(passed=False, check_name=name_late_check(reader), description=why)
+
+
+def _render(arrivals: Mapping[str, Sequence[Arrivals]], unreadable: Mapping[str, str]) -> str:
+    # Altair takes a second to import, which the start of every process would pay.
+    from backfill_engine.extras.health import charts
+
+    sections = [Section(reader, f"Can't be told: {why}") for reader, why in unreadable.items()]
+    for reader, found in arrivals.items():
+        if not found:
+            sections.append(Section(reader, "Nothing is published yet of what it reads."))
+            continue
+        by_landing = summarize_by_landing(found)
+        # Of what is older than the days looked at, only what came late is among these rows.
+        by_time = [one for one in summarize_by_time(found) if one.day >= by_landing[0].day]
+        latest = sorted(by_landing, key=lambda one: one.late, reverse=True)[:_LISTED]
+        sections += [
+            Section(
+                f"{reader}: late rows by landing day",
+                "Rows that landed after the day that they are of.",
+                charts.plot_late_rows(by_landing),
+            ),
+            Section(
+                f"{reader}: how late they are",
+                "Of the late rows of each landing day: the median, the 95th percentile and the "
+                "latest.",
+                charts.plot_days_late(by_landing),
+            ),
+            Section(
+                f"{reader}: what a look-back would have missed",
+                "Share of the rows of each day that landed more than one day after it, and more "
+                "than two.",
+                charts.plot_shares(by_time),
+            ),
+            Section(
+                f"{reader}: landing days with most late rows",
+                head=("landed", "rows", "late", "p50, days", "p95, days", "latest, days"),
+                rows=[
+                    (str(one.day), one.rows, one.late, one.p50, one.p95, one.most)
+                    for one in sorted(latest, key=lambda one: one.day)
+                    if one.late
+                ],
+            ),
+        ]
+    now = dt.datetime.now(tz=dt.UTC)
+    return render_page("Late arrivals", f"As of {now:%Y-%m-%d %H:%M} UTC.", sections)

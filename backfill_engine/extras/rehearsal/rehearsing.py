@@ -1,0 +1,185 @@
+"""A rehearsal as a Dagster run: which partitions, in which order, and what they would become."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from dagster import AssetKey, Config, OpExecutionContext
+from pydantic import Field
+
+from backfill_engine.catalog import Catalog
+from backfill_engine.errors import SettingsError
+from backfill_engine.extras.rehearsal.records import (
+    Gates,
+    Rehearsal,
+    RehearsedTable,
+    find_scratch,
+    remove_scratch,
+    write_rehearsal,
+)
+from backfill_engine.extras.rehearsal.rehearser import Rehearser
+from backfill_engine.lake.filesystems import check_landing_root
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.orchestration.due.readiness import find_readiness
+from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
+from backfill_engine.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
+from backfill_engine.orchestration.selecting.selections import find_keys_in_range
+from backfill_engine.publishing.serving import choose_served
+from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
+
+
+class RehearsalConfig(Config):
+    """What to rehearse, and how much of it may change before a person is asked."""
+
+    ranges: dict[str, list[list[str]]] = Field(
+        description="By table, as staging/flights: ranges of partitions, each as [first, last]."
+    )
+    reason: str = Field(default="", description="Why; kept with what the rehearsal showed.")
+    keep: bool = Field(
+        default=False, description="Keep the rehearsed tables; else only what they showed is kept."
+    )
+    max_changed_share: float | None = Field(
+        default=None, ge=0, le=1, description="Of a partition's rows, that may differ (0 to 1)."
+    )
+    max_psi: float | None = Field(
+        default=None, ge=0, description="Of a column with a drift rule, against what is published."
+    )
+
+    def list_keys(self, catalog: Catalog) -> dict[AssetKey, list[str]]:
+        """Lists the partitions, by asset.
+
+        Raises:
+            SettingsError: if there are none.
+            TableError: if there is no such table.
+            PartitionRangeError: if a key is unknown, or a range is reversed.
+        """
+        found: dict[AssetKey, list[str]] = {}
+        for name, ranges in self.ranges.items():
+            table = catalog.find_table(name)
+            keys: dict[str, None] = {}
+            for ends in ranges:
+                if len(ends) != 2:
+                    raise SettingsError(f"{name} {ends}: a range is [first, last]")
+                first, last = ends
+                partitions_def = find_partitions_def(table)
+                keys |= dict.fromkeys(find_keys_in_range(partitions_def, first=first, last=last))
+            if keys:
+                found[find_asset_key(table)] = sorted(keys)
+        if not found:
+            raise SettingsError("nothing to rehearse: name tables and ranges of their partitions")
+        return found
+
+
+def rehearse(
+    context: OpExecutionContext,
+    config: RehearsalConfig,
+    catalog: Catalog,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> Rehearsal:
+    """Computes and audits partitions into tables of their own, and keeps how they differ.
+
+    No published table is touched, nor its watermark, its checks, or what Dagster knows of its
+    partitions.
+
+    Args:
+        context: of the op.
+        config: of the run.
+        catalog: of the code location.
+        spark: gives the session.
+        lakehouse: landing zone, tables, bounds.
+
+    Raises:
+        BackfillError: if it can't be done; the scratch tables are removed then.
+    """
+    chosen, graph = config.list_keys(catalog), context.repository_def.asset_graph
+    ordered = [key for key in graph.toposorted_asset_keys if key in chosen]
+    warehouse, now = lakehouse.warehouse(), datetime.now(tz=UTC)
+    warehouse.check_writable()
+    if any(catalog.recipes[key.to_user_string()].landing for key in ordered):
+        check_landing_root(lakehouse.landing_root)
+    scratch = find_scratch(warehouse, context.run_id)
+    rehearser = Rehearser(
+        spark=spark.spark_session,
+        warehouse=warehouse,
+        scratch=scratch,
+        landing_root=lakehouse.landing_root,
+        chunk_partitions=lakehouse.chunk_partitions,
+        chunk_bytes=lakehouse.chunk_bytes,
+        rehearsal_id=context.run_id,
+        at=now,
+        reader=build_reader(spark, lakehouse),
+    )
+    try:
+        tables = _rehearse_tables(context, graph, rehearser, catalog, ordered, chosen)
+    except BaseException:
+        remove_scratch(warehouse, context.run_id)
+        raise
+    gates = Gates(config.max_changed_share, config.max_psi)
+    if not config.keep:
+        remove_scratch(warehouse, context.run_id)
+    rehearsal = Rehearsal(
+        rehearsal_id=context.run_id,
+        at=now,
+        reason=config.reason,
+        gates=gates,
+        tables=tuple(tables),
+        exceeded=tuple(_find_exceeded(gates, tables)),
+        kept=scratch.root if config.keep else "",
+    )
+    write_rehearsal(warehouse, rehearsal)
+    return rehearsal
+
+
+def _rehearse_tables(
+    context: OpExecutionContext,
+    graph: AssetGraph,
+    rehearser: Rehearser,
+    catalog: Catalog,
+    ordered: Sequence[AssetKey],
+    chosen: Mapping[AssetKey, Sequence[str]],
+) -> list[RehearsedTable]:
+    """Rehearses tables, upstream ones first; what reads withheld partitions is held back, too."""
+    good: dict[AssetKey, list[str]] = {}
+    bad: dict[AssetKey, list[str]] = {}
+    tables: list[RehearsedTable] = []
+    for key in ordered:
+        name = key.to_user_string()
+        recipe = catalog.recipes[name]
+        recipe = choose_served(recipe, read_log(rehearser.warehouse, recipe.table))
+        inputs = [read_log(rehearser.warehouse, table) for table in recipe.inputs]
+        readiness = find_readiness(
+            context.instance,
+            graph,
+            key,
+            chosen[key],
+            expected=good,
+            refused=bad,
+            unread=recipe.unread,
+            inputs={log.table.key: log for log in inputs},
+        )
+        table = rehearser.rehearse(
+            recipe,
+            chosen[key],
+            blocked=readiness.blocked,
+            provisional=readiness.provisional,
+        )
+        good[key] = [one.partition for one in table.partitions if not one.withheld]
+        bad[key] = [one.partition for one in table.partitions if one.withheld]
+        context.log.info(
+            f"{table.table}: {len(good[key])} rehearsed, {len(bad[key])} would be withheld"
+        )
+        tables.append(table)
+    return tables
+
+
+def _find_exceeded(gates: Gates, tables: Sequence[RehearsedTable]) -> list[str]:
+    return [
+        f"{table.table} {one.partition}: {what}"
+        for table in tables
+        for one in table.partitions
+        if one.diff is not None
+        for what in gates.find_exceeded(one.diff)
+    ]

@@ -1,0 +1,132 @@
+"""What was found of a promotion, and what came of it: `<warehouse>/rehearsals/<id>/promotion.json`.
+
+The rehearsal beside it has the differences, partition by partition.
+"""
+
+import datetime as dt
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from backfill_engine.extras.rehearsal.records import (
+    Gates,
+    RehearsedTable,
+    locate_beside_rehearsal,
+    read_beside_rehearsal,
+)
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.whole_files import write_whole_file
+
+_DOCUMENT = "promotion.json"
+
+
+@dataclass(frozen=True)
+class DriftGates:
+    """How far the columns of a version may lie from those of the one before; None is no bound.
+
+    Attributes:
+        max_psi: of a column with a drift rule, of one partition.
+        max_mean_shift: of the mean of a numeric column, see `rehearsal.column_shifts`.
+        max_null_shift: of the share of nulls of a column, 0 to 1.
+    """
+
+    max_psi: float | None = None
+    max_mean_shift: float | None = None
+    max_null_shift: float | None = None
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """What stood against serving a version, and whether it is served.
+
+    Attributes:
+        promotion_id: the Dagster run that looked.
+        table: the served one, `layer/name`.
+        version: key of the table to be served.
+        before: key of the one that was served then.
+        at: when, UTC.
+        by: who asked for it.
+        why: in that person's words.
+        partitions: of the served table that the switch is to replace.
+        gates: bounds of drift.
+        missing: what keeps it from being served whatever anyone says, a line each.
+        beyond: what differs by more than the gates, a line each.
+        accepted: why it is served all the same; empty if nobody said.
+        published: the Delta version that serves it; None if it is not served.
+        page: where the drift is drawn; empty if nothing was rehearsed.
+    """
+
+    promotion_id: str
+    table: str
+    version: str
+    before: str
+    at: dt.datetime
+    by: str
+    why: str
+    partitions: int
+    gates: DriftGates
+    missing: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
+    accepted: str = ""
+    published: int | None = None
+    page: str = ""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether it was served before anybody did anything."""
+        return self.version == self.before
+
+    @property
+    def may_go(self) -> bool:
+        """Whether nothing stands against it that nobody has accepted."""
+        return not self.missing and (not self.beyond or bool(self.accepted))
+
+
+_PROMOTIONS = TypeAdapter(Promotion)
+
+
+def write_promotion(warehouse: Warehouse, promotion: Promotion) -> str:
+    """Keeps what was found; returns where."""
+    place = locate_beside_rehearsal(warehouse, promotion.promotion_id, _DOCUMENT)
+    write_whole_file(place, [_PROMOTIONS.dump_json(promotion)])
+    return place
+
+
+def read_promotion(warehouse: Warehouse, promotion_id: str) -> Promotion:
+    """Reads what was found.
+
+    Raises:
+        RehearsalError: if it can't be read.
+        FileNotFoundError: if that run was no promotion.
+    """
+    return read_beside_rehearsal(warehouse, promotion_id, _DOCUMENT, _PROMOTIONS)
+
+
+def find_missing(served: RehearsedTable) -> list[str]:
+    """Finds what the audit withholds of a version, and keys that one side has and not the other.
+
+    Args:
+        served: the served table, as it was rehearsed.
+    """
+    missing: list[str] = []
+    for one in served.partitions:
+        where = f"{served.table} {one.partition}"
+        if one.withheld:
+            missing.append(f"{where} would be withheld: {one.withheld}")
+        elif one.diff and one.shown_checksum and (one.diff.added or one.diff.removed):
+            missing.append(
+                f"{where}: the keys are not the same, {one.diff.added} only in the new version, "
+                f"{one.diff.removed} only in the served one"
+            )
+    return missing
+
+
+def find_drifted(served: RehearsedTable, gates: DriftGates) -> list[str]:
+    """Finds columns whose distribution lies further off than the gate, partition by partition."""
+    bound = Gates(max_psi=gates.max_psi)
+    return [
+        f"{served.table} {one.partition}: {what}"
+        for one in served.partitions
+        if one.diff is not None and one.shown_checksum
+        for what in bound.find_exceeded(one.diff)
+    ]

@@ -1,1 +1,0 @@
-"""How the tables are doing: how late data comes, how runs end, how far tables lag. No Dagster."""

@@ -1,1 +1,0 @@
-"""How the tables are doing, as assets with figures over time, checks of lag, and pages of plots."""

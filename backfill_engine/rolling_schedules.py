@@ -1,0 +1,108 @@
+"""Schedules of runs that recompute the last days.
+
+They are off unless turned on, as `process_due_partitions` finds what changed, however late.
+"""
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+
+from dagster import (
+    DefaultScheduleStatus,
+    RunRequest,
+    ScheduleDefinition,
+    ScheduleEvaluationContext,
+    SkipReason,
+)
+
+from backfill_engine.catalog import Catalog
+from backfill_engine.lake.protections import read_protections
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
+from backfill_engine.orchestration.instance.ranges import find_ranges
+from backfill_engine.orchestration.runs.protecting import split_protected
+from backfill_engine.orchestration.runs.run_tags import PRIORITY_TAG, RANGE_END_TAG, RANGE_START_TAG
+from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
+from backfill_engine.range_jobs import RangeJob, RangeJobs
+from backfill_engine.tables.declarations import Table
+
+_BEHIND_OTHERS = "-1"
+
+
+def find_last_days(warehouse: Warehouse, tables: Sequence[Table], days: int) -> list[str]:
+    """Finds the partitions of the last days that each of the tables has published, ascending.
+
+    Args:
+        warehouse: where they are.
+        tables: of one grain of time, each with something published.
+        days: back from the newest partition, its own day included.
+    """
+    published = [set(read_log(warehouse, table).publishes) for table in tables]
+    keys = sorted(set.intersection(*published)) if published else []
+    if not keys:
+        return []
+    grain = tables[0].grain
+    newest = grain.find_start(keys[-1])
+    assert isinstance(newest, dt.date)
+    since = newest - dt.timedelta(days=days)
+    return [key for key in keys if grain.find_start(key) > since]
+
+
+def _build_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
+    def request_last_days(context: ScheduleEvaluationContext) -> Iterator[RunRequest | SkipReason]:
+        warehouse = catalog.warehouse
+        # A table that is new, as a second version of features, mustn't keep the others waiting.
+        tables = [table for table in job.tables if read_log(warehouse, table).publishes]
+        keys = find_last_days(warehouse, tables, catalog.settings.rolling_days)
+        if not keys:
+            yield SkipReason("no partition is published in all of its tables")
+            return
+        keys, left_out = split_protected(read_protections(warehouse), tables, keys)
+        for text in left_out:
+            context.log.info(text)
+        if not keys:
+            yield SkipReason("; ".join(left_out))
+            return
+        assert context.repository_def is not None
+        at_work = find_partitions_at_work(context.instance, context.repository_def.asset_graph)
+        for table in tables:
+            if busy := at_work.get(find_asset_key(table), frozenset()) & set(keys):
+                yield SkipReason(
+                    f"runs are at work on {len(busy)} of these partitions of {table.key}: the "
+                    "next night will do"
+                )
+                return
+        # What was never published, as it is withheld, is left out; so is what is protected.
+        for first, last in find_ranges(find_partitions_def(tables[0]), keys):
+            yield RunRequest(
+                run_key=f"{context.scheduled_execution_time:%Y-%m-%d} {first}",
+                asset_selection=[find_asset_key(table) for table in tables],
+                tags={
+                    RANGE_START_TAG: first,
+                    RANGE_END_TAG: last,
+                    PRIORITY_TAG: _BEHIND_OTHERS,
+                },
+            )
+
+    return ScheduleDefinition(
+        name=catalog.prefix(f"rolling_reprocess_{job.name.removeprefix(catalog.name_prefix)}"),
+        job_name=job.name,
+        cron_schedule="0 4 * * *",
+        execution_timezone="UTC",
+        execution_fn=request_last_days,
+        default_status=DefaultScheduleStatus.STOPPED,
+        description=(
+            f"At 04:00 UTC: the last BACKFILL_ROLLING_DAYS days of "
+            f"{', '.join(table.key for table in job.tables)} again, behind other runs in the "
+            "queue, and not while runs are at work on them. Tables of which nothing is published "
+            "are left out."
+        ),
+    )
+
+
+def build_rolling_schedules(catalog: Catalog, jobs: RangeJobs) -> list[ScheduleDefinition]:
+    """Builds one for each pipeline of time, and where it has several grains, for each of them."""
+    return [_build_schedule(catalog, job) for job in jobs.of_pipelines if job.tables[0].grain.cron]

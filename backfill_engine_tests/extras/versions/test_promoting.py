@@ -1,0 +1,520 @@
+"""A served table holds one version, whole, whatever happens around its switch."""
+
+import datetime as dt
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dagster import AssetCheckSeverity
+from pyspark.sql import SparkSession
+
+from backfill_engine.errors import RollbackError, TableError
+from backfill_engine.extras.rehearsal.records import read_rehearsal
+from backfill_engine.extras.versions.promotions import Promotion, read_promotion
+from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.reader import read_table
+from backfill_engine.lake.served_versions import find_retired, find_served, list_switches
+from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.orchestration.due.due_partitions import Memory
+from backfill_engine.orchestration.planning.planning import open_planner
+from backfill_engine.orchestration.planning.work import look_for_work
+from backfill_engine.proof.certificates import find_certificates
+from backfill_engine.publishing.inputs import pin_inputs
+from backfill_engine.publishing.publisher import Publisher
+from backfill_engine.publishing.restoring import plan_rollback
+from backfill_engine.publishing.results import Run
+from backfill_engine.publishing.serving import ServedHook, serve
+from backfill_engine.rules.verdicts import Check
+from backfill_engine.settings import Settings
+from backfill_engine.tables.declarations import Table
+from backfill_engine_tests.pipeline.landing_zone import Flight
+from backfill_engine_tests.pipeline.running import (
+    RAW,
+    STAGING,
+    FinishedRun,
+    Pipeline,
+    copy_pipeline,
+    list_days,
+)
+from backfill_engine_tests.project import (
+    CARRIER_DELAYS,
+    CARRIER_DELAYS_V2,
+    CATALOG,
+    SERVED_CARRIER_DELAYS,
+    TRAINING_EXAMPLES,
+    defs,
+)
+
+V1, V2, SERVED = CARRIER_DELAYS.key, CARRIER_DELAYS_V2.key, SERVED_CARRIER_DELAYS.key
+EXAMPLES = TRAINING_EXAMPLES.key
+TABLES = (CARRIER_DELAYS, CARRIER_DELAYS_V2, SERVED_CARRIER_DELAYS, TRAINING_EXAMPLES)
+WHY = "v2 clips delays and weighs days by design"
+NOW = dt.datetime.now(tz=dt.UTC)
+TIMES = ("dep_time", "arr_time")
+
+
+def delay_by_day(flight: Flight) -> Flight:
+    """Later on some days than on others, so that it matters how a week's days are weighed."""
+    if flight["dep_time"] is None:
+        return flight
+    late = 12 * (flight["day"] % 3)
+    times = {name: flight[name] // 100 * 60 + flight[name] % 100 + late for name in TIMES}
+    delays = {name: flight[name] + late for name in ("dep_delay", "arr_delay")}
+    return {**flight, **delays, **{name: 100 * (at // 60) + at % 60 for name, at in times.items()}}
+
+
+@pytest.fixture(scope="module")
+def serving_root(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both versions and the examples over eight days, v1 served. For copying."""
+    root = tmp_path_factory.mktemp("serving")
+    with copy_pipeline(published_root, root) as pipeline:
+        for day in list_days(1, 12):
+            pipeline.zone.change(day, delay_by_day)
+        for keys, last in ((RAW,), 12), ((STAGING,), 10), ([one.key for one in TABLES], 8):
+            run = pipeline.run(*keys, first="2013-01-01", last=f"2013-01-{last:02}")
+            assert run.success, run.message
+    return root
+
+
+@pytest.fixture
+def serving(serving_root: Path, tmp_path: Path) -> Iterator[Pipeline]:
+    with copy_pipeline(serving_root, tmp_path) as pipeline:
+        yield pipeline
+
+
+def promote(pipeline: Pipeline, version: str = "v2", **config: Any) -> FinishedRun:
+    told = {"table": SERVED, "version": version, "by": "anna", **config}
+    return pipeline.run_job("promote", "promote_version", **told)
+
+
+def read_found(pipeline: Pipeline, run: FinishedRun) -> Promotion:
+    return read_promotion(pipeline.warehouse, run.id)
+
+
+def read_served_log(pipeline: Pipeline) -> TableLog:
+    return read_log(pipeline.warehouse, SERVED_CARRIER_DELAYS)
+
+
+def look(pipeline: Pipeline) -> dict[str, Any]:
+    """All that readers and Dagster see of the tables."""
+    return {
+        table.key: (
+            read_log(pipeline.warehouse, table).version,
+            pipeline.read_contents_checksums(table),
+            pipeline.find_days(table.key, "MATERIALIZED"),
+            pipeline.find_days(table.key, "FAILED"),
+        )
+        for table in TABLES
+    }
+
+
+def list_due(pipeline: Pipeline) -> dict[str, set[tuple[str, str]]]:
+    """What the sensor would request: ranges by table."""
+    found = look_for_work(
+        CATALOG,
+        pipeline.instance,
+        defs.get_repository_def().asset_graph,
+        pipeline.warehouse,
+        Memory(),
+        landing_root=str(pipeline.zone.root),
+        late_days=60,
+    )
+    due: dict[str, set[tuple[str, str]]] = {}
+    for one in found.requested:
+        due.setdefault(one.table, set()).add((one.first, one.last))
+    return due
+
+
+@dataclass(frozen=True)
+class Story:
+    """A dry run, a refusal, the promotion, the same again."""
+
+    pipeline: Pipeline
+    before: dict[str, Any]
+    dry: FinishedRun
+    refused: FinishedRun
+    untouched: dict[str, Any]
+    promoted: FinishedRun
+    after: dict[str, Any]
+    again: FinishedRun
+
+
+@pytest.fixture(scope="module")
+def story(serving_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    with copy_pipeline(serving_root, tmp_path_factory.mktemp("promoted")) as pipeline:
+        before = look(pipeline)
+        canary = ["2013-01-07", "2013-01-07"]
+        dry = promote(pipeline, dry_run=True, canary=canary)
+        refused = promote(pipeline, canary=canary)
+        untouched = look(pipeline)
+        promoted = promote(pipeline, accept=WHY, reason="better features")
+        after = look(pipeline)
+        yield Story(pipeline, before, dry, refused, untouched, promoted, after, promote(pipeline))
+
+
+@pytest.fixture
+def promoted(story: Story, tmp_path: Path) -> Iterator[Pipeline]:
+    """A copy in which v2 is served."""
+    with copy_pipeline(story.pipeline.root, tmp_path) as pipeline:
+        yield pipeline
+
+
+def test_nothing_changes_before_a_person_says_why_the_drift_is_right(story: Story) -> None:
+    assert story.dry.success, story.dry.message
+    assert not story.refused.success
+    assert "still serves features/carrier_delays, and not features/carrier_delays_v2" in (
+        story.refused.message
+    )
+    assert "--accept" in story.refused.message
+    assert story.untouched == story.before
+    dry = read_found(story.pipeline, story.dry)
+    assert dry.missing == ()
+    assert any("PSI of mean_dep_delay_7d" in what for what in dry.beyond)
+    assert not all("2013-01-07" in what for what in dry.beyond), "a dry run looks at all of them"
+    canary = read_found(story.pipeline, story.refused).beyond
+    assert canary
+    assert all("2013-01-07" in what for what in canary)
+
+
+def test_the_switch_is_one_commit_of_all_partitions_and_says_why(story: Story) -> None:
+    assert story.promoted.success, story.promoted.message
+    pipeline = story.pipeline
+    version, served, materialized, failed = story.after[SERVED]
+    assert version == story.before[SERVED][0] + 1
+    assert served == story.after[V2][1]
+    assert (materialized, failed) == (list_days(1, 8), [])
+    for key in (V1, V2, EXAMPLES):
+        assert story.after[key] == story.before[key]
+    latest, first = list_switches(read_served_log(pipeline))
+    assert (latest.serves, latest.before, latest.by) == (V2, V1, "anna")
+    assert (latest.why, latest.rehearsal) == ("better features", story.promoted.id)
+    assert (first.serves, first.before) == (V1, "")
+    assert len(find_certificates(pipeline.warehouse, story.promoted.id)) == 1
+    found = read_found(pipeline, story.promoted)
+    assert (found.published, found.accepted, found.partitions) == (version, WHY, 8)
+
+
+def test_its_evidence_is_kept_and_its_scratch_tables_are_not(story: Story) -> None:
+    folder = Path(story.pipeline.warehouse.root, "rehearsals", story.promoted.id)
+    assert sorted(one.name for one in folder.iterdir()) == [
+        "drift.html",
+        "promotion.json",
+        "rehearsal.json",
+    ]
+    rehearsal = read_rehearsal(story.pipeline.warehouse, story.promoted.id)
+    assert [one.table for one in rehearsal.tables] == [SERVED, EXAMPLES]
+    # Of the first day no other is weighed.
+    differing = [one.partition for one in rehearsal.tables[0].partitions if one.differs]
+    assert differing == list_days(2, 8)
+
+
+def test_dagster_takes_it_for_computed_from_the_version_that_it_is_of(story: Story) -> None:
+    assert story.pipeline.find_unsynced(SERVED) == []
+    assert set(story.pipeline.read_inputs(SERVED, "2013-01-04")) == {V2}
+
+
+def test_what_reads_it_is_due(story: Story) -> None:
+    # Day 1 has the same features in both versions; day 9 was not asked for yet.
+    assert list_due(story.pipeline)[EXAMPLES] == {("2013-01-03", "2013-01-09")}
+
+
+def test_promoted_again_it_is_served_already(story: Story) -> None:
+    assert story.again.success, story.again.message
+    assert read_found(story.pipeline, story.again).is_served
+    assert read_served_log(story.pipeline).version == story.after[SERVED][0]
+
+
+def test_only_the_version_that_is_served_is_upstream_of_it(story: Story) -> None:
+    planner = open_planner(
+        story.pipeline.instance,
+        defs.get_repository_def().asset_graph,
+        replace(
+            CATALOG,
+            given=Settings(
+                landing=str(story.pipeline.zone.root), warehouse=story.pipeline.warehouse.root
+            ),
+        ),
+        tables=[CARRIER_DELAYS, CARRIER_DELAYS_V2],
+        now=NOW,
+    )
+    ends = ("2013-01-04", "2013-01-04")
+    downstream = {
+        table.key: set(planner.plan({table: ends}).downstream)
+        for table in (CARRIER_DELAYS, CARRIER_DELAYS_V2)
+    }
+    assert downstream == {V1: set(), V2: {SERVED, EXAMPLES}}
+
+
+def test_late_data_reaches_every_version_and_what_is_served(promoted: Pipeline) -> None:
+    promoted.zone.change("2013-01-05", lambda flight: {**delay_by_day(flight), "arr_delay": 7})
+    for key, ends in (
+        (RAW, ("2013-01-05", "2013-01-05")),
+        (STAGING, ("2013-01-03", "2013-01-05")),
+        (V1, ("2013-01-03", "2013-01-08")),
+        (V2, ("2013-01-03", "2013-01-08")),
+    ):
+        run = promoted.run(key, first=ends[0], last=ends[1])
+        assert run.success, run.message
+    assert list_due(promoted)[SERVED] == {("2013-01-04", "2013-01-08")}
+    run = promoted.run(SERVED, first="2013-01-03", last="2013-01-08")
+    assert run.success, run.message
+    served = promoted.read_contents_checksums(SERVED_CARRIER_DELAYS)
+    assert served == promoted.read_contents_checksums(CARRIER_DELAYS_V2)
+    assert served != promoted.read_contents_checksums(CARRIER_DELAYS)
+
+
+def test_it_goes_back_whole_with_the_days_served_since(promoted: Pipeline) -> None:
+    run = promoted.run(V1, V2, SERVED, first="2013-01-09", last="2013-01-10")
+    assert run.success, run.message
+    version = read_served_log(promoted).version
+    back = promote(promoted, "", reason="worse than hoped")
+    assert back.success, back.message
+    log = read_served_log(promoted)
+    assert (log.version, find_served(log)) == (version + 1, V1)
+    served = promoted.read_contents_checksums(SERVED_CARRIER_DELAYS)
+    assert served == promoted.read_contents_checksums(CARRIER_DELAYS)
+    assert sorted(served) == list_days(1, 10)
+    assert SERVED not in list_due(promoted), "it has what v1 published since already"
+
+
+def test_part_of_another_version_is_never_brought_back(promoted: Pipeline) -> None:
+    before = read_served_log(promoted).version - 1
+    where = {"table": SERVED, "to_version": before}
+    some = promoted.run_job(
+        "rollback_partitions", "restore_partitions", first="2013-01-02", last="2013-01-03", **where
+    )
+    assert not some.success
+    assert f"serves {V2}, and served {V1} at version {before}" in some.message
+    assert promoted.read_contents_checksums(
+        SERVED_CARRIER_DELAYS
+    ) == promoted.read_contents_checksums(CARRIER_DELAYS_V2)
+    whole = promoted.run_job(
+        "rollback_partitions", "restore_partitions", first="2013-01-01", last="2013-01-08", **where
+    )
+    assert whole.success, whole.message
+    assert find_served(read_served_log(promoted)) == V1
+    with pytest.raises(RollbackError, match="would stay of the one beside the other"):
+        plan_rollback(
+            read_served_log(promoted),
+            build_partitions(SERVED_CARRIER_DELAYS, ["2013-01-04"]),
+            to_version=before + 1,
+            force=True,
+            now=NOW,
+        )
+
+
+def test_a_run_that_was_to_follow_the_version_before_publishes_nothing(
+    serving: Pipeline, spark: SparkSession
+) -> None:
+    recipe = serve(CATALOG.recipes[SERVED], V1)
+    log = read_served_log(serving)
+    partitions = build_partitions(SERVED_CARRIER_DELAYS, ["2013-01-09"])
+    pinned = pin_inputs(
+        log,
+        {V1: read_log(serving.warehouse, CARRIER_DELAYS)},
+        recipe,
+        landing_root=str(serving.zone.root),
+        partitions=partitions,
+    )
+    publisher = Publisher(
+        spark=spark,
+        recipe=recipe,
+        run=Run(run_id="slow", started_at=NOW, hooks=(ServedHook(V1),)),
+        landing_root=str(serving.zone.root),
+        withheld_days=1,
+    )
+    assert promote(serving, accept=WHY).success
+    for keys in (["2013-01-09"], ["2013-01-04"]):
+        chosen = build_partitions(SERVED_CARRIER_DELAYS, keys)
+        with pytest.raises(TableError, match=f"was switched from {V1} to {V2} meanwhile"):
+            publisher.publish_chunk(chosen, pinned)
+    assert serving.read_contents_checksums(
+        SERVED_CARRIER_DELAYS
+    ) == serving.read_contents_checksums(CARRIER_DELAYS_V2)
+
+
+def test_a_switch_leaves_no_partition_of_the_version_before(
+    serving: Pipeline, spark: SparkSession
+) -> None:
+    """Of a day that a run serves between look and switch nothing is lost, and nothing mixed."""
+    recipe = serve(CATALOG.recipes[SERVED], V2)
+    log = read_served_log(serving)
+    partitions = build_partitions(SERVED_CARRIER_DELAYS, list_days(1, 8))
+    pinned = pin_inputs(
+        log,
+        {V2: read_log(serving.warehouse, CARRIER_DELAYS_V2)},
+        recipe,
+        landing_root=str(serving.zone.root),
+        partitions=partitions,
+    )
+    run = serving.run(V1, SERVED, first="2013-01-09", last="2013-01-09")
+    assert run.success, run.message
+    publisher = Publisher(
+        spark=spark,
+        recipe=recipe,
+        run=Run(run_id="switch", started_at=NOW, hooks=(ServedHook(V2, is_whole=True),)),
+        landing_root=str(serving.zone.root),
+        withheld_days=1,
+    )
+    with pytest.raises(TableError, match="2013-01-09 was published meanwhile"):
+        publisher.publish_as_pinned(partitions, pinned)
+    assert find_served(read_served_log(serving)) == V1
+
+
+def test_a_version_that_lacks_a_partition_is_refused_by_name(serving: Pipeline) -> None:
+    run = serving.run(V1, SERVED, first="2013-01-09", last="2013-01-10")
+    assert run.success, run.message
+    before = look(serving)
+    refused = promote(serving, accept=WHY)
+    assert not refused.success
+    for day in ("2013-01-09", "2013-01-10"):
+        assert f"{V2} {day} is missing" in refused.message
+    assert look(serving) == before
+
+
+def test_a_version_with_a_failed_partition_is_refused(serving: Pipeline) -> None:
+    serving.zone.change("2013-01-04", lambda flight: {**flight, "distance": -1})
+    for key in (RAW, STAGING, V2):  # a day that raw withholds, and what it holds up
+        assert not serving.run(key, first="2013-01-04", last="2013-01-04").success
+    refused = promote(serving, accept=WHY)
+    assert not refused.success
+    assert f"{V2} 2013-01-04 is failed or withheld" in refused.message
+    assert find_served(read_served_log(serving)) == V1
+
+
+def accept(serving: Pipeline, table: str, day: str) -> None:
+    """Accepts what another program made of a day, without which nothing would read the day."""
+    told = {"table": table, "first": day, "last": day, "accept": WHY}
+    accepted = serving.run_job("rollback_partitions", "restore_partitions", **told)
+    assert accepted.success, accepted.message
+
+
+def test_a_version_with_other_keys_is_refused_whatever_anyone_accepts(
+    serving: Pipeline, spark: SparkSession
+) -> None:
+    # Another program takes a row out of v2, behind everybody's back.
+    uri = serving.warehouse.uri(CARRIER_DELAYS_V2)
+    one = "flight_date = '2013-01-06' AND carrier = 'UA' AND origin = 'EWR'"
+    spark.sql(f"DELETE FROM delta.`{uri}` WHERE {one}")
+    accept(serving, V2, "2013-01-06")
+    refused = promote(serving, accept=WHY, canary=["2013-01-06", "2013-01-06"])
+    assert not refused.success
+    assert "2013-01-06: the keys are not the same, 0 only in the new version" in refused.message
+    assert find_served(read_served_log(serving)) == V1
+
+
+def test_a_day_over_which_no_examples_could_be_built_is_not_served(
+    serving: Pipeline, spark: SparkSession
+) -> None:
+    uri = serving.warehouse.uri(CARRIER_DELAYS)
+    lost = "flight_date = '2013-01-05' AND carrier = 'UA'"
+    spark.sql(f"UPDATE delta.`{uri}` SET carrier = 'ZZ' WHERE {lost}")
+    accept(serving, CARRIER_DELAYS.key, "2013-01-05")
+    before = serving.read_contents_checksums(SERVED_CARRIER_DELAYS)
+    run = serving.run(SERVED, first="2013-01-04", last="2013-01-06")
+    assert not run.success
+    assert serving.find_days(SERVED, "FAILED") == ["2013-01-05"], run.message
+    assert serving.read_contents_checksums(SERVED_CARRIER_DELAYS) == before
+    failed = {
+        (one.partition, one.check_name)
+        for one in serving.read_evaluations(run)
+        if one.partition and not one.passed and one.severity is AssetCheckSeverity.ERROR
+    }
+    assert failed == {("2013-01-05", Check.VALID)}
+    assert "readers_can_be_built(serving/training_examples)" in run.message
+    assert "2013-01-06: partition_is_valid: agrees(flights_7d)" in run.message
+    accepted = serving.run(
+        SERVED,
+        first="2013-01-05",
+        last="2013-01-05",
+        accept=[{"check": "partition_is_valid", "reason": "UA has ended"}],
+    )
+    assert accepted.success, accepted.message
+    assert serving.read_contents_checksums(SERVED_CARRIER_DELAYS) != before
+
+
+def test_a_retired_version_is_empty_protected_and_not_served(promoted: Pipeline) -> None:
+    def retire() -> FinishedRun:
+        told = {"table": SERVED, "version": "v2", "by": "anna", "reason": "worse"}
+        return promoted.run_job("retire", "retire_version", **told)
+
+    refused = retire()
+    assert not refused.success
+    assert f"serves {V2}: promote another version before" in refused.message
+    assert promote(promoted, "").success
+    done = retire()
+    assert done.success, done.message
+    assert set(read_log(promoted.warehouse, CARRIER_DELAYS_V2).count_rows().values()) <= {0}
+    assert "worse" in find_retired(read_log(promoted.warehouse, CARRIER_DELAYS_V2))
+    run = promoted.run(V2, first="2013-01-04", last="2013-01-04")
+    assert not run.success
+    assert "protected" in run.message
+    again = promote(promoted, accept=WHY)
+    assert not again.success
+    assert "unprotect" in again.message
+    assert retire().message.startswith(f"{V2} is retired already")
+    assert V2 not in list_due(promoted)
+    assert promoted.find_days(SERVED, "MATERIALIZED") == list_days(1, 8)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"version": "v9"}, "has no version v9: there are v1 (features/carrier_delays), v2"),
+        ({"version": ""}, "there is nothing to go back to"),
+        ({"table": STAGING}, "serves no versions"),
+        ({"table": "serving/nothing"}, "no table serving/nothing"),
+        ({"canary": ["2014-01-01", "2014-01-02"]}, "lies in the canary"),
+    ],
+)
+def test_what_can_not_be_promoted_is_said_in_a_line(
+    story: Story, serving_root: Path, tmp_path: Path, config: dict[str, Any], said: str
+) -> None:
+    with copy_pipeline(serving_root, tmp_path) as pipeline:
+        refused = promote(pipeline, **{"version": "v2", **config})
+    assert not refused.success
+    assert said in refused.message
+
+
+def test_each_read_beside_a_switch_is_wholly_of_one_version(
+    serving: Pipeline, spark: SparkSession
+) -> None:
+    wholes = {sum_up(read_means(serving, table)) for table in (CARRIER_DELAYS, CARRIER_DELAYS_V2)}
+    seen: list[float] = []
+    stop = threading.Event()
+
+    def poll(read: Callable[[], Iterable[float | None]]) -> None:
+        while not stop.is_set():
+            seen.append(sum_up(read()))
+
+    def read_by_spark() -> list[float | None]:
+        rows = read_table(spark, read_served_log(serving)).select("mean_dep_delay_7d")
+        return [row[0] for row in rows.collect()]
+
+    readers = (lambda: read_means(serving, SERVED_CARRIER_DELAYS), read_by_spark)
+    threads = [threading.Thread(target=poll, args=(read,)) for read in readers]
+    for one in threads:
+        one.start()
+    try:
+        assert promote(serving, accept=WHY).success
+        assert promote(serving, "").success
+    finally:
+        stop.set()
+        for one in threads:
+            one.join()
+    assert set(seen) == wholes
+    assert len(wholes) == 2
+
+
+def read_means(pipeline: Pipeline, table: Table) -> list[float | None]:
+    rows = pipeline.warehouse.open(table).to_pyarrow_table()
+    return rows["mean_dep_delay_7d"].to_pylist()
+
+
+def sum_up(means: Iterable[float | None]) -> float:
+    """In whatever order they come."""
+    return math.fsum(mean for mean in means if mean is not None)
