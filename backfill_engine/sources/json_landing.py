@@ -17,17 +17,14 @@ from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.landing import (
     FileFault,
-    LandedFiles,
     LandingFile,
     compute_fingerprint,
     open_landing_zone,
     refuse_changes,
-    relative_name,
     require_folder,
-    summarize_files,
 )
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.reader import add_folder, count_by
+from backfill_engine.lake.reader import add_folder
 from backfill_engine.rules.landed import Landed
 from backfill_engine.sources.landed_lines import (
     UNREADABLE,
@@ -35,7 +32,6 @@ from backfill_engine.sources.landed_lines import (
     count_lines,
     find_broken_files,
     find_same_in_groups,
-    is_soon_read,
 )
 from backfill_engine.sources.landing_names import (
     Entry,
@@ -48,7 +44,7 @@ from backfill_engine.sources.landing_names import (
     list_folder,
     plan_reads,
 )
-from backfill_engine.sources.source import Source
+from backfill_engine.sources.source import LineListing, Source
 from backfill_engine.tables.columns import Column, check_columns
 from backfill_engine.tables.declarations import Table
 from backfill_engine.uris import join_uri
@@ -86,6 +82,14 @@ class FolderContents:
     def consumed(self) -> list[LandingFile]:
         """The data, and the marker."""
         return [*self.files, *([self.marker] if self.marker else [])]
+
+    def count_lines(self) -> int:
+        """Counts the lines of the data that aren't blank.
+
+        Raises:
+            OSError, EOFError, zlib.error: if a file can't be read; see `UNREADABLE`.
+        """
+        return sum(map(count_lines, self.files))
 
 
 @dataclass(frozen=True)
@@ -259,7 +263,7 @@ class JsonFolders:
 
 
 @dataclass(frozen=True)
-class JsonListing:
+class JsonListing(LineListing):
     """A `Listing` of JSON lines, by partition, ascending."""
 
     folders: JsonFolders
@@ -271,12 +275,17 @@ class JsonListing:
         return self.folders.dataset
 
     @property
-    def root(self) -> str:
+    def root(self) -> str:  # type: ignore[override]
         """The landing zone's."""
         return self.folders.root
 
     @property
-    def partitions(self) -> tuple[Partition, ...]:
+    def table(self) -> Table:  # type: ignore[override]
+        """The table that is computed from them."""
+        return self.folders.table
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:  # type: ignore[override]
         """The listed partitions, ascending."""
         return tuple(self.contents)
 
@@ -316,11 +325,6 @@ class JsonListing:
             if not file.size
         ]
 
-    @property
-    def unfinished(self) -> Mapping[str, str]:
-        """None: a time is over when it becomes a partition."""
-        return {}
-
     def restrict(self, partitions: Collection[Partition]) -> "JsonListing":
         """Returns the part of the listing that is about `partitions`."""
         kept = set(partitions)
@@ -331,22 +335,11 @@ class JsonListing:
         """Hashes the files' names, sizes and modification times: the version of this input."""
         markers = [one.marker for one in self.contents.values() if one.marker is not None]
         files = (file for _, file in self.files)
-        return compute_fingerprint([*files, *markers], self.folders.root)
+        return compute_fingerprint([*files, *markers], self.root)
 
     def list_landed(self) -> dict[str, list[LandingFile]]:
         """Lists the files of each partition, and its marker, by its key."""
         return {partition.key: found.consumed for partition, found in self.contents.items()}
-
-    def name_file(self, file: LandingFile) -> str:
-        """Names a file below the root."""
-        return relative_name(file.uri, self.folders.root)
-
-    def describe_files(self) -> dict[str, LandedFiles]:
-        """Describes the files of each partition, and its marker, by its key."""
-        return {
-            key: summarize_files(files, self.folders.root)
-            for key, files in self.list_landed().items()
-        }
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Sums the bytes of the files, compressed as they are, by partition key."""
@@ -379,14 +372,14 @@ class JsonListing:
             }
         )
 
-    def read(self, spark: SparkSession, kind: str = "") -> DataFrame:
+    def read_lines(self, spark: SparkSession) -> DataFrame:
         """Reads the lines of the listed files, and where they are from; blank ones are no records.
 
         Returns:
             `value` STRING, the line; the table's partition column (and its folder column), as its
             folder says; `source_file` STRING.
         """
-        table, grain = self.folders.table, self.folders.grain
+        table, grain = self.table, self.folders.grain
         if not self.files:
             by = f"`{table.partition_by}` {grain.column_types[0]}"
             lines = spark.createDataFrame([], f"{LANDED_LINE} string, {by}, {LANDED_FILE} string")
@@ -408,36 +401,17 @@ class JsonListing:
         )
         return add_folder(lines, table)
 
-    def count(self, spark: SparkSession) -> Mapping[str, int]:
-        """Counts the lines that aren't blank by partition key, apart from what parses them.
-
-        Of not much on a local disk by Python: Spark takes longer to open files than to count lines.
-        """
-        if is_soon_read(self.root, self.measure_bytes().values()):
-            with suppress(*UNREADABLE):  # Where this reader gives up, Spark's decides.
-                return {
-                    partition.key: sum(map(count_lines, contents.files))
-                    for partition, contents in self.contents.items()
-                }
-        by = self.folders.table.partition_by
-        return count_by(self.read(spark), by, self.folders.grain, self.partitions)
-
-    def count_known(self) -> int | None:
-        """Returns None: how many lines there are only reading tells."""
-        return None
+    def count_lines(self) -> dict[str, int]:
+        """Counts the lines that aren't blank, by partition key."""
+        return {one.key: contents.count_lines() for one, contents in self.contents.items()}
 
     def count_records(self) -> dict[str, int]:
         """Counts lines, of each partition whose files can be read, by its key."""
         counted: dict[str, int] = {}
         for partition, contents in self.contents.items():
             with suppress(*UNREADABLE):
-                counted[partition.key] = sum(map(count_lines, contents.files))
+                counted[partition.key] = contents.count_lines()
         return counted
-
-    @property
-    def is_counted_by_reading(self) -> bool:
-        """Whether counting reads all."""
-        return True
 
     def find_broken(self, error: str) -> list[FileFault]:
         """Finds the files that don't decompress, or that `error` names, with their partitions."""

@@ -5,7 +5,6 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
@@ -18,24 +17,16 @@ from backfill_engine.audit_columns import ENGINE_PREFIX, LANDED_FILE, LANDED_LIN
 from backfill_engine.errors import LandingError
 from backfill_engine.lake.landing import (
     FileFault,
-    LandedFiles,
     LandingFile,
     compute_fingerprint,
     open_landing_zone,
     refuse_changes,
     relative_name,
     require_folder,
-    summarize_files,
 )
 from backfill_engine.lake.partitions import Partition, build_predicate
-from backfill_engine.lake.reader import count_by
 from backfill_engine.rules.landed import Landed
-from backfill_engine.sources.landed_lines import (
-    UNREADABLE,
-    find_broken_files,
-    find_same_in_groups,
-    is_soon_read,
-)
+from backfill_engine.sources.landed_lines import find_broken_files, find_same_in_groups
 from backfill_engine.sources.landing_names import (
     BEING_WRITTEN,
     Entry,
@@ -53,7 +44,7 @@ from backfill_engine.sources.once_files import (
     find_fault,
     read_columns,
 )
-from backfill_engine.sources.source import Source
+from backfill_engine.sources.source import LineListing, Source
 from backfill_engine.tables.column_types import BARE
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table
@@ -186,7 +177,7 @@ def _match(pattern: str, files: Collection[str], root: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class OnceListing:
+class OnceListing(LineListing):
     """A `Listing` of a once-flow's files, each of which may hold records of several partitions.
 
     Attributes:
@@ -232,11 +223,6 @@ class OnceListing:
             if (fault := self._fault_of[one])
         ]
 
-    @property
-    def unfinished(self) -> Mapping[str, str]:
-        """None: history is over."""
-        return {}
-
     def restrict(self, partitions: Collection[Partition]) -> "OnceListing":
         """Returns the part of the listing that is about `partitions`."""
         kept = set(partitions)
@@ -252,44 +238,13 @@ class OnceListing:
         """Lists the files that hold each partition's day, by its key."""
         return {key: [one.file for one in held] for key, held in self._by_key.items()}
 
-    def name_file(self, file: LandingFile) -> str:
-        """Names a file below the root."""
-        return relative_name(file.uri, self.root)
-
-    def describe_files(self) -> dict[str, LandedFiles]:
-        """Describes the files that hold each partition's day, by its key."""
-        summaries: dict[tuple[LandingFile, ...], LandedFiles] = {}
-        found: dict[str, LandedFiles] = {}
-        for key, files in self.list_landed().items():
-            if (held := tuple(files)) not in summaries:
-                summaries[held] = summarize_files(held, self.root)
-            found[key] = summaries[held]
-        return found
-
     def count_records(self) -> dict[str, int]:
         """Counts nothing: a file holds records of other days too."""
         return {}
 
-    @property
-    def is_counted_by_reading(self) -> bool:
-        """Whether counting reads all."""
-        return True
-
-    def count_known(self) -> int | None:
-        """Returns None: how many records there are only reading tells."""
-        return None
-
-    def read(self, spark: SparkSession, kind: str = "") -> DataFrame:
+    def read_lines(self, spark: SparkSession) -> DataFrame:
         """Reads the records as the lines that the feed would have landed."""
         return _read_lines(spark, self)
-
-    def count(self, spark: SparkSession) -> Mapping[str, int]:
-        """Counts the records of each partition, apart from what parses them."""
-        if is_soon_read(self.root, self.measure_bytes().values()):
-            with suppress(*UNREADABLE):  # Where this reader gives up, Spark's decides.
-                return self.count_lines()
-        by = self.table.partition_by
-        return count_by(self.read(spark), by, self.table.grain, self.partitions)
 
     def count_lines(self) -> dict[str, int]:
         """Counts the records of each partition by reading its files whole, by its key.

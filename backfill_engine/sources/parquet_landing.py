@@ -16,13 +16,11 @@ from backfill_engine.errors import DeclarationError, LandingError
 from backfill_engine.grains.buckets import Buckets, require_buckets
 from backfill_engine.lake.landing import (
     FileFault,
-    LandedFiles,
     LandingFile,
     compute_fingerprint,
     refuse_changes,
     relative_name,
     require_folder,
-    summarize_files,
 )
 from backfill_engine.lake.partitions import Partition, build_predicate
 from backfill_engine.lake.reader import build_number
@@ -46,7 +44,7 @@ from backfill_engine.sources.parquet_footers import (
     measure_own_bytes,
     read_footer,
 )
-from backfill_engine.sources.source import Source
+from backfill_engine.sources.source import FileListing, Source
 from backfill_engine.tables.columns import Column, build_ddl, check_columns
 from backfill_engine.tables.declarations import Table
 from backfill_engine.uris import join_uri
@@ -220,7 +218,7 @@ class _KindContents(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ParquetListing:
+class ParquetListing(FileListing):
     """A `Listing` of Parquet files; `files` are all that are there, in the order of their names.
 
     What `not_read` and `named_faults` name may hold keys of any partition.
@@ -231,6 +229,11 @@ class ParquetListing:
     files: tuple[ParquetFile, ...]
     not_read: tuple[str, ...] = ()
     named_faults: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def root(self) -> str:  # type: ignore[override]
+        """The landing zone's."""
+        return self.folders.root
 
     @property
     def dataset(self) -> str:
@@ -256,7 +259,7 @@ class ParquetListing:
             for partition in self.partitions
         ]
         return named + [
-            FileFault(partition, relative_name(landed.file.uri, self.folders.root), landed.fault)
+            FileFault(partition, self.name_file(landed.file), landed.fault)
             for landed in self.files
             if landed.fault
             for partition in self.partitions
@@ -292,14 +295,7 @@ class ParquetListing:
 
     def fingerprint(self) -> str:
         """Computes the fingerprint of the files that may hold keys of the partitions."""
-        return compute_fingerprint((landed.file for landed in self.overlapping), self.folders.root)
-
-    def describe_files(self) -> dict[str, LandedFiles]:
-        """Describes the files that may hold keys of each partition, by its key."""
-        return {
-            key: summarize_files(files, self.folders.root)
-            for key, files in self.list_landed().items()
-        }
+        return compute_fingerprint((landed.file for landed in self.overlapping), self.root)
 
     def list_landed(self) -> dict[str, list[LandingFile]]:
         """Lists the files that may hold keys of each partition, by its key."""
@@ -307,10 +303,6 @@ class ParquetListing:
             partition.key: [landed.file for landed in self.files if landed.overlaps(partition)]
             for partition in self.partitions
         }
-
-    def name_file(self, file: LandingFile) -> str:
-        """Names a file below the root."""
-        return relative_name(file.uri, self.folders.root)
 
     def count_records(self) -> dict[str, int]:
         """Counts the rows, by the footers, of partitions with files that hold no other's keys."""
@@ -375,7 +367,7 @@ class ParquetListing:
 
         A file says nothing of a bucket that it has no key of, so nothing is evidence.
         """
-        copies = find_copies(self.overlapping, self.folders.root)
+        copies = find_copies(self.overlapping, self.root)
         unfinished, missing = self.unfinished, set(self.missing)
         return {
             partition.key: Landed(
@@ -410,7 +402,7 @@ class ParquetListing:
         """Finds the partitions that a file which can't be read may hold keys of."""
         named = find_named_files([landed.file for landed in self.overlapping], error)
         return [
-            FileFault(partition, relative_name(landed.file.uri, self.folders.root))
+            FileFault(partition, self.name_file(landed.file))
             for landed in self.overlapping
             if landed.file in named or is_broken(landed.file)
             for partition in self.partitions
@@ -493,7 +485,7 @@ def _count_records(spark: SparkSession, listing: ParquetListing) -> dict[str, in
             spanning.append(landed)
     by_file = _count_keys(spark, listing, spanning)
     for landed in spanning:
-        keyed = by_file[relative_name(landed.file.uri, listing.folders.root)]
+        keyed = by_file[listing.name_file(landed.file)]
         counted.update(keyed)
         counted[grain.find_number(landed.smallest)] += landed.rows - keyed.total()
     return {
@@ -506,7 +498,7 @@ def _count_keys(
     spark: SparkSession, listing: ParquetListing, files: Sequence[ParquetFile]
 ) -> dict[str, Counter[int]]:
     """Counts keys by file, below the root, and number of their bucket: in one job."""
-    found = {relative_name(one.file.uri, listing.folders.root): Counter[int]() for one in files}
+    found = {listing.name_file(one.file): Counter[int]() for one in files}
     kinds: list[DataFrame] = []
     for name, key in listing.folders.keys:
         of_kind = [landed for landed in files if landed.name == name]
@@ -527,7 +519,7 @@ def _open(
     fields = listing.folders.find_fields(name)
     frames: list[DataFrame] = []
     uris = (landed.file.uri for landed in files)
-    for options, paths in plan_reads(listing.folders.root, uris):
+    for options, paths in plan_reads(listing.root, uris):
         reader = spark.read.options(**options)
         if fields:
             # Of the footer of one file Spark would make the columns of all.
@@ -549,7 +541,7 @@ def _find_homes(
     grain = listing.folders.grain
     starts = {partition.slice.start for partition in partitions}
     homes = {
-        relative_name(landed.file.uri, listing.folders.root): landed.smallest // grain.step
+        listing.name_file(landed.file): landed.smallest // grain.step
         for landed in files
         if landed.null_keys != 0
     }

@@ -3,13 +3,23 @@
 import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import ClassVar, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_engine.lake.landing import FileFault, LandedFiles, LandingFile
+from backfill_engine.errors import LandingError
+from backfill_engine.lake.landing import (
+    FileFault,
+    LandedFiles,
+    LandingFile,
+    relative_name,
+    summarize_files,
+)
 from backfill_engine.lake.partitions import Partition
+from backfill_engine.lake.reader import count_by
 from backfill_engine.rules.landed import Landed
+from backfill_engine.sources.landed_lines import UNREADABLE, is_soon_read
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table
 
@@ -117,6 +127,101 @@ class Listing(Protocol):
         readable here and that Spark can't read.
         """
         ...
+
+
+class FileListing(ABC):
+    """What every `Listing` of files has in common. A subclass is a frozen dataclass.
+
+    Attributes:
+        root: of the landing zone.
+    """
+
+    root: str
+
+    @property
+    @abstractmethod
+    def dataset(self) -> str:
+        """Its folder below the root."""
+
+    @property
+    def unfinished(self) -> Mapping[str, str]:
+        """None: what is listed is over."""
+        return {}
+
+    @property
+    def is_counted_by_reading(self) -> bool:
+        """Whether counting reads all."""
+        return True
+
+    def count_known(self) -> int | None:
+        """Returns None: how many records there are only reading tells."""
+        return None
+
+    @abstractmethod
+    def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
+        """Lists the files that each partition is computed from, by its key."""
+
+    def describe_files(self) -> dict[str, LandedFiles]:
+        """Describes the files that `list_landed` lists; those of several partitions once."""
+        landed = {key: tuple(files) for key, files in self.list_landed().items()}
+        summaries = {files: summarize_files(files, self.root) for files in set(landed.values())}
+        return {key: summaries[files] for key, files in landed.items()}
+
+    def name_file(self, file: LandingFile) -> str:
+        """Names a file below the root."""
+        return relative_name(file.uri, self.root)
+
+
+class LineListing(FileListing):
+    """A listing whose records are read as lines of JSON, and whose files are of one kind.
+
+    Attributes:
+        table: that is computed from them.
+        partitions: those that are listed, ascending.
+    """
+
+    table: Table
+    partitions: tuple[Partition, ...]
+
+    @abstractmethod
+    def measure_bytes(self) -> Mapping[str, int]:
+        """Measures bytes to read by partition key."""
+
+    @abstractmethod
+    def read_lines(self, spark: SparkSession) -> DataFrame:
+        """Reads the lines, and where they are from."""
+
+    @abstractmethod
+    def count_lines(self) -> Mapping[str, int]:
+        """Counts the records by partition key, by reading the files whole; without Spark.
+
+        Raises:
+            OSError, EOFError, zlib.error: if a file can't be read; see `UNREADABLE`.
+        """
+
+    def read(self, spark: SparkSession, kind: str = "") -> DataFrame:
+        """Reads the lines, and where they are from.
+
+        Raises:
+            LandingError: if a kind of files is asked for.
+        """
+        if kind:
+            raise LandingError(
+                f"{self.dataset} has no kind of file called `{kind}`: what lands as lines is of "
+                "one kind; read it by `window.read_landing()`"
+            )
+        return self.read_lines(spark)
+
+    def count(self, spark: SparkSession) -> Mapping[str, int]:
+        """Counts the records of each partition, apart from what parses them.
+
+        Of not much on a local disk by Python: Spark takes longer to open files than to count lines.
+        """
+        if is_soon_read(self.root, self.measure_bytes().values()):
+            with suppress(*UNREADABLE):  # Where this reader gives up, Spark's decides.
+                return self.count_lines()
+        by = self.table.partition_by
+        return count_by(self.read_lines(spark), by, self.table.grain, self.partitions)
 
 
 class Source(ABC):

@@ -128,6 +128,17 @@ def test_files_that_landed_after_the_listing_are_not_read(
     assert [row.value for row in window.read_landing().collect()] == ['{"id":1}']
 
 
+def test_lines_are_of_one_kind(
+    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
+) -> None:
+    land(landing, "2013-01-01", "a.json", b'{"id":1}\n')
+    window = build_window(spark, warehouse, WEEK, landing=landing)
+    with pytest.raises(
+        LandingError, match=r"called `orders`.* read it by `window.read_landing\(\)`"
+    ):
+        window.read_landing("orders")
+
+
 def test_landing_without_files_is_an_empty_frame(
     spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
 ) -> None:
