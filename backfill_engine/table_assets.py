@@ -18,6 +18,7 @@ from backfill_engine.orchestration.due.readiness import Required
 from backfill_engine.publishing.recipes import Compute, CountSource
 from backfill_engine.publishing.serving import count_served, read_served
 from backfill_engine.sources.input_window import InputWindow
+from backfill_engine.sources.once_landing import OnceSource
 from backfill_engine.sources.source import Source
 from backfill_engine.tables.declarations import Table
 
@@ -150,12 +151,13 @@ def _check_landing(table: Table, landing: Source | None) -> None:
         landing.refuse_table(table)
     _check_landed_names(table, landing)
     for flow in table.once:
-        if landing is None or not landing.record_fields:
+        if landing is None or not (landing.reads_lines and landing.record_fields):
             raise DeclarationError(
-                f"{table.key}, once-flow `{flow.name}`: only a table that reads a JsonLanding has "
-                "a history: declare the flow with that one"
+                f"{table.key}, once-flow `{flow.name}`: only a table that reads JSON lines with "
+                "declared fields has a history: give it a JsonLanding with `fields`, or a Source "
+                "with `reads_lines` and `record_fields`"
             )
-        flow.check_fields(table.key, landing.record_fields)
+        OnceSource(flow, landing.record_fields).refuse_table(table)
 
 
 def _check_landed_names(table: Table, landing: Source | None) -> None:

@@ -2,7 +2,8 @@
 
 import datetime as dt
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pytest
 from dagster import AssetKey
@@ -12,6 +13,7 @@ from backfill_engine import (
     Column,
     DeclarationError,
     Listing,
+    OnceFlow,
     Settings,
     Source,
     Table,
@@ -35,7 +37,7 @@ class Pigeons(Source):
     fields: tuple[Column, ...] = ()
 
     @property
-    def columns(self) -> Iterable[Column]:
+    def record_fields(self) -> tuple[Column, ...]:  # type: ignore[override]
         """What a note holds."""
         return self.fields
 
@@ -51,6 +53,13 @@ class Pigeons(Source):
     def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> Listing:
         """Finds nothing."""
         raise LandingNotFoundError(f"no pigeon at {root} for {len(list(partitions))} days")
+
+
+@dataclass(frozen=True)
+class LinesOfPigeons(Pigeons):
+    """Notes of which each is a line of JSON."""
+
+    reads_lines: ClassVar[bool] = True
 
 
 def test_it_shows_as_an_asset_and_is_listed_by_itself() -> None:
@@ -74,3 +83,22 @@ def test_it_refuses_what_it_cannot_feed_and_names_that_are_taken() -> None:
     day = Pigeons(fields=(required("day", "DATE", "Day."),))
     with pytest.raises(DeclarationError, match="`day` is a column that tells where a record land"):
         table_asset(NOTES, landing=day)
+
+
+def test_it_has_a_history_if_it_says_that_it_reads_lines() -> None:
+    (text,) = fields = (required("text", "STRING", "What it says."),)
+    flow = OnceFlow(
+        name="old",
+        source="old/%Y-%m-%d.csv",
+        begin=dt.date(2023, 1, 1),
+        end=dt.date(2024, 1, 1),
+        day="on",
+        fields=((text.name, "text"),),
+    )
+    notes = replace(NOTES, columns=(*NOTES.columns, text), once=(flow,))
+    assert table_asset(notes, landing=LinesOfPigeons(fields=fields))
+    with pytest.raises(DeclarationError, match="or a Source with `reads_lines` and `record_fi"):
+        table_asset(notes, landing=Pigeons(fields=fields))
+    other = LinesOfPigeons(fields=(required("page", "INT", "Its number."),))
+    with pytest.raises(DeclarationError, match="no record has a field `text`: choose of page"):
+        table_asset(notes, landing=other)

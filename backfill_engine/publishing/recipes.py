@@ -54,7 +54,7 @@ class Recipe:
         return add_folder(rows, self.table).repartition(self.table.folder_column)
 
     @property
-    def source(self) -> Source | None:
+    def source(self) -> Source | FeedWithHistory | None:
         """What is read of the landing zone, with the history before it."""
         if self.landing is None or self.history is None:
             return self.landing

@@ -1,4 +1,4 @@
-"""The feed of a table and the once-flows of the days before, as one source."""
+"""The feed of a table and the once-flows of the days before, listed as one."""
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +14,6 @@ from backfill_engine.lake.partitions import Partition
 from backfill_engine.rules.landed import Landed
 from backfill_engine.sources.once_landing import OnceSource
 from backfill_engine.sources.source import Listing, Source
-from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table
 from backfill_engine.tables.once_flows import History, OnceFlow
 
@@ -22,7 +21,7 @@ Content = TypeVar("Content")
 
 
 @dataclass(frozen=True)
-class FeedWithHistory(Source):
+class FeedWithHistory:
     """The feed of a table by days, and the once-flows of the days before.
 
     Attributes:
@@ -33,25 +32,6 @@ class FeedWithHistory(Source):
     feed: Source
     history: History
 
-    @property
-    def dataset(self) -> str:  # type: ignore[override]
-        """The feed's folder below the root."""
-        return self.feed.dataset
-
-    @property
-    def record_fields(self) -> tuple[Column, ...]:  # type: ignore[override]
-        """What a record may hold."""
-        return self.feed.record_fields
-
-    def refuse_table(self, table: Table) -> None:
-        """Refuses a table that can't be computed from one of them."""
-        for source in (self.feed, *(self._build_source(flow) for flow in self.history.flows)):
-            source.refuse_table(table)
-
-    def describe_place(self, table: Table) -> tuple[str, str]:
-        """Describes the files of the feed."""
-        return self.feed.describe_place(table)
-
     def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> Listing:
         """Lists the files of days: each by the once-flow that fills it, or else by the feed."""
         by_flow: dict[OnceFlow | None, list[Partition]] = {}
@@ -61,16 +41,13 @@ class FeedWithHistory(Source):
             by_flow.setdefault(self.history.find_flow(day), []).append(partition)
         feed = by_flow.pop(None, None)
         parts: list[Listing] = [
-            self._build_source(flow).list_files(root, table, days)
+            OnceSource(flow, self.feed.record_fields).list_files(root, table, days)
             for flow, days in by_flow.items()
             if flow is not None
         ]
         if feed or not parts:
             parts.append(self.feed.list_files(root, table, feed or ()))
         return parts[0] if len(parts) == 1 else JoinedListing(tuple(parts))
-
-    def _build_source(self, flow: OnceFlow) -> OnceSource:
-        return OnceSource(flow, self.record_fields)
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,7 @@ class JsonLanding(Source):
     fields: tuple[Column, ...] = ()
     empty_marker: str = EMPTY_MARKER
     takes_new_fields: ClassVar[bool] = True
+    reads_lines: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_columns(f"landing `{self.dataset}`", self.fields)

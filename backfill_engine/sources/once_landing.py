@@ -44,7 +44,7 @@ from backfill_engine.sources.once_files import (
     find_fault,
     read_columns,
 )
-from backfill_engine.sources.source import LineListing, Source
+from backfill_engine.sources.source import LineListing
 from backfill_engine.tables.column_types import BARE
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table
@@ -55,7 +55,7 @@ _LISTED = 3
 
 
 @dataclass(frozen=True)
-class OnceSource(Source):
+class OnceSource:
     """The files of a once-flow, from its begin to its end.
 
     Attributes:
@@ -67,7 +67,7 @@ class OnceSource(Source):
     record_fields: tuple[Column, ...] = ()
 
     @property
-    def dataset(self) -> str:  # type: ignore[override]
+    def dataset(self) -> str:
         """The folder below the root that holds all of its files."""
         named = []
         for part in self.flow.source.split("/")[:-1]:
@@ -79,10 +79,6 @@ class OnceSource(Source):
     def refuse_table(self, table: Table) -> None:
         """Refuses a table whose records haven't the fields of the flow."""
         self.flow.check_fields(table.key, self.record_fields)
-
-    def describe_place(self, table: Table) -> tuple[str, str]:
-        """Describes the files, by the days of their records."""
-        return self.flow.format, self.flow.source.removeprefix(f"{self.dataset}/")
 
     def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> "OnceListing":
         """Lists the files that hold the days of partitions, which the flow fills.

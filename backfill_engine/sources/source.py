@@ -235,11 +235,14 @@ class Source(ABC):
         dataset: its folder below the root of the landing zone.
         record_fields: what a record may hold, where records are parsed by these and may have more.
         takes_new_fields: whether a field that nobody declared becomes a column of the table.
+        reads_lines: whether a record is read as a line of JSON, in a column `value`. A table may
+            have once-flows then: their records become such lines, with its `record_fields`.
     """
 
     dataset: str
     record_fields: tuple[Column, ...] = ()
     takes_new_fields: ClassVar[bool] = False
+    reads_lines: ClassVar[bool] = False
 
     @property
     def columns(self) -> Iterable[Column]:

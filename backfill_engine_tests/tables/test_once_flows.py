@@ -92,8 +92,9 @@ def test_only_tables_by_days_that_read_json_have_a_history_of_their_fields() -> 
         Table("raw", "h", "at", hourly, grain=HOURS, folder_by="day", once=(YEAR,))
     table = replace(READINGS, once=(YEAR,))
     assert table_asset(table, landing=JsonLanding("readings", FIELDS))
-    with pytest.raises(DeclarationError, match="only a table that reads a JsonLanding has a hist"):
-        table_asset(table)
+    for landing in (None, JsonLanding("readings")):
+        with pytest.raises(DeclarationError, match="only a table that reads JSON lines with decl"):
+            table_asset(table, landing=landing)
     with pytest.raises(DeclarationError, match="no record has a field `id`: choose of note"):
         table_asset(table, landing=JsonLanding("readings", FIELDS[1:]))
     more = (*FIELDS, required("kind", "STRING", "Kind"))
