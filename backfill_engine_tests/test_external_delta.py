@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,6 +27,8 @@ from backfill_engine import (
 )
 from backfill_engine.asset_definitions import find_catalogs
 from backfill_engine.errors import TableError
+from backfill_engine.lake import commit_files
+from backfill_engine.lake.commit_files import read_commit_infos
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.planning.planning import open_planner
 from backfill_engine.orchestration.planning.plans import Only
@@ -132,6 +135,31 @@ def test_what_their_program_changes_makes_stale_what_reads_it_and_nothing_else(
     assert lake.run(DAYS[1])
     DeltaTable(lake.root / "theirs").optimize.compact()
     assert lake.find_due() == []
+
+
+def test_their_log_is_read_as_far_as_it_says_what_changed_each_day_last(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for days in (DAYS, DAYS[2:], DAYS[:1], DAYS[1:2], DAYS[:1]):
+        lake.write(days, 1)
+    read: list[int] = []
+
+    def note(uri: str, *, after: int, up_to: int) -> list[tuple[int, dict[str, Any]]]:
+        read.extend(range(after + 1, up_to + 1))
+        return read_commit_infos(uri, after=after, up_to=up_to)
+
+    monkeypatch.setattr(commit_files, "_PAGE", 1)
+    monkeypatch.setattr(commit_files, "read_commit_infos", note)
+    (theirs,) = lake.catalog.external
+    log = read_log(lake.catalog.warehouse, theirs)
+    changed = {key: text.removesuffix(f" of {log.table_id}") for key, text in log.checksums.items()}
+    assert changed == dict(zip(DAYS, ("version 4", "version 3", "version 1"), strict=True))
+    assert read == [4, 3, 2, 1]
+    log.open_snapshot().create_checkpoint()
+    for version in (0, 1):
+        (lake.root / "theirs" / "_delta_log" / f"{version:020}.json").unlink()
+    now = read_log(lake.catalog.warehouse, theirs)
+    assert now.checksums == {**log.checksums, DAYS[2]: f"version before 2 of {log.table_id}"}
 
 
 def test_a_place_without_their_table_is_named(lake: Lake) -> None:

@@ -139,7 +139,7 @@ class TableLog:
         that nobody publishes here, the version that changed the partition last.
         """
         if not self.table.is_published:
-            return {key: self._describe_last_change(key) for key in self.count_rows()}
+            return self._describe_last_changes(self.count_rows())
         published = {key: publish.checksum for key, publish in self.publishes.items()}
         changed = describe_foreign_changes(self.foreign_changes)
         return {**published, **changed}
@@ -385,9 +385,16 @@ class TableLog:
         paths = [path for folder, path in self.list_files("path") if folder in folders]
         return find_missing_files(self.uri, paths)
 
-    def _describe_last_change(self, key: str) -> str:
-        changes = (commit.version for commit in self.commits if commit.find_changed([key]))
-        return f"version {next(changes, f'before {self.begins_with}')} of {self.table_id}"
+    def _describe_last_changes(self, keys: Iterable[str]) -> dict[str, str]:
+        """Says of each key which version changed it last, and reads no commit below these."""
+        versions, left, commits = dict[str, str](), set(keys), self.iterate_commits()
+        while left and (commit := next(commits, None)):
+            changed = commit.find_changed(left)
+            versions |= dict.fromkeys(changed, str(commit.version))
+            left -= changed
+        if left:
+            versions |= dict.fromkeys(left, f"before {self.begins_with}")
+        return {key: f"version {versions[key]} of {self.table_id}" for key in keys}
 
     @cached_property
     def _made_until(self) -> tuple[list[int], list[float]]:
