@@ -115,13 +115,7 @@ def find_standing(
     if run.pace.chunk is None:
         return {}
     publishes = pinned.target.publishes
-    candidates = [
-        key
-        for key in keys
-        if key in publishes
-        and key not in pinned.target.foreign_changes
-        and _is_alike(publishes[key], run.options)
-    ]
+    candidates = _list_alike(pinned.target, keys, run.options)
     own = [key for key in candidates if _is_own(publishes[key], run)]
     if run.options != OVERWRITE:
         return {key: _tell(publishes[key], recipe) for key in own}
@@ -161,11 +155,8 @@ def list_standing(
     publishes = pinned.target.publishes
     known = [
         key
-        for key in keys
-        if key in publishes
-        and key not in pinned.target.foreign_changes
-        and _is_alike(publishes[key], OVERWRITE)
-        and publishes[key].record.provisional.get(key, "") == provisional.get(key, "")
+        for key in _list_alike(pinned.target, keys, OVERWRITE)
+        if publishes[key].record.provisional.get(key, "") == provisional.get(key, "")
     ]
     if stale is None:
         stale = find_stale(graph, recipe, pinned, known, by_any_code=by_any_code)
@@ -178,11 +169,17 @@ def _tell(publish: Publish, recipe: Recipe) -> PartitionResult:
     return replace(read_result(publish), unchanged=True, other_code=other_code)
 
 
-def _is_alike(publish: Publish, options: WriteOptions) -> bool:
-    """Tells whether a partition was published as a run of these options would publish it."""
-    record = publish.record
+def _list_alike(log: TableLog, keys: Collection[str], options: WriteOptions) -> list[str]:
+    """Lists those that are as they were published, by a run of these options."""
     told = (options.write_mode, options.row_filter)
-    return (record.write_mode, record.row_filter) == told and not publish.restored
+    return [
+        key
+        for key in keys
+        if (publish := log.publishes.get(key))
+        and key not in log.foreign_changes
+        and (publish.record.write_mode, publish.record.row_filter) == told
+        and not publish.restored
+    ]
 
 
 def _is_own(publish: Publish, run: Run) -> bool:
