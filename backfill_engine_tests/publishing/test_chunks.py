@@ -8,9 +8,9 @@ from backfill_engine.grains.chunk_sizes import parse_chunk_size
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.inputs import PinnedInputs, cut_range
-from backfill_engine_tests.lake.test_once_landing import list_days, write
 from backfill_engine_tests.project import RAW_FLIGHTS
 from backfill_engine_tests.shared_fixtures import build_days
+from backfill_engine_tests.sources.test_once_landing import list_days, write
 
 
 @pytest.mark.parametrize(

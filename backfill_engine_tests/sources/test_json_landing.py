@@ -12,7 +12,7 @@ from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.lake.partitions import Partition, build_partition
 from backfill_engine.sources.json_landing import JsonLanding, JsonListing
-from backfill_engine_tests.lake.landed_tables import build_landed_table
+from backfill_engine_tests.sources.landed_tables import build_landed_table
 
 MIDNIGHT = dt.datetime(2013, 2, 1, tzinfo=dt.UTC)
 STARTS = [MIDNIGHT + dt.timedelta(hours=n) for n in (-1, 0, 1)]

@@ -20,8 +20,8 @@ from backfill_engine.sources.once_landing import OnceListing, OnceSource
 from backfill_engine.sources.source import Listing
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.once_flows import History, OnceFlow
-from backfill_engine_tests.lake.landed_tables import build_landed_table
 from backfill_engine_tests.shared_fixtures import build_days
+from backfill_engine_tests.sources.landed_tables import build_landed_table
 
 FLOW = OnceFlow(
     name="year",

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from backfill_engine.sources.once_landing import OnceListing
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.once_flows import Constant, DatePart, OnceFlow
-from backfill_engine_tests.lake.test_once_landing import list_days, write
+from backfill_engine_tests.sources.test_once_landing import list_days, write
 
 FLOW = OnceFlow(
     name="year",

@@ -16,7 +16,7 @@ from backfill_engine.lake.landing import FileFault, LandingFile
 from backfill_engine.lake.partitions import Partition, build_partition
 from backfill_engine.sources.parquet_footers import ParquetFile, RowGroup
 from backfill_engine.sources.parquet_landing import ParquetFolders, ParquetLanding, ParquetListing
-from backfill_engine_tests.lake.landed_tables import build_landed_table
+from backfill_engine_tests.sources.landed_tables import build_landed_table
 
 GRAIN = Buckets(100, 1000)
 KEYS = {"orders": "o_orderkey", "lineitem": "l_orderkey"}

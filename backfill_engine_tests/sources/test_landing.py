@@ -14,8 +14,8 @@ from backfill_engine.grains.dates import DAYS as DAILY
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.sources.json_landing import JsonLanding, JsonListing
 from backfill_engine.sources.landing_names import BEING_WRITTEN
-from backfill_engine_tests.lake.landed_tables import build_landed_table
 from backfill_engine_tests.shared_fixtures import build_days
+from backfill_engine_tests.sources.landed_tables import build_landed_table
 
 NEW_YEAR = dt.date(2013, 1, 1)
 DAYS = [NEW_YEAR + dt.timedelta(days=n) for n in range(3)]
