@@ -15,13 +15,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import requests
-from dagster import DagsterInstance
+from dagster import DagsterInstance, RunRecord
 from pydantic import TypeAdapter, ValidationError
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.extras.alerts.notices import compose_notice
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.instance.dagster_internals import RunRecord
 from backfill_engine.orchestration.runs.chains import (
     SETTLE_SECONDS,
     Chain,

@@ -12,6 +12,7 @@ from dagster import (
     AssetCheckSpec,
     AssetExecutionContext,
     AssetKey,
+    AssetPartitionStatus,
     AssetsDefinition,
     Config,
     DagsterInstance,
@@ -30,7 +31,6 @@ from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.watermarks import Watermark, read_watermarks
 from backfill_engine.orchestration.due.due_partitions import Memory, describe_landed_beyond
-from backfill_engine.orchestration.instance.dagster_internals import AssetPartitionStatus
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dagster import AssetKey, AssetSelection, DagsterInstance
+from dagster import AssetKey, AssetPartitionStatus, AssetSelection, DagsterInstance
 
 from backfill_engine.orchestration.due.readiness import (
     find_downstream_keys,
@@ -16,7 +16,6 @@ from backfill_engine.orchestration.due.readiness import (
 from backfill_engine.orchestration.instance.dagster_internals import (
     AssetGraph,
     AssetGraphSubset,
-    AssetPartitionStatus,
     PartitionBackfill,
     make_new_backfill_id,
 )

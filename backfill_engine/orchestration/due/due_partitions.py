@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from dagster import DagsterInstance
+from dagster import AssetPartitionStatus, DagsterInstance
 from pydantic import TypeAdapter, ValidationError
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
@@ -32,10 +32,7 @@ from backfill_engine.orchestration.due.row_movements import (
     find_movements,
     find_rows_for,
 )
-from backfill_engine.orchestration.instance.dagster_internals import (
-    AssetGraph,
-    AssetPartitionStatus,
-)
+from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_feed_begin,

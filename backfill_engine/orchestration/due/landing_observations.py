@@ -22,6 +22,7 @@ from dagster import (
     AssetKey,
     AssetObservation,
     AssetRecordsFilter,
+    DagsterEvent,
     DagsterEventType,
     DagsterInstance,
     JsonMetadataValue,
@@ -36,7 +37,6 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     RUNLESS_JOB_NAME,
     RUNLESS_RUN_ID,
     AssetObservationData,
-    DagsterEvent,
 )
 from backfill_engine.orchestration.instance.partition_definitions import find_landing_key
 from backfill_engine.orchestration.instance.ranges import shorten

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from dagster import (
     AssetKey,
+    AssetPartitionStatus,
     DagsterInstance,
     IdentityPartitionMapping,
     PartitionMapping,
@@ -20,10 +21,7 @@ from dagster import (
 
 from backfill_engine.lake.commits import describe_foreign_changes
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.orchestration.instance.dagster_internals import (
-    AssetGraph,
-    AssetPartitionStatus,
-)
+from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.instance.materializations import (
     ToldStatuses,
     find_latest_materializations,

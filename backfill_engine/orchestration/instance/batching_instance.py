@@ -12,13 +12,12 @@ from functools import cached_property
 from typing import Any
 
 import yaml
-from dagster import DagsterEventType, DagsterInstance
+from dagster import DagsterEventType, DagsterInstance, EventLogEntry
 
 from backfill_engine.orchestration.instance.dagster_internals import (
     COMPOSITE_STORAGE,
     ConfigurableClassData,
     DagsterEventBatchMetadata,
-    EventLogEntry,
     InstanceRef,
     generate_event_batch_id,
 )

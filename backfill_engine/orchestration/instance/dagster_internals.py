@@ -33,7 +33,6 @@ from dagster._core.definitions.data_version import (
 )
 
 # An asset's metadata carries the catalog that it was built of: an object, which no public value is.
-# An asset's metadata carries the catalog that it was built of: an object, which no public value is.
 from dagster._core.definitions.metadata.metadata_value import ObjectMetadataValue
 
 # `execute_job` takes one to run a job of a code location, and nothing public makes it.
@@ -44,13 +43,11 @@ from dagster._core.definitions.reconstruct import ReconstructableRepository
 from dagster._core.events import (
     AssetMaterializationPlannedData,
     AssetObservationData,
-    DagsterEvent,
     DagsterEventBatchMetadata,
     JobFailureData,
     StepMaterializationData,
     generate_event_batch_id,
 )
-from dagster._core.events.log import EventLogEntry
 from dagster._core.execution.backfill import (
     BULK_ACTION_TERMINAL_STATUSES,
     BulkActionsFilter,
@@ -73,7 +70,6 @@ from dagster._core.snap import JobSnap
 from dagster._core.storage.asset_check_execution_record import (
     AssetCheckExecutionRecordStatus as CheckStatus,
 )
-from dagster._core.storage.dagster_run import RunRecord
 
 # Dagster's storages of events store each in a transaction of its own; to extend one is private.
 from dagster._core.storage.event_log import SqlEventLogStorage, SqliteEventLogStorage
@@ -83,12 +79,9 @@ from dagster._core.storage.event_log.schema import (
 )
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME as INDEX_SHARD
 
-# The states of partitions, and all of an asset's at once: the public method compares each key that
-# it is given with each state, which was a third of the time of a plan over a year of hours.
-from dagster._core.storage.partition_status_cache import (
-    AssetPartitionStatus,
-    get_and_update_asset_status_cache_value,
-)
+# The states of all partitions of an asset at once: the public method compares each key that it is
+# given with each state, which was a third of the time of a plan over a year of hours.
+from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
 # By which a run's retries are found, those that are to come and those that came; and how a tag
 # begins that the UI shows to nobody.
@@ -101,7 +94,7 @@ from dagster._core.storage.tags import (
 from dagster._core.utils import make_new_backfill_id
 
 # How an instance keeps which class stands for a part of it, and with what configuration.
-from dagster._serdes import ConfigurableClassData, serialize_value
+from dagster._serdes import ConfigurableClassData
 
 __all__ = [
     "AUTO_RETRY_RUN_ID_TAG",
@@ -122,14 +115,11 @@ __all__ = [
     "AssetGraphSubset",
     "AssetMaterializationPlannedData",
     "AssetObservationData",
-    "AssetPartitionStatus",
     "BulkActionStatus",
     "BulkActionsFilter",
     "CheckStatus",
     "ConfigurableClassData",
-    "DagsterEvent",
     "DagsterEventBatchMetadata",
-    "EventLogEntry",
     "InstanceRef",
     "InstigatorStatus",
     "JobFailureData",
@@ -138,7 +128,6 @@ __all__ = [
     "PartitionBackfill",
     "ReconstructableRepository",
     "RemoteJob",
-    "RunRecord",
     "SqlEventLogStorage",
     "SqlEventLogStorageTable",
     "SqliteEventLogStorage",
@@ -150,7 +139,6 @@ __all__ = [
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
     "make_new_backfill_id",
-    "serialize_value",
 ]
 
 BACKFILL_TAG = "dagster/backfill"

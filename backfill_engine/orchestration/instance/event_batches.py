@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from dagster import AssetCheckEvaluation, AssetKey
+from dagster import AssetCheckEvaluation, AssetKey, EventLogEntry, serialize_value
 from sqlalchemy import bindparam
 from sqlalchemy.engine import Connection, CursorResult
 
@@ -25,11 +25,9 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     AssetCheckExecutionsTable,
     CheckStatus,
     ConfigurableClassData,
-    EventLogEntry,
     SqlEventLogStorage,
     SqlEventLogStorageTable,
     SqliteEventLogStorage,
-    serialize_value,
 )
 
 _INSERT_EVENT = SqlEventLogStorageTable.insert()

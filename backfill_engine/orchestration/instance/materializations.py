@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from dagster import (
     AssetKey,
+    AssetPartitionStatus,
     AssetRecordsFilter,
     DagsterEventType,
     DagsterInstance,
@@ -15,7 +16,6 @@ from dagster import (
 )
 
 from backfill_engine.orchestration.instance.dagster_internals import (
-    AssetPartitionStatus,
     get_and_update_asset_status_cache_value,
 )
 from backfill_engine.orchestration.instance.own_runs import is_ours

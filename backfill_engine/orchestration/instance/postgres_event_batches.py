@@ -8,15 +8,13 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
+from dagster import EventLogEntry
 from dagster_postgres import PostgresEventLogStorage
 from dagster_postgres.utils import get_token_provider_from_config, pg_url_from_config
 from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
 
-from backfill_engine.orchestration.instance.dagster_internals import (
-    ConfigurableClassData,
-    EventLogEntry,
-)
+from backfill_engine.orchestration.instance.dagster_internals import ConfigurableClassData
 from backfill_engine.orchestration.instance.event_batches import StoresBatches
 
 _TURN = int.from_bytes(b"backfill")

@@ -12,6 +12,7 @@ from dagster import (
     AssetCheckEvaluation,
     AssetKey,
     AssetMaterialization,
+    DagsterEvent,
     DagsterEventType,
     DagsterInstance,
     DagsterRun,
@@ -23,7 +24,6 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.batching_instance import store_together
 from backfill_engine.orchestration.instance.dagster_internals import (
     AssetMaterializationPlannedData,
-    DagsterEvent,
     StepMaterializationData,
 )
 from backfill_engine.orchestration.instance.materializations import find_latest_materializations

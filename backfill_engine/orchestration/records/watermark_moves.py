@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Sequence
 
-from dagster import AssetExecutionContext
+from dagster import AssetExecutionContext, AssetPartitionStatus
 from pyspark.sql import SparkSession
 
 from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.side_table_writer import move_watermark
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.orchestration.instance.dagster_internals import AssetPartitionStatus
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_feed_begin,
     find_partitions_def,

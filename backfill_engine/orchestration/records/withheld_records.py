@@ -4,11 +4,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dagster import DagsterInstance
+from dagster import AssetPartitionStatus, DagsterInstance
 
 from backfill_engine.errors import CertificateError
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.orchestration.instance.dagster_internals import AssetPartitionStatus
 from backfill_engine.orchestration.instance.materializations import find_plans
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,

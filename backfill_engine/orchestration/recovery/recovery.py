@@ -21,6 +21,7 @@ from dagster import (
     AssetCheckEvaluation,
     AssetCheckSeverity,
     AssetKey,
+    AssetPartitionStatus,
     DagsterInstance,
     DagsterRun,
     DagsterRunStatus,
@@ -39,7 +40,6 @@ from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.due.input_tags import find_input_tags
 from backfill_engine.orchestration.instance.batching_instance import store_together
-from backfill_engine.orchestration.instance.dagster_internals import AssetPartitionStatus
 from backfill_engine.orchestration.instance.materializations import (
     DATA_VERSION,
     ToldStatuses,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunRecord, RunsFilter
 
 from backfill_engine.orchestration.instance.dagster_internals import (
     AUTO_RETRY_RUN_ID_TAG,
@@ -15,7 +15,6 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     BULK_ACTION_TERMINAL_STATUSES,
     ROOT_RUN_ID_TAG,
     WILL_RETRY_TAG,
-    RunRecord,
 )
 from backfill_engine.orchestration.instance.own_runs import is_ours
 from backfill_engine.orchestration.instance.recovered_runs import RECOVERED_TAG

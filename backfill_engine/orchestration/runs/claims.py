@@ -19,6 +19,7 @@ from dagster import (
     DagsterRun,
     DagsterRunStatus,
     JobDefinition,
+    RunRecord,
     RunsFilter,
 )
 
@@ -29,7 +30,6 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     JobSnap,
     PartitionBackfill,
     RemoteJob,
-    RunRecord,
 )
 from backfill_engine.orchestration.instance.own_runs import (
     TAG_PREFIX,

@@ -11,15 +11,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dagster import DagsterInstance, DagsterRun, RunsFilter
+from dagster import DagsterInstance, DagsterRun, RunRecord, RunsFilter
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import CodeChangedError
-from backfill_engine.orchestration.instance.dagster_internals import (
-    BACKFILL_TAG,
-    RunRecord,
-    find_run_assets,
-)
+from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, find_run_assets
 from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.runs.features import StepRequest

@@ -4,10 +4,9 @@ import datetime as dt
 import json
 import time
 
-from dagster import DagsterRun, DagsterRunStatus
+from dagster import DagsterRun, DagsterRunStatus, RunRecord
 
 from backfill_engine.extras.alerts.notices import compose_notice
-from backfill_engine.orchestration.instance.dagster_internals import RunRecord
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.runs.chains import Chain
 from backfill_engine.orchestration.runs.held_back import HELD_UP, WITHHELD, ChainResult, HeldBack

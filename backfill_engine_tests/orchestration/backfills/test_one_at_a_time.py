@@ -4,9 +4,16 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from dagster import AssetKey, AssetRecordsFilter, DagsterInstance, DagsterRunStatus, RunsFilter
+from dagster import (
+    AssetKey,
+    AssetRecordsFilter,
+    DagsterInstance,
+    DagsterRunStatus,
+    RunRecord,
+    RunsFilter,
+)
 
-from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, RunRecord
+from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_engine.orchestration.runs.run_tags import AT_MOST_TAG, find_run_range
 from backfill_engine_tests.commands import Project
 from backfill_engine_tests.pipeline.commanding import (

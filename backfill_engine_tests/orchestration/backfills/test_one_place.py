@@ -12,9 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from dagster import DagsterInstance, DagsterRun, RunsFilter
+from dagster import DagsterInstance, DagsterRun, RunRecord, RunsFilter
 
-from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, RunRecord
+from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_engine.orchestration.runs.pausing import pause
 from backfill_engine.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, CHAIN_TAG, find_chain
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work

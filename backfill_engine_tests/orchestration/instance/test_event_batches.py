@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from dagster import AssetCheckKey, AssetKey, DagsterEventType, EventLogEntry
+from dagster import AssetCheckKey, AssetKey, DagsterEventType, EventLogEntry, serialize_value
 from dagster._core.storage.event_log import SqliteEventLogStorage
-from dagster._serdes import serialize_value
 from dagster_postgres import PostgresEventLogStorage
 
 from backfill_engine.orchestration.instance.dagster_internals import AssetCheckEvaluationPlanned

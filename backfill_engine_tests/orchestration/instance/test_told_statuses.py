@@ -7,6 +7,7 @@ import pytest
 from dagster import (
     AssetKey,
     AssetMaterialization,
+    AssetPartitionStatus,
     DagsterInstance,
     DagsterRun,
     DagsterRunStatus,
@@ -16,7 +17,6 @@ from dagster import (
     StaticPartitionsDefinition,
 )
 
-from backfill_engine.orchestration.instance.dagster_internals import AssetPartitionStatus
 from backfill_engine.orchestration.instance.materializations import ToldStatuses
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.recovered_runs import enter_materialization, enter_plan
