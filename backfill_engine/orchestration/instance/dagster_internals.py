@@ -22,14 +22,9 @@ from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraph
 # What `repository_def.asset_graph` returns; there is no public name to annotate it by.
 from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph as AssetGraph
 
-# Whether a partition shows as unsynced: the names of the tags by which Dagster tells, and from how
-# many upstream partitions on it doesn't compare them. Its docs have the tag of a data version only.
+# From how many upstream partitions on Dagster doesn't compare whether a partition is unsynced.
 from dagster._core.definitions.data_version import (
     SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD as UNCOMPARED_PARTITIONS,
-)
-from dagster._core.definitions.data_version import (
-    get_input_data_version_tag,
-    get_input_event_pointer_tag,
 )
 
 # An asset's metadata carries the catalog that it was built of: an object, which no public value is.
@@ -82,15 +77,6 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_
 # The states of all partitions of an asset at once: the public method compares each key that it is
 # given with each state, which was a third of the time of a plan over a year of hours.
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
-
-# By which a run's retries are found, those that are to come and those that came; and how a tag
-# begins that the UI shows to nobody.
-from dagster._core.storage.tags import (
-    AUTO_RETRY_RUN_ID_TAG,
-    HIDDEN_TAG_PREFIX,
-    ROOT_RUN_ID_TAG,
-    WILL_RETRY_TAG,
-)
 from dagster._core.utils import make_new_backfill_id
 
 # How an instance keeps which class stands for a part of it, and with what configuration.
@@ -144,6 +130,18 @@ __all__ = [
 BACKFILL_TAG = "dagster/backfill"
 """Tag of the runs of a backfill: its id."""
 
+ROOT_RUN_ID_TAG = "dagster/root_run_id"
+"""Tag of a retry: the run that all of them go back to."""
+
+WILL_RETRY_TAG = "dagster/will_retry"
+"""Tag of a run that ended: whether a retry of it is to come."""
+
+AUTO_RETRY_RUN_ID_TAG = "dagster/auto_retry_run_id"
+"""Tag of a run that ended: the retry of it that came."""
+
+HIDDEN_TAG_PREFIX = ".dagster/"
+"""How a tag begins that the UI shows to nobody."""
+
 # Which storage is to be the default, if the three parts of it are of different makes; a
 # `dagster.yaml` that names one of them gets it, too.
 COMPOSITE_STORAGE = ("dagster._core.storage.legacy_storage", "CompositeStorage")
@@ -154,6 +152,16 @@ COMPOSITE_STORAGE = ("dagster._core.storage.legacy_storage", "CompositeStorage")
 # turned off by the key with which it marks outputs whose events are logged already.
 EVENTS_ARE_LOGGED = {"__source_asset_observation__": True}
 """Metadata of a result."""
+
+
+def get_input_data_version_tag(upstream: AssetKey) -> str:
+    """Returns the tag of a materialization that says which data version of an upstream it read."""
+    return f"dagster/input_data_version/{upstream.to_user_string()}"
+
+
+def get_input_event_pointer_tag(upstream: AssetKey) -> str:
+    """Returns the tag of a materialization that says at which event it read an upstream."""
+    return f"dagster/input_event_pointer/{upstream.to_user_string()}"
 
 
 # Only a run of chosen assets says which (`asset_selection`); one of a job, or of some of its ops,

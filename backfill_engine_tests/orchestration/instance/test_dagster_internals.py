@@ -5,6 +5,7 @@ When a new version of Dagster breaks one, its test says which, and why it is nee
 
 import importlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,13 @@ from dagster import (
 )
 
 from backfill_engine.orchestration.instance.dagster_internals import (
+    AUTO_RETRY_RUN_ID_TAG,
     BACKFILL_TAG,
     EVENTS_ARE_LOGGED,
+    HIDDEN_TAG_PREFIX,
+    ROOT_RUN_ID_TAG,
     UNCOMPARED_PARTITIONS,
+    WILL_RETRY_TAG,
     AssetGraph,
     AssetGraphSubset,
     CheckStatus,
@@ -117,8 +122,28 @@ def test_an_instance_takes_a_backfill_of_chosen_partitions(tmp_path: Path):
         assert stored.title == "title"
 
 
+@pytest.mark.parametrize(
+    ("tag", "name"),
+    [
+        (AUTO_RETRY_RUN_ID_TAG, "AUTO_RETRY_RUN_ID_TAG"),
+        (BACKFILL_TAG, "BACKFILL_ID_TAG"),
+        (HIDDEN_TAG_PREFIX, "HIDDEN_TAG_PREFIX"),
+        (ROOT_RUN_ID_TAG, "ROOT_RUN_ID_TAG"),
+        (WILL_RETRY_TAG, "WILL_RETRY_TAG"),
+    ],
+)
+def test_a_tag_of_runs_is_dagsters(tag: str, name: str):
+    assert tag == getattr(importlib.import_module("dagster._core.storage.tags"), name)
+
+
+@pytest.mark.parametrize("get_tag", [get_input_data_version_tag, get_input_event_pointer_tag])
+def test_a_tag_of_what_was_read_is_dagsters(get_tag: Callable[[AssetKey], str]):
+    dagsters = importlib.import_module("dagster._core.definitions.data_version")
+    key = AssetKey(["raw", "flights"])
+    assert get_tag(key) == getattr(dagsters, get_tag.__name__)(key)
+
+
 def test_words_of_dagster_are_what_they_were():
-    assert BACKFILL_TAG == importlib.import_module("dagster._core.storage.tags").BACKFILL_ID_TAG
     assert CheckStatus.FAILED.value == "FAILED"
     assert {status.value for status in AssetPartitionStatus} == {
         "FAILED",
