@@ -6,6 +6,7 @@ holds for commands, the daemon and the webserver alike.
 """
 
 import threading
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -19,7 +20,6 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     ConfigurableClassData,
     DagsterEventBatchMetadata,
     InstanceRef,
-    generate_event_batch_id,
 )
 from backfill_engine.orchestration.instance.event_batches import (
     LARGEST_BATCH,
@@ -113,7 +113,7 @@ class BatchingInstance(DagsterInstance):
         if not (events := self._open.events):
             return
         self._open.events = []
-        batch_id = generate_event_batch_id()
+        batch_id = str(uuid.uuid4())
         for left, event in zip(range(len(events) - 1, -1, -1), events, strict=True):
             of_batch = DagsterEventBatchMetadata(batch_id, is_end=left == 0)
             super().handle_new_event(event, batch_metadata=of_batch)

@@ -4,6 +4,9 @@ Nothing else imports `dagster._core` or leans on a convention that Dagster doesn
 test of this module says in one line which of them a new version of Dagster has broken.
 """
 
+import secrets
+import string
+
 from dagster import AssetKey, DagsterInstance, DagsterRun
 
 # The UI shows a check as not run for a partition unless its evaluation names the materialization
@@ -41,7 +44,6 @@ from dagster._core.events import (
     DagsterEventBatchMetadata,
     JobFailureData,
     StepMaterializationData,
-    generate_event_batch_id,
 )
 from dagster._core.execution.backfill import (
     BULK_ACTION_TERMINAL_STATUSES,
@@ -77,7 +79,6 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_
 # The states of all partitions of an asset at once: the public method compares each key that it is
 # given with each state, which was a third of the time of a plan over a year of hours.
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
-from dagster._core.utils import make_new_backfill_id
 
 # How an instance keeps which class stands for a part of it, and with what configuration.
 from dagster._serdes import ConfigurableClassData
@@ -120,7 +121,6 @@ __all__ = [
     "StepMaterializationData",
     "TargetMaterialization",
     "find_run_assets",
-    "generate_event_batch_id",
     "get_and_update_asset_status_cache_value",
     "get_input_data_version_tag",
     "get_input_event_pointer_tag",
@@ -152,6 +152,11 @@ COMPOSITE_STORAGE = ("dagster._core.storage.legacy_storage", "CompositeStorage")
 # turned off by the key with which it marks outputs whose events are logged already.
 EVENTS_ARE_LOGGED = {"__source_asset_observation__": True}
 """Metadata of a result."""
+
+
+def make_new_backfill_id() -> str:
+    """Makes an id for a backfill, of the length of those that Dagster makes."""
+    return "".join(secrets.choice(string.ascii_lowercase) for _ in range(8))
 
 
 def get_input_data_version_tag(upstream: AssetKey) -> str:
