@@ -42,7 +42,6 @@ from dagster._core.events import (
     AssetMaterializationPlannedData,
     AssetObservationData,
     DagsterEventBatchMetadata,
-    JobFailureData,
     StepMaterializationData,
 )
 from dagster._core.execution.backfill import (
@@ -109,7 +108,6 @@ __all__ = [
     "DagsterEventBatchMetadata",
     "InstanceRef",
     "InstigatorStatus",
-    "JobFailureData",
     "JobSnap",
     "ObjectMetadataValue",
     "PartitionBackfill",

@@ -10,7 +10,6 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.dagster_internals import (
     BACKFILL_TAG,
-    JobFailureData,
     find_run_assets,
 )
 from backfill_engine.orchestration.instance.materializations import find_planning_runs
@@ -214,9 +213,10 @@ class Causes:
                 yield cause.message.strip()
         for entry in self.instance.all_logs(run_id, of_type=DagsterEventType.RUN_FAILURE):
             failure = entry.get_dagster_event()
-            data = failure.event_specific_data  # none of a run that was marked failed
-            if isinstance(data, JobFailureData) and data.error:
-                yield data.error.message.strip()
+            # It has no data of a run that was marked failed.
+            error = failure.event_specific_data and failure.job_failure_data.error
+            if error:
+                yield error.message.strip()
             yield (failure.message or entry.user_message).strip()
 
 
