@@ -12,9 +12,6 @@ from dagster import AssetKey, DagsterInstance, DagsterRun
 # The UI shows a check as not run for a partition unless its evaluation names the materialization
 # that it is about, and the public evaluation takes that as an instance of this class.
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
-    AssetCheckEvaluationPlanned,
-)
-from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData as TargetMaterialization,
 )
 
@@ -95,7 +92,6 @@ __all__ = [
     "RUNLESS_RUN_ID",
     "UNCOMPARED_PARTITIONS",
     "WILL_RETRY_TAG",
-    "AssetCheckEvaluationPlanned",
     "AssetCheckExecutionsTable",
     "AssetGraph",
     "AssetGraphSubset",

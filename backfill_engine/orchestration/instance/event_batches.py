@@ -21,7 +21,6 @@ from sqlalchemy.engine import Connection, CursorResult
 
 from backfill_engine.orchestration.instance.dagster_internals import (
     INDEX_SHARD,
-    AssetCheckEvaluationPlanned,
     AssetCheckExecutionsTable,
     CheckStatus,
     ConfigurableClassData,
@@ -174,12 +173,9 @@ class StoresBatches(SqlEventLogStorage):
         # A row for each partition, as Dagster has it, but without naming all of them in each: of a
         # thousand buckets and four checks that was 47 MB. Nothing reads it there; the event has it.
         told = event.get_dagster_event()
-        planned = told.event_specific_data
-        assert isinstance(planned, AssetCheckEvaluationPlanned)
+        planned = told.asset_check_planned_data
         subset = planned.partitions_subset
-        short = AssetCheckEvaluationPlanned(
-            asset_key=planned.asset_key, check_name=planned.check_name
-        )
+        short = type(planned)(asset_key=planned.asset_key, check_name=planned.check_name)
         row = {
             "asset_key": planned.asset_key.to_string(),
             "check_name": planned.check_name,

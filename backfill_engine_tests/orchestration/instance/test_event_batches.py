@@ -13,7 +13,6 @@ from dagster import AssetCheckKey, AssetKey, DagsterEventType, EventLogEntry, se
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster_postgres import PostgresEventLogStorage
 
-from backfill_engine.orchestration.instance.dagster_internals import AssetCheckEvaluationPlanned
 from backfill_engine.orchestration.instance.event_batches import (
     BatchingSqliteEventLogStorage,
     StoresBatches,
@@ -231,9 +230,9 @@ def test_the_row_of_a_planned_check_does_not_name_all_partitions(
         assert days == DAYS.get_partition_keys()
         for record in records:
             assert record.event is not None
-            assert record.event.get_dagster_event().event_specific_data == (
-                AssetCheckEvaluationPlanned(asset_key=key.asset_key, check_name=key.name)
-            )
+            stored = record.event.get_dagster_event().asset_check_planned_data
+            assert stored.asset_check_key == key
+            assert stored.partitions_subset is None
     assert storage.get_logs_for_run(planned[0].run_id) == planned
 
 
@@ -263,6 +262,4 @@ def test_a_changed_name_is_named(
 
 
 def _name_check(event: EventLogEntry) -> str:
-    planned = event.get_dagster_event().event_specific_data
-    assert isinstance(planned, AssetCheckEvaluationPlanned)
-    return planned.check_name
+    return event.get_dagster_event().asset_check_planned_data.check_name
