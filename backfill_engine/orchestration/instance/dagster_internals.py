@@ -43,7 +43,6 @@ from dagster._core.events import (
 )
 from dagster._core.execution.backfill import (
     BULK_ACTION_TERMINAL_STATUSES,
-    BulkActionsFilter,
     BulkActionStatus,
     PartitionBackfill,
 )
@@ -98,7 +97,6 @@ __all__ = [
     "AssetMaterializationPlannedData",
     "AssetObservationData",
     "BulkActionStatus",
-    "BulkActionsFilter",
     "CheckStatus",
     "ConfigurableClassData",
     "DagsterEventBatchMetadata",

@@ -13,7 +13,6 @@ from backfill_engine.errors import PartitionRangeError, SettingsError
 from backfill_engine.orchestration.due.readiness import get_partitions_def
 from backfill_engine.orchestration.instance.dagster_internals import (
     AssetGraph,
-    BulkActionsFilter,
     BulkActionStatus,
     find_run_assets,
 )
@@ -59,8 +58,7 @@ def find_partitions_at_work(
 def _find_to_be_requested(instance: DagsterInstance) -> dict[AssetKey, frozenset[str]]:
     """Finds what is to be requested of backfills of assets; those of a job request all at once."""
     found: dict[AssetKey, frozenset[str]] = {}
-    requested = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
-    for backfill in instance.get_backfills(requested):
+    for backfill in instance.get_backfills(status=BulkActionStatus.REQUESTED):
         data = backfill.asset_backfill_data
         if data is None:
             continue
