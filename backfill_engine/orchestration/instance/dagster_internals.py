@@ -69,7 +69,6 @@ from dagster._core.storage.event_log.schema import (
     AssetCheckExecutionsTable,
     SqlEventLogStorageTable,
 )
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME as INDEX_SHARD
 
 # The states of all partitions of an asset at once: the public method compares each key that it is
 # given with each state, which was a third of the time of a plan over a year of hours.
@@ -85,7 +84,6 @@ __all__ = [
     "COMPOSITE_STORAGE",
     "EVENTS_ARE_LOGGED",
     "HIDDEN_TAG_PREFIX",
-    "INDEX_SHARD",
     "ROOT_RUN_ID_TAG",
     "RUNLESS_JOB_NAME",
     "RUNLESS_RUN_ID",

@@ -11,7 +11,7 @@ import inspect
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -20,7 +20,6 @@ from sqlalchemy import bindparam
 from sqlalchemy.engine import Connection, CursorResult
 
 from backfill_engine.orchestration.instance.dagster_internals import (
-    INDEX_SHARD,
     AssetCheckExecutionsTable,
     CheckStatus,
     ConfigurableClassData,
@@ -37,6 +36,9 @@ _EVALUATE_CHECK = AssetCheckExecutionsTable.update().where(
     _CHECKS.run_id == bindparam("of_run"),
     _CHECKS.partition == bindparam("of_partition"),
 )
+
+_INDEX = "index of all runs"
+"""By which a batch knows the connection to it."""
 
 LARGEST_BATCH = 500
 """Events; while they are stored, other processes wait if they want to store theirs."""
@@ -213,6 +215,7 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
             "_connect": ("self", "shard"),
             "_event_to_row": ("self", "event"),
             "_update_asset_check_evaluation": ("self", "event", "event_id"),
+            "index_connection": ("self",),
             "prepare_insert_event": ("self", "event"),
         }
     )
@@ -231,18 +234,19 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
         """Stores events as if one by one, in their order, all or none of them."""
-        shards = (*dict.fromkeys(event.run_id for event in events), INDEX_SHARD)
+        shards = dict.fromkeys(event.run_id for event in events)
         connect = super()._connect
         with ExitStack() as transactions:
             connections = {shard: transactions.enter_context(connect(shard)) for shard in shards}
-            self._store_in_batch(events, connections, INDEX_SHARD)
+            connections[_INDEX] = transactions.enter_context(super().index_connection())
+            self._store_in_batch(events, connections, _INDEX)
 
     def prepare_insert_event(self, event: EventLogEntry) -> Any:
         """Prepares the row of an event, for its run's file and for the index alike."""
         if not self._batch.connections:
             return super().prepare_insert_event(event)
         self._batch.row = self._event_to_row(event)
-        return EventRow(self._batch, self._batch.connections[INDEX_SHARD])
+        return EventRow(self._batch, self._batch.connections[_INDEX])
 
     def _update_asset_check_evaluation(self, event: EventLogEntry, event_id: int | None) -> None:
         evaluation = event.get_dagster_event().event_specific_data
@@ -277,6 +281,12 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
             # Some weren't planned. Those that were are written once more, as they are.
             for event, event_id, _ in evaluations:
                 super()._update_asset_check_evaluation(event, event_id)
+
+    def index_connection(self) -> AbstractContextManager[Connection]:
+        """Connects to the index."""
+        if self._batch.connections:
+            return nullcontext(self._batch.connections[_INDEX])
+        return super().index_connection()
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:
