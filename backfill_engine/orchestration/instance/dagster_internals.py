@@ -15,14 +15,15 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData as TargetMaterialization,
 )
 
-# A backfill of chosen partitions of several assets, and whether one has ended: public only over
-# HTTP, for which a webserver would have to run.
+# A backfill of chosen partitions of several assets: public only over HTTP, for which a webserver
+# would have to run.
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
 
 # What `repository_def.asset_graph` returns; there is no public name to annotate it by.
 from dagster._core.definitions.assets.graph.base_asset_graph import BaseAssetGraph as AssetGraph
 
-# From how many upstream partitions on Dagster doesn't compare whether a partition is unsynced.
+# From how many upstream partitions on Dagster doesn't compare whether a partition is unsynced: its
+# docs don't say.
 from dagster._core.definitions.data_version import (
     SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD as UNCOMPARED_PARTITIONS,
 )
@@ -41,6 +42,9 @@ from dagster._core.events import (
     DagsterEventBatchMetadata,
     StepMaterializationData,
 )
+
+# What public methods of the instance take and return for a backfill: its class, how it stands, and
+# which of these states are ends.
 from dagster._core.execution.backfill import (
     BULK_ACTION_TERMINAL_STATUSES,
     BulkActionStatus,
@@ -56,7 +60,7 @@ from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
 # What an instance is given of a job whose run it creates: by the ops the job is known.
 from dagster._core.remote_representation.external import RemoteJob
 
-# Arguments and results of public methods of the instance and its storage.
+# Arguments and results of public methods of the instance and its storage: no public name has them.
 from dagster._core.scheduler.instigation import InstigatorStatus
 from dagster._core.snap import JobSnap
 from dagster._core.storage.asset_check_execution_record import (
@@ -74,7 +78,8 @@ from dagster._core.storage.event_log.schema import (
 # given with each state, which was a third of the time of a plan over a year of hours.
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
-# How an instance keeps which class stands for a part of it, and with what configuration.
+# How an instance keeps which class stands for a part of it, and with what configuration: called
+# public where it is, and no public module has it.
 from dagster._serdes import ConfigurableClassData
 
 __all__ = [
@@ -117,6 +122,7 @@ __all__ = [
     "make_new_backfill_id",
 ]
 
+# Names of tags, written out, as they are stored and seen; a test says if Dagster has others.
 BACKFILL_TAG = "dagster/backfill"
 """Tag of the runs of a backfill: its id."""
 
