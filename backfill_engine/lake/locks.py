@@ -16,7 +16,6 @@ by Delta's own of conflicts. Google's and Azure's stores have leases too; HDFS c
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from filelock import FileLock, Timeout
@@ -52,7 +51,7 @@ def hold_lock(
 ) -> Iterator[Lock]:
     """Holds the lock of one Delta table of the warehouse while commits are read and written.
 
-    The thread that holds it already may hold it again.
+    Not twice: who holds it passes it on.
 
     Args:
         warehouse: where the table is.
@@ -81,7 +80,7 @@ def hold_lock(
 def _hold_file(warehouse: Warehouse, name: str, timeout_seconds: float) -> Iterator[None]:
     path = local_path(warehouse.root) / "_locks" / f"{name.replace('/', '.')}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path, is_singleton=True)
+    lock = FileLock(path)
     try:
         lock.acquire(timeout=timeout_seconds)
     except Timeout as error:
@@ -95,42 +94,29 @@ def _hold_file(warehouse: Warehouse, name: str, timeout_seconds: float) -> Itera
         lock.release()
 
 
-@dataclass
-class _LeasedName:
-    """What the threads of this process share of a lease: one at a time has it."""
+_LEASED: dict[tuple[str, str], threading.Lock] = {}
+"""The threads of this process have a lease one at a time."""
 
-    thread: threading.RLock = field(default_factory=threading.RLock)
-    lease: Lease | None = None
-
-
-_LEASED: dict[tuple[str, str], _LeasedName] = {}
 _ENTERING = threading.Lock()
 
 
 @contextmanager
 def _hold_lease(warehouse: Warehouse, name: str, timeout_seconds: float) -> Iterator[Lease]:
     with _ENTERING:
-        leased = _LEASED.setdefault((warehouse.root, name), _LeasedName())
-    if not leased.thread.acquire(timeout=timeout_seconds):
+        thread = _LEASED.setdefault((warehouse.root, name), threading.Lock())
+    if not thread.acquire(timeout=timeout_seconds):
         raise TableLockedError(
             f"another thread of this process has been writing {name} for over "
             f"{timeout_seconds:.0f} s: run again when it is done"
         )
     try:
-        if leased.lease is not None:
-            yield leased.lease
-            return
-        place = LeaseObject(warehouse, name)
-        lease = leased.lease = take_lease(place, name, timeout_seconds=timeout_seconds)
+        lease = take_lease(LeaseObject(warehouse, name), name, timeout_seconds=timeout_seconds)
         try:
             yield lease
         except BaseException:
             with suppress(TableLockedError):  # the first error says more
                 lease.release()
             raise
-        else:
-            lease.release()
-        finally:
-            leased.lease = None
+        lease.release()
     finally:
-        leased.thread.release()
+        thread.release()

@@ -11,6 +11,7 @@ import atexit
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from threading import Thread
 from typing import Any
@@ -93,10 +94,23 @@ def _refuse_lost_log(log: TableLog) -> None:
         )
 
 
+@dataclass(frozen=True)
+class HeldTable:
+    """A table whose lock a run holds.
+
+    Attributes:
+        lock: to be checked before each commit.
+        pinned: the log as it was when the run pinned its inputs.
+        newest: the log as it is now.
+    """
+
+    lock: Lock
+    pinned: TableLog
+    newest: TableLog
+
+
 @contextmanager
-def hold_partitions(
-    log: TableLog, keys: Collection[str], *, run_id: str
-) -> Iterator[tuple[Lock, TableLog]]:
+def hold_partitions(log: TableLog, keys: Collection[str], *, run_id: str) -> Iterator[HeldTable]:
     """Holds the table's lock for a run that judged partitions, unless another has changed some.
 
     What the run writes of them meanwhile, beside the table too, is then newer than all others'.
@@ -107,7 +121,7 @@ def hold_partitions(
         run_id: the run.
 
     Yields:
-        The lock, for checking it before each commit, and the log as it is now.
+        The table; whatever the run writes of these partitions belongs inside.
 
     Raises:
         PartitionsChangedError: if another run has changed some of them since `log`: its inputs may
@@ -124,7 +138,7 @@ def hold_partitions(
                 "was at work: run these partitions again; nothing of them was written"
             )
         _refuse_changed(newest.list_commits_after(log.version), keys, run_id)
-        yield lock, newest
+        yield HeldTable(lock, log, newest)
 
 
 def overwrite_partitions(
@@ -135,14 +149,41 @@ def overwrite_partitions(
     *,
     transaction: str | None = None,
 ) -> int:
-    """Replaces exactly `partitions` by the rows of `frame`, in one Delta commit.
+    """Holds the table, and replaces exactly `partitions` by the rows of `frame`.
+
+    Args:
+        frame: as in `overwrite_held`.
+        log: of the table, as it was when the inputs of `frame` were pinned.
+        partitions: likewise.
+        record: likewise.
+        transaction: likewise.
+
+    Returns:
+        The version that the commit made.
+
+    Raises:
+        ValueError, PartitionsChangedError, TableError: as `hold_partitions` and `overwrite_held`.
+    """
+    with hold_partitions(log, record.rows, run_id=record.run_id) as held:
+        return overwrite_held(frame, held, partitions, record, transaction=transaction)
+
+
+def overwrite_held(
+    frame: DataFrame,
+    held: HeldTable,
+    partitions: Sequence[Partition],
+    record: CommitRecord,
+    *,
+    transaction: str | None = None,
+) -> int:
+    """Replaces exactly `partitions` of a held table by the rows of `frame`, in one Delta commit.
 
     A partition without rows in `frame` becomes empty. Delta refuses rows outside the partitions
     (its constraint check).
 
     Args:
         frame: the columns that the table has in storage, in order; only rows of `partitions`.
-        log: of the table, as it was when the inputs of `frame` were pinned.
+        held: the table.
         partitions: what to replace, ascending; at least one.
         record: what the commit carries; of exactly these partitions, as `build_record` makes it.
         transaction: application id of Delta's transaction identifier, by which Delta commits at
@@ -153,13 +194,12 @@ def overwrite_partitions(
 
     Raises:
         ValueError: if there are no partitions, or `record` isn't about them.
-        PartitionsChangedError: if another run has changed some of them since `log`: its inputs may
-            be newer than ours. Nothing was written then, but on storage without a lock, where a
-            race is seen only afterwards.
+        PartitionsChangedError: if another run has changed some of them after all, as the storage
+            has no locks: its inputs may be newer than ours, and this commit was made.
         TableError: if the transaction was committed before, or the commit can't be found in the log
             afterwards.
     """
-    keys = [partition.key for partition in partitions]
+    keys, log = [partition.key for partition in partitions], held.pinned
     if set(record.rows) != set(keys) or set(record.checksums) != set(keys):
         raise ValueError(f"{log.table.key}: the record must be of exactly the partitions {keys}")
     writer = (
@@ -170,11 +210,10 @@ def overwrite_partitions(
     )
     if transaction is not None:
         writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
-    with hold_partitions(log, keys, run_id=record.run_id) as (lock, newest):
-        for attempt in retry_conflicts(lock):
-            with attempt:
-                writer.save(log.uri)
-        newest = newest.reread()
+    for attempt in retry_conflicts(held.lock):
+        with attempt:
+            writer.save(log.uri)
+    newest = held.newest.reread()
     commits = newest.list_commits_after(log.version)
     commit = find_commit(commits, record.commit_id)
     if commit is None and transaction is not None and newest.has_transaction(transaction):
@@ -217,21 +256,21 @@ def _refuse_changed(commits: Sequence[Commit], keys: Collection[str], run_id: st
         raise PartitionsChangedError(changed)
 
 
-def add_columns(spark: SparkSession, log: TableLog, columns: Sequence[Column]) -> None:
-    """Adds nullable columns in a commit of their own; old partitions read null.
+def add_columns(spark: SparkSession, held: HeldTable, columns: Sequence[Column]) -> None:
+    """Adds nullable columns to a held table, in a commit of their own; old partitions read null.
 
-    Those that another run has added meanwhile are left as they are.
+    Those that another run has added meanwhile, as the storage has no locks, are left as they are.
     """
     if not columns:
         return
-    with hold_lock(log.warehouse, log.table.place) as lock:
-        for attempt in retry_conflicts(lock):
-            with attempt:
-                fields = log.reread().open_snapshot().schema().fields
-                stored = {field.name.lower() for field in fields}
-                missing = [column for column in columns if column.name.lower() not in stored]
-                if missing:
-                    spark.sql(f"ALTER TABLE delta.`{log.uri}` ADD COLUMNS ({build_ddl(missing)})")
+    log = held.newest
+    for attempt in retry_conflicts(held.lock):
+        with attempt:
+            fields = log.reread().open_snapshot().schema().fields
+            stored = {field.name.lower() for field in fields}
+            missing = [column for column in columns if column.name.lower() not in stored]
+            if missing:
+                spark.sql(f"ALTER TABLE delta.`{log.uri}` ADD COLUMNS ({build_ddl(missing)})")
 
 
 def optimize_partitions(

@@ -12,13 +12,14 @@ from backfill_engine.lake.consumed import CommitInputs
 from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.stored_declarations import check_grain, extend_table, find_missing_columns
 from backfill_engine.lake.writer import (
+    HeldTable,
     PartitionsChangedError,
     add_columns,
     build_record,
     create_table,
     create_table_ahead,
     hold_partitions,
-    overwrite_partitions,
+    overwrite_held,
     read_log_ahead,
 )
 from backfill_engine.publishing.audit import Audit, AuditsAhead, audit_window, describe_faults
@@ -271,12 +272,12 @@ class Publisher:
                 return judged, None, changed
             keys = {result.key for result in judged}
             try:
-                with hold_partitions(pinned.target, keys, run_id=self.run.run_id) as (_, newest):
+                with hold_partitions(pinned.target, keys, run_id=self.run.run_id) as held:
                     for hook in self.run.hooks:
-                        hook.check(newest, keys)
+                        hook.check(held.newest, keys)
                     if not find_write_mode(self.run.options).restores:
                         self._keep_aside(audit, window, judged)
-                    version = self._commit(audit, judged, others, pinned)
+                    version = self._commit(audit, judged, others, pinned, held)
             except PartitionsChangedError as error:
                 changed |= error.keys
             else:
@@ -303,6 +304,7 @@ class Publisher:
         judged: list[PartitionResult],
         others: list[PartitionResult],
         pinned: PinnedInputs,
+        held: HeldTable,
     ) -> int | None:
         good = [result for result in judged if not result.verdict.withheld]
         if not good:
@@ -343,14 +345,14 @@ class Publisher:
             provisional={one.key: one.provisional for one in good if one.provisional},
             notes={one.key: one.notes for one in good if one.notes},
         )
-        newest, transaction = pinned.target.reread(), None
+        table, transaction = self.recipe.table, None
         if batches:
-            transaction = build_transaction(self.recipe.table, batches, find_held(newest, batches))
-        fields = audit.find_fields(keys, stored=newest.extra_fields)
-        add_columns(self.spark, newest, find_missing_columns(newest, fields))
-        return overwrite_partitions(
-            rows.select(*extend_table(self.recipe.table, fields).column_names),
-            pinned.target,
+            transaction = build_transaction(table, batches, find_held(held.newest, batches))
+        fields = audit.find_fields(keys, stored=held.newest.extra_fields)
+        add_columns(self.spark, held, find_missing_columns(held.newest, fields))
+        return overwrite_held(
+            rows.select(*extend_table(table, fields).column_names),
+            held,
             partitions,
             record,
             transaction=transaction,

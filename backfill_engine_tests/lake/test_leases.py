@@ -80,12 +80,13 @@ def test_second_holder_is_told_who_waits_for_what(remote: Warehouse) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_thread_that_holds_it_may_hold_it_again_and_no_other(remote: Warehouse) -> None:
+def test_no_thread_holds_it_twice(remote: Warehouse) -> None:
+    again = [hold_lock(remote, READINGS.key, timeout_seconds=0.1) for _ in range(2)]
     with hold_lock(remote, READINGS.key):
-        with hold_lock(remote, READINGS.key, timeout_seconds=0.1) as lock:
-            lock.check()
+        with pytest.raises(TableLockedError):
+            again[0].__enter__()
         with ThreadPoolExecutor(1) as other, pytest.raises(TableLockedError):
-            other.submit(hold_lock(remote, READINGS.key, timeout_seconds=0.1).__enter__).result()
+            other.submit(again[1].__enter__).result()
 
 
 def test_lease_is_free_again_at_once_after_an_error(remote: Warehouse) -> None:
