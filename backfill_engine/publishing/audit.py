@@ -349,23 +349,18 @@ class AuditsAhead:
         """Forgets the rows that are persisted."""
         self.drop()
 
-    def find(
-        self, partitions: Sequence[Partition], pinned: PinnedInputs, open_audit: OpenAudit
-    ) -> Audit | None:
+    def find(self, partitions: Sequence[Partition], open_audit: OpenAudit) -> Audit | None:
         """Finds the audit of a chunk, among what is or can be audited together with it.
 
         Args:
             partitions: of the chunk, ascending; at least one.
-            pinned: its inputs.
             open_audit: audits all that is to be audited together, from the inputs of the step.
 
         Returns:
-            None where the chunk is to be audited alone: with nothing else to go with it, from
-            inputs that were pinned anew, or because to audit them together failed, so that an
-            error is told of the chunk that it is of.
+            None where the chunk is to be audited alone: with nothing else to go with it, or
+            because to audit them together failed, so that an error is told of the chunk that it is
+            of.
         """
-        if pinned.target is not self.pinned.target:
-            return None
         keys = {partition.key for partition in partitions}
         if self._audit is None or not keys <= self._covered:
             self.drop()

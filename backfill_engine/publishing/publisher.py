@@ -105,7 +105,7 @@ class Publisher:
         pending = tuple(partitions)
         changed: set[str] = set()
         for _ in range(_ROUNDS):
-            found, changed = self._publish_once(pending, pinned.restrict(pending))
+            found, changed = _Attempt(self, pending, pinned.restrict(pending)).publish()
             results.update({result.key: result for result in found})
             if not changed:
                 return [results[partition.key] for partition in partitions]
@@ -135,7 +135,7 @@ class Publisher:
             TableError: if another run changed some of the partitions since; the others are done.
         """
         self._check_workers(partitions, pinned)
-        results, changed = self._publish_once(tuple(partitions), pinned)
+        results, changed = _Attempt(self, tuple(partitions), pinned).publish()
         if changed:
             raise TableError(
                 f"{self.recipe.table.key}: another run has just changed "
@@ -147,107 +147,124 @@ class Publisher:
         sizes = measure_input_bytes(pinned, partitions)
         self.reader.check_workers(pinned.target, input_bytes=sum(sizes.values()))
 
-    def _publish_once(
-        self, partitions: tuple[Partition, ...], pinned: PinnedInputs
-    ) -> tuple[list[PartitionResult], set[str]]:
-        """Runs one round; returns results and the keys that another run changed meanwhile."""
-        mode = find_write_mode(self.run.options)
-        results = withhold_foreign(pinned, partitions, keeps_rows=mode.keeps_rows)
-        foreign = {result.key for result in results}
-        results += [one for one in withhold_never_landed(pinned) if one.key not in foreign]
-        decided = {result.key for result in results}
-        landed = [partition for partition in partitions if partition.key not in decided]
-        results += mode.find_repeated(landed, pinned, self.run.options)
-        decided = {result.key for result in results}
-        pending = tuple(partition for partition in partitions if partition.key not in decided)
-        if not pending:
-            return results, set()
-        window = self._build_window(pending, pinned)
-        with self._open_audit(window, pinned) as audit:
-            if audit.window.listing is not None:
-                audit.window.listing.check_unchanged()
-            is_partial = bool(self.run.options.row_filter)
-            consumed = pinned.describe_consumed(audit.measures, is_partial=is_partial)
-            input_versions = pinned.describe()
-            verdicts: Mapping[str, Verdict] = audit.verdicts
-            for hook in self.run.hooks:
-                verdicts = hook.judge(verdicts, audit.measures, pinned.target)
-            verdicts = judge_by_readers(self.read_tests, audit, verdicts, self.run)
-            found = [
-                PartitionResult(
-                    verdicts[key],
-                    measures,
-                    input_versions=input_versions,
-                    consumed=consumed[key],
-                    provisional=self.provisional.get(key, ""),
-                    notes=describe_partition(self.run.hooks, key),
-                )
-                for key, measures in audit.measures.items()
-            ]
-            found += [
-                replace(
-                    withhold(key, FILES_ARE_READABLE, faults),
-                    consumed=pinned.describe_consumed([key])[key],
-                )
-                for key, faults in describe_faults(audit.broken_files).items()
-            ]
-            if not pinned.target.exists:
-                create_table(self.spark, pinned.target)  # Waits for what was begun ahead.
-            judged, version, changed = self._write_judged(audit, window, found, results, pinned)
-            withheld = [result for result in judged if result.verdict.withheld]
-            published = [
-                replace(result, version=version) for result in judged if not result.verdict.withheld
-            ]
-            if version is not None:
-                read_log_ahead(self.spark, pinned.target)
-                published = verify_publish(
-                    audit.window, self.recipe, self.run, published, reader=self.reader
-                )
-            if self.ahead and (changed or any(result.version is None for result in published)):
-                # What comes after was judged as if all this were published.
-                self.ahead.drop()
-        together = results + withheld + published
-        return [replace(result, stated_in=version) for result in together], changed
-
-    def _build_window(self, partitions: tuple[Partition, ...], pinned: PinnedInputs) -> InputWindow:
-        return InputWindow(
+    def audit(
+        self, pinned: PinnedInputs, partitions: tuple[Partition, ...]
+    ) -> AbstractContextManager[Audit]:
+        """Computes and audits partitions; their rows stay persisted for as long as it is open."""
+        current = pinned.target.reread()
+        if current.exists:
+            read_log_ahead(self.spark, current)  # For the commit, while the audit is planned.
+        window = InputWindow(
             spark=self.spark,
             target=pinned.target,
             partitions=partitions,
             inputs=pinned.inputs,
             listing=pinned.restrict(partitions).listing,
-            extra_fields=pinned.target.reread().extra_fields,
+            extra_fields=current.extra_fields,
         )
+        return audit_window(self.recipe, window, self.run, current.publishes, self.provisional)
 
-    def _open_audit(
-        self, window: InputWindow, pinned: PinnedInputs
-    ) -> AbstractContextManager[Audit]:
-        """Audits a window, unless it is audited together with what comes after it."""
-        ahead = self.ahead
-        if ahead is not None:
-            audit = ahead.find(
-                window.partitions,
-                pinned,
-                lambda lot: self._audit(self._build_window(lot, ahead.pinned)),
-            )
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One attempt to publish partitions from the inputs that are pinned.
+
+    Attributes:
+        publisher: with the run.
+        partitions: ascending.
+        pinned: their inputs.
+    """
+
+    publisher: Publisher
+    partitions: tuple[Partition, ...]
+    pinned: PinnedInputs
+
+    @property
+    def run(self) -> Run:
+        """The run."""
+        return self.publisher.run
+
+    def publish(self) -> tuple[list[PartitionResult], set[str]]:
+        """Returns results, and the keys that another run changed meanwhile."""
+        publisher, target = self.publisher, self.pinned.target
+        others = self._find_undoable()
+        decided = {result.key for result in others}
+        pending = tuple(one for one in self.partitions if one.key not in decided)
+        if not pending:
+            return others, set()
+        with self._open_audit(pending) as audit:
+            if audit.window.listing is not None:
+                audit.window.listing.check_unchanged()
+            found = self._judge(audit)
+            if not target.exists:
+                create_table(publisher.spark, target)  # Waits for what was begun ahead.
+            judged, version, changed = self._write_judged(audit, found, others)
+            withheld = [result for result in judged if result.verdict.withheld]
+            published = [
+                replace(result, version=version) for result in judged if not result.verdict.withheld
+            ]
+            if version is not None:
+                read_log_ahead(publisher.spark, target)
+                published = verify_publish(
+                    audit.window, publisher.recipe, self.run, published, reader=publisher.reader
+                )
+            ahead = publisher.ahead
+            if ahead and (changed or any(result.version is None for result in published)):
+                # What comes after was judged as if all this were published.
+                ahead.drop()
+        together = others + withheld + published
+        return [replace(result, stated_in=version) for result in together], changed
+
+    def _find_undoable(self) -> list[PartitionResult]:
+        """Finds the partitions of which nothing is to be computed."""
+        mode = find_write_mode(self.run.options)
+        results = withhold_foreign(self.pinned, self.partitions, keeps_rows=mode.keeps_rows)
+        foreign = {result.key for result in results}
+        results += [one for one in withhold_never_landed(self.pinned) if one.key not in foreign]
+        decided = {result.key for result in results}
+        landed = [partition for partition in self.partitions if partition.key not in decided]
+        return results + mode.find_repeated(landed, self.pinned, self.run.options)
+
+    def _open_audit(self, partitions: tuple[Partition, ...]) -> AbstractContextManager[Audit]:
+        """Audits partitions, unless they are audited together with what comes after them."""
+        publisher, ahead = self.publisher, self.publisher.ahead
+        if ahead is not None and ahead.pinned.target is self.pinned.target:
+            audit = ahead.find(partitions, lambda lot: publisher.audit(ahead.pinned, lot))
             if audit is not None:
                 return nullcontext(audit)
-        return self._audit(window)
+        return publisher.audit(self.pinned, partitions)
 
-    def _audit(self, window: InputWindow) -> AbstractContextManager[Audit]:
-        current = window.target.reread()
-        if current.exists:
-            read_log_ahead(self.spark, current)  # For the commit, while the audit is planned.
-        published = current.publishes
-        return audit_window(self.recipe, window, self.run, published, self.provisional)
+    def _judge(self, audit: Audit) -> list[PartitionResult]:
+        """Adds to the audit's verdicts what hooks and readers of the table find."""
+        publisher, pinned = self.publisher, self.pinned
+        is_partial = bool(self.run.options.row_filter)
+        consumed = pinned.describe_consumed(audit.measures, is_partial=is_partial)
+        input_versions = pinned.describe()
+        verdicts: Mapping[str, Verdict] = audit.verdicts
+        for hook in self.run.hooks:
+            verdicts = hook.judge(verdicts, audit.measures, pinned.target)
+        verdicts = judge_by_readers(publisher.read_tests, audit, verdicts, self.run)
+        found = [
+            PartitionResult(
+                verdicts[key],
+                measures,
+                input_versions=input_versions,
+                consumed=consumed[key],
+                provisional=publisher.provisional.get(key, ""),
+                notes=describe_partition(self.run.hooks, key),
+            )
+            for key, measures in audit.measures.items()
+        ]
+        return found + [
+            replace(
+                withhold(key, FILES_ARE_READABLE, faults),
+                consumed=pinned.describe_consumed([key])[key],
+            )
+            for key, faults in describe_faults(audit.broken_files).items()
+        ]
 
     def _write_judged(
-        self,
-        audit: Audit,
-        window: InputWindow,
-        found: list[PartitionResult],
-        others: list[PartitionResult],
-        pinned: PinnedInputs,
+        self, audit: Audit, found: list[PartitionResult], others: list[PartitionResult]
     ) -> tuple[list[PartitionResult], int | None, set[str]]:
         """Keeps aside what is withheld or rejected, and commits what is good.
 
@@ -255,11 +272,9 @@ class Publisher:
         those that it kept aside are replaced by what comes from older inputs.
 
         Args:
-            audit: of the window.
-            window: what was to be computed.
-            found: results of its partitions.
+            audit: of the partitions.
+            found: their results.
             others: results of partitions that could not be computed, for the commit's statement.
-            pinned: the inputs.
 
         Returns:
             The results of the partitions that nobody changed, the version that published the good
@@ -272,56 +287,53 @@ class Publisher:
                 return judged, None, changed
             keys = {result.key for result in judged}
             try:
-                with hold_partitions(pinned.target, keys, run_id=self.run.run_id) as held:
+                with hold_partitions(self.pinned.target, keys, run_id=self.run.run_id) as held:
                     for hook in self.run.hooks:
                         hook.check(held.newest, keys)
                     if not find_write_mode(self.run.options).restores:
-                        self._keep_aside(audit, window, judged)
-                    version = self._commit(audit, judged, others, pinned, held)
+                        self._keep_aside(audit, judged)
+                    version = self._commit(audit, judged, others, held)
             except PartitionsChangedError as error:
                 changed |= error.keys
             else:
                 return judged, version, changed
         return [], None, changed
 
-    def _keep_aside(self, audit: Audit, window: InputWindow, judged: list[PartitionResult]) -> None:
+    def _keep_aside(self, audit: Audit, judged: list[PartitionResult]) -> None:
         keys = {result.key for result in judged}
-        left = tuple(partition for partition in window.partitions if partition.key in keys)
+        left = tuple(partition for partition in self.partitions if partition.key in keys)
         broken = [fault for fault in audit.broken_files if fault.partition.key in keys]
         withheld = [
             result for result in judged if result.verdict.withheld and result.key in audit.measures
         ]
-        keep_rejected_records(
-            audit.frame, replace(window, partitions=left), judged, broken, self.run
-        )
-        keep_withheld_rows(
-            audit.rows, audit.window, withheld, self.run, retention_days=self.withheld_days
-        )
+        window = replace(audit.window, partitions=left)
+        keep_rejected_records(audit.frame, window, judged, broken, self.run)
+        days = self.publisher.withheld_days
+        keep_withheld_rows(audit.rows, audit.window, withheld, self.run, retention_days=days)
 
     def _commit(
         self,
         audit: Audit,
         judged: list[PartitionResult],
         others: list[PartitionResult],
-        pinned: PinnedInputs,
         held: HeldTable,
     ) -> int | None:
         good = [result for result in judged if not result.verdict.withheld]
         if not good:
             return None
+        recipe, pinned, options = self.publisher.recipe, self.pinned, self.run.options
         keys = {result.key for result in good}
         partitions = [partition for partition in audit.window.partitions if partition.key in keys]
         rows = audit.rows
         if not audit.is_whole or len(partitions) < len(audit.measures):
             slices = (partition.slice for partition in partitions)
-            rows = rows.where(build_table_predicate(self.recipe.table, slices))
-        options = self.run.options
+            rows = rows.where(build_table_predicate(recipe.table, slices))
         batches = find_write_mode(options).name_batches(partitions, pinned, options)
         record = build_record(
-            self.recipe.table,
+            recipe.table,
             partitions,
             run_id=self.run.run_id,
-            code_version=self.recipe.code_version,
+            code_version=recipe.code_version,
             input_versions=pinned.describe(),
             input_ids=pinned.identify(),
             options=options.describe(),
@@ -334,9 +346,9 @@ class Publisher:
             features=self.run.features,
             statement=build_statement(
                 self.run,
-                asset_key=self.recipe.table.key,
+                asset_key=recipe.table.key,
                 table_uri=pinned.target.uri,
-                code_version=self.recipe.code_version,
+                code_version=recipe.code_version,
                 input_versions=pinned.describe(),
                 results=[*judged, *others],
             ),
@@ -345,11 +357,11 @@ class Publisher:
             provisional={one.key: one.provisional for one in good if one.provisional},
             notes={one.key: one.notes for one in good if one.notes},
         )
-        table, transaction = self.recipe.table, None
+        table, transaction = recipe.table, None
         if batches:
             transaction = build_transaction(table, batches, find_held(held.newest, batches))
         fields = audit.find_fields(keys, stored=held.newest.extra_fields)
-        add_columns(self.spark, held, find_missing_columns(held.newest, fields))
+        add_columns(self.publisher.spark, held, find_missing_columns(held.newest, fields))
         return overwrite_held(
             rows.select(*extend_table(table, fields).column_names),
             held,
