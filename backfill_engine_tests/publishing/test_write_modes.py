@@ -291,7 +291,7 @@ def test_delta_itself_writes_a_transaction_once_and_it_is_told(lake: Lake) -> No
     def write(log: TableLog) -> int:
         record = build_readings_record(
             DAYS[:1],
-            write_mode=AppendOnce.name,
+            options={"write_mode": AppendOnce.name},
             rows={FIRST: 2},
             checksums={FIRST: "0"},
             batches={FIRST: "b"},

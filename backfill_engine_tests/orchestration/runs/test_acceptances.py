@@ -61,7 +61,8 @@ def test_the_reason_is_in_the_commit(accepted: Accepted) -> None:
     newest, *_ = accepted.pipeline.warehouse.open(STAGING_FLIGHTS).history(1)
     record = json.loads(newest["userMetadata"])
     assert record["run_id"] == accepted.run.id
-    assert record["accepted"] == [{"partition": ACCEPTED, "check": CHECK, "reason": REASON}]
+    accepted = {"partition": ACCEPTED, "check": CHECK, "reason": REASON}
+    assert record["audit"]["accepted"] == [accepted]
 
 
 def test_the_reason_is_in_the_events(accepted: Accepted) -> None:

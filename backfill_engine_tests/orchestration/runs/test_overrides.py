@@ -85,7 +85,7 @@ def test_a_rollback_that_overrides_protection_says_so(pipeline: Pipeline, why: s
     assert back.success, back.message
     record = read_log(pipeline.warehouse, RAW_FLIGHTS).commits[0].record
     assert record is not None
-    assert (record.run_id, record.notes) == (back.id, {CLOSED: {"override_protection": why}})
+    assert (record.run_id, record.notes[CLOSED]["override_protection"]) == (back.id, why)
 
 
 def test_what_reads_a_protected_day_goes_on_after_a_refusal(pipeline: Pipeline, why: str) -> None:
