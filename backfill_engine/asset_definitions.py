@@ -43,7 +43,6 @@ from backfill_engine.orchestration.records.events import (
     list_publish_checks,
 )
 from backfill_engine.orchestration.records.failures import build_failure, fail_with_message
-from backfill_engine.orchestration.records.recording import StepResult
 from backfill_engine.orchestration.records.step_messages import describe_withheld
 from backfill_engine.orchestration.records.ui_pages import (
     build_certificate_metadata,
@@ -128,7 +127,7 @@ def build_asset(
         AssetMaterialization | AssetCheckEvaluation | AssetCheckResult | MaterializeResult
     ]:
         spark, lakehouse = find_resources(catalog, context)
-        outcome, now = StepResult(), datetime.now(tz=UTC)
+        now = datetime.now(tz=UTC)
         with fail_with_message(context):
             check_whole_run(catalog, context.instance, context.run, now=now)
             recipes = catalog.recipes
@@ -148,20 +147,20 @@ def build_asset(
             guards = [one for one in recipes.values() if table.key in one.guards]
             step = Step(catalog, context, chosen, run, spark, lakehouse, guards)
             # As a generator, so that a chunk's events are stored before the next begins.
-            yield from step.publish(outcome)
-        certificate = build_certificate_metadata(outcome.certificate)
-        summaries = build_summaries(outcome.results, checks, certificate)
-        if outcome.withheld:
+            recorder = yield from step.publish()
+        certificate = build_certificate_metadata(recorder.certificate)
+        summaries = build_summaries(recorder.results, checks, certificate)
+        if recorder.withheld:
             tags = {WITHHELD_TAG: asset_key.to_user_string()}
             context.instance.add_run_tags(context.run.run_id, tags)
             yield from summaries
-            yield build_readable_summary(asset_key, outcome.results)
+            yield build_readable_summary(asset_key, recorder.results)
             found = find_what_can_go_on(catalog, context, lakehouse.warehouse())
             hold_up(catalog, context, found, lakehouse.check_events)
             message = describe_withheld(
-                catalog, context.run, table, outcome.withheld, len(outcome.results), found
+                catalog, context.run, table, recorder.withheld, len(recorder.results), found
             )
-            raise build_failure(message, build_failure_metadata(message, outcome.certificate))
+            raise build_failure(message, build_failure_metadata(message, recorder.certificate))
         yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)
 
     return publish_range

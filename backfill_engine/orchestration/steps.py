@@ -1,7 +1,7 @@
 """One step of a run: one table, all partitions of the run's range, chunk by chunk."""
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -9,7 +9,7 @@ from itertools import chain
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.errors import PartitionRangeError
 from backfill_engine.lake.filesystems import check_landing_root
 from backfill_engine.lake.partitions import Partition, build_partitions
@@ -20,13 +20,7 @@ from backfill_engine.orchestration.due.readiness import Readiness, find_readines
 from backfill_engine.orchestration.due.stale_partitions import find_standing
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.records.failures import describe_in_a_line
-from backfill_engine.orchestration.records.recording import (
-    ChunkRecords,
-    Recorder,
-    StepResult,
-    certify_outcome,
-)
-from backfill_engine.orchestration.records.told_evaluations import find_told_evaluations
+from backfill_engine.orchestration.records.recording import Recorder
 from backfill_engine.orchestration.records.watermark_moves import pass_over
 from backfill_engine.orchestration.recovery.recovering import (
     describe_dead_runs,
@@ -89,10 +83,13 @@ class Step:
     def _reader(self) -> PartitionReader:
         return build_reader(self.spark, self.lakehouse)
 
-    def publish(self, outcome: StepResult) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
+    def publish(self) -> Generator[AssetMaterialization | AssetCheckEvaluation, None, Recorder]:
         """Publishes what is good, chunk by chunk, and yields the events of each.
 
         However it ends, but for a kill, a certificate says what was done.
+
+        Returns:
+            What was recorded.
 
         Raises:
             BackfillError: if nothing can be done at all, or not all.
@@ -109,50 +106,37 @@ class Step:
         )
         for log in inputs:
             check_readable(log)
-        try:
-            *upstream, recovery = self._recover([*inputs, target])
-            target = recovery.log
-            doubtful = {*recovery.doubtful, *recovery.changed}
-            yield from self._publish(partitions, target, upstream, doubtful, outcome)
-        except Exception as error:
-            done = {result.key for result in outcome.results}
-            left = (partition.key for partition in partitions if partition.key not in done)
-            why = describe_in_a_line(error)
-            outcome.results += [fail(key, why) for key in left]
-            certify_outcome(
-                self.context,
-                target,
-                outcome,
-                self.run,
-                code_version=self.recipe.code_version,
-                reader=IN_THIS_PROCESS,  # Spark may be what is lost
-            )
-            raise
-
-    def _publish(
-        self,
-        partitions: Sequence[Partition],
-        target: TableLog,
-        upstream: Sequence[Recovery],
-        doubtful: Collection[str],
-        outcome: StepResult,
-    ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
-        context = self.context
-        keys = [partition.key for partition in partitions]
-        self._check_may_go_on(left=len(keys), of=len(keys))
-        readiness = self._wait_for_upstream(keys, upstream)
-        inputs = {found.log.table.key: found.log for found in upstream}
         recorder = Recorder(
-            context=context,
+            catalog=self.catalog,
+            context=self.context,
             run=self.run,
             target=target,
             code_version=self.recipe.code_version,
             reader=self._reader,
-            evaluations=find_told_evaluations(
-                self.catalog, context, target, self.lakehouse, partitions=len(partitions)
-            ),
-            outcome=outcome,
+            check_events=self.lakehouse.check_events,
         )
+        try:
+            *upstream, recovery = self._recover([*inputs, target])
+            recorder.target = recovery.log
+            doubtful = {*recovery.doubtful, *recovery.changed}
+            yield from self._publish(partitions, upstream, doubtful, recorder)
+        except Exception as error:
+            recorder.fail_rest((partition.key for partition in partitions), error)
+            raise
+        return recorder
+
+    def _publish(
+        self,
+        partitions: Sequence[Partition],
+        upstream: Sequence[Recovery],
+        doubtful: Collection[str],
+        recorder: Recorder,
+    ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
+        context, target = self.context, recorder.target
+        keys = [partition.key for partition in partitions]
+        self._check_may_go_on(left=len(keys), of=len(keys))
+        readiness = self._wait_for_upstream(keys, upstream)
+        inputs = {found.log.table.key: found.log for found in upstream}
         blocked = [
             postpone(key, readiness.not_due[key])
             if key in readiness.not_due
@@ -221,9 +205,7 @@ class Step:
         standing: Mapping[str, PartitionResult],
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         """Publishes chunk after chunk; what stands as it would be computed stays as it is."""
-        pace, outcome = self.run.pace, recorder.outcome
-        outcome.chunks = ChunkRecords(self.run.options.write_mode) if pace.chunk else None
-        chunks = cut_range(ready, pace.chunk, pinned)
+        chunks = cut_range(ready, self.run.pace.chunk, pinned)
         left = [[one for one in chunk if one.key not in standing] for chunk in chunks]
         with self._audit_ahead(pinned, left) as ahead:
             publisher = replace(publisher, ahead=ahead)
@@ -231,10 +213,10 @@ class Step:
                 self._check_may_go_on(
                     left=sum(map(len, chunks[at:])),
                     of=len(ready),
-                    has_published=any(result.is_written for result in outcome.results),
+                    has_published=any(result.is_written for result in recorder.results),
                 )
-                if outcome.chunks:
-                    outcome.chunks.begin(chunk)
+                if self.run.pace.chunk:
+                    recorder.begin_chunk(chunk)
                 stands = [partition for partition in chunk if partition.key in standing]
                 if stands:
                     yield from recorder.record([standing[partition.key] for partition in stands])
@@ -286,8 +268,7 @@ class Step:
                 results = publisher.publish_chunk(part, pinned)
             except Exception as caught:
                 error = describe_in_a_line(caught)
-                if recorder.outcome.chunks:
-                    recorder.outcome.chunks.end(error)
+                recorder.end_chunk(error)
                 if not self.run.pace.keep_going:
                     raise
                 self.context.log.error(f"{part[0].key}...{chunk[-1].key}: {error}")
@@ -304,7 +285,7 @@ class Step:
         """
         if not self.run.saves_watermark:
             return
-        results = sorted(recorder.outcome.results, key=lambda result: result.key)
+        results = sorted(recorder.results, key=lambda result: result.key)
         recorded = build_partitions(self.recipe.table, [result.key for result in results])
         published = {result.key for result in results if result.version is not None}
         final = published - set(publisher.provisional)
