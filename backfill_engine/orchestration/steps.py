@@ -34,8 +34,6 @@ from backfill_engine.proof.certificates import keep_publishes
 from backfill_engine.publishing.audit import AuditsAhead, gather_lots
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
-    cut_range,
-    measure_input_bytes,
     pin_inputs,
     split_chunks,
 )
@@ -156,7 +154,7 @@ class Step:
             partitions=ready,
             windows=readiness.windows,
         )
-        self.spark.expect_input(sum(measure_input_bytes(pinned, ready).values()))
+        self.spark.expect_input(sum(pinned.measure_bytes(ready).values()))
         publisher = Publisher(
             spark=self.spark.spark_session,
             recipe=self.recipe,
@@ -205,7 +203,7 @@ class Step:
         standing: Mapping[str, PartitionResult],
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         """Publishes chunk after chunk; what stands as it would be computed stays as it is."""
-        chunks = cut_range(ready, self.run.pace.chunk, pinned)
+        chunks = pinned.cut(ready, self.run.pace.chunk)
         left = [[one for one in chunk if one.key not in standing] for chunk in chunks]
         with self._audit_ahead(pinned, left) as ahead:
             publisher = replace(publisher, ahead=ahead)
@@ -230,7 +228,7 @@ class Step:
         """Prepares to audit small chunks together: those that were asked for, not memory's."""
         if self.run.pace.chunk is None or self.run.options != OVERWRITE:
             return AuditsAhead(pinned)
-        sizes = measure_input_bytes(pinned, list(chain.from_iterable(chunks)))
+        sizes = pinned.measure_bytes(list(chain.from_iterable(chunks)))
         return AuditsAhead(pinned, gather_lots(pinned, chunks, sizes, **self._bounds))
 
     @property
@@ -262,7 +260,7 @@ class Step:
 
         Where the run keeps going, what an error keeps from being published has failed with it.
         """
-        parts = split_chunks(chunk, measure_input_bytes(pinned, chunk), **self._bounds)
+        parts = split_chunks(chunk, pinned.measure_bytes(chunk), **self._bounds)
         for at, part in enumerate(parts):
             try:
                 results = publisher.publish_chunk(part, pinned)

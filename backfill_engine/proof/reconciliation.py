@@ -21,8 +21,6 @@ from backfill_engine.proof.row_comparison import count_duplicates
 from backfill_engine.publishing.audit import compute_rows
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
-    find_never_landed,
-    measure_input_bytes,
     pin_inputs,
     split_chunks,
 )
@@ -107,7 +105,7 @@ class Reconciler:
             landing_root=self.landing_root,
             partitions=partitions,
         )
-        sizes = measure_input_bytes(pinned, partitions)
+        sizes = pinned.measure_bytes(partitions)
         for chunk in split_chunks(
             partitions, sizes, max_partitions=self.chunk_partitions, max_bytes=self.chunk_bytes
         ):
@@ -128,7 +126,7 @@ class Reconciler:
         measures = _measure(recipe, window)
         source_records = recipe.count_source(window) if recipe.count_source else {}
         published = self._read_published(pinned.target, partitions)
-        never_landed = find_never_landed(pinned)
+        never_landed = pinned.find_never_landed()
         duplicates = _count_duplicates(pinned.target, partitions, published, measures)
         for key, measured in measures.items():
             found = published.get(key)

@@ -19,7 +19,7 @@ from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.spark_errors import SPARK_ERRORS
 from backfill_engine.lake.stored_declarations import find_new_fields
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.publishing.inputs import PinnedInputs, find_never_landed, split_chunks
+from backfill_engine.publishing.inputs import PinnedInputs, split_chunks
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import Run
 from backfill_engine.publishing.write_modes.choosing import find_write_mode
@@ -399,7 +399,7 @@ def gather_lots(
         max_partitions: most partitions to work on at once.
         max_bytes: most bytes of input to work on at once.
     """
-    never_landed = find_never_landed(pinned)
+    never_landed = pinned.find_never_landed()
     bounds = {"max_partitions": max_partitions, "max_bytes": max_bytes}
     lots: list[tuple[Partition, ...]] = []
     filled = 0

@@ -26,10 +26,7 @@ from backfill_engine.publishing.audit import Audit, AuditsAhead, audit_window, d
 from backfill_engine.publishing.hooks import describe_partition
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
-    measure_input_bytes,
     pin_inputs,
-    withhold_foreign,
-    withhold_never_landed,
 )
 from backfill_engine.publishing.read_tests import ReadTest, judge_by_readers
 from backfill_engine.publishing.recipes import Recipe
@@ -144,7 +141,7 @@ class Publisher:
         return sorted(results, key=lambda result: result.key)
 
     def _check_workers(self, partitions: Sequence[Partition], pinned: PinnedInputs) -> None:
-        sizes = measure_input_bytes(pinned, partitions)
+        sizes = pinned.measure_bytes(partitions)
         self.reader.check_workers(pinned.target, input_bytes=sum(sizes.values()))
 
     def audit(
@@ -218,9 +215,9 @@ class _Attempt:
     def _find_undoable(self) -> list[PartitionResult]:
         """Finds the partitions of which nothing is to be computed."""
         mode = find_write_mode(self.run.options)
-        results = withhold_foreign(self.pinned, self.partitions, keeps_rows=mode.keeps_rows)
+        results = self.pinned.withhold_foreign(self.partitions, keeps_rows=mode.keeps_rows)
         foreign = {result.key for result in results}
-        results += [one for one in withhold_never_landed(self.pinned) if one.key not in foreign]
+        results += [one for one in self.pinned.withhold_never_landed() if one.key not in foreign]
         decided = {result.key for result in results}
         landed = [partition for partition in self.partitions if partition.key not in decided]
         return results + mode.find_repeated(landed, self.pinned, self.run.options)

@@ -21,7 +21,6 @@ from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.side_tables import build_quarantine_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.publishing.inputs import find_never_landed
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.tables.once_flows import DatePart, History, OnceFlow, Origin
 from backfill_engine_tests.pipeline.landing_zone import Flight, LandingZone, build_flights
@@ -209,4 +208,4 @@ def test_days_without_a_file_have_never_landed(open_zone: Callable[[str], Zone])
     zone = open_zone("none")
     (zone.root / "old").mkdir()
     days = build_days("2013-01-03", 2)
-    assert find_never_landed(zone.lake.pin(RECIPE, days)) == {"2013-01-03", "2013-01-04"}
+    assert zone.lake.pin(RECIPE, days).find_never_landed() == {"2013-01-03", "2013-01-04"}

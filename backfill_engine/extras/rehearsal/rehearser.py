@@ -22,9 +22,7 @@ from backfill_engine.publishing.audit import Audit, audit_window, describe_fault
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
     list_landing,
-    measure_input_bytes,
     split_chunks,
-    withhold_never_landed,
 )
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import Run, describe_failures
@@ -116,7 +114,7 @@ class Rehearser:
     ) -> list[tuple[Partition, ...]]:
         return split_chunks(
             partitions,
-            measure_input_bytes(pinned, partitions),
+            pinned.measure_bytes(partitions),
             max_partitions=self.chunk_partitions,
             max_bytes=self.chunk_bytes,
         )
@@ -131,7 +129,7 @@ class Rehearser:
     ) -> dict[str, RehearsedPartition]:
         found = {
             one.key: RehearsedPartition(one.key, withheld=describe_failures(one.verdict))
-            for one in withhold_never_landed(pinned)
+            for one in pinned.withhold_never_landed()
         }
         left = tuple(partition for partition in partitions if partition.key not in found)
         if not left:

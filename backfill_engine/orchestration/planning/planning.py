@@ -42,8 +42,6 @@ from backfill_engine.orchestration.runs.claims import find_dead_runs
 from backfill_engine.orchestration.runs.protecting import describe_protected
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.publishing.inputs import (
-    cut_range,
-    measure_input_bytes,
     split_chunks,
 )
 from backfill_engine.publishing.pacing import IN_ONE_GO, Pace
@@ -201,11 +199,11 @@ class Planner:
         table, keys = choice.table, choice.keys
         partitions_def, log = find_partitions_def(table), self.chooser.logs[table.key]
         partitions = build_partitions(table, keys)
-        sizes = measure_input_bytes(choice.pinned, partitions)
+        sizes = choice.pinned.measure_bytes(partitions)
         ranges = find_ranges(partitions_def, keys)
         at = {key: number for number, key in enumerate(keys)}
         runs = [partitions[at[first] : at[last] + 1] for first, last in ranges]
-        chunks = [part for run in runs for part in cut_range(run, chunk, choice.pinned)]
+        chunks = [part for run in runs for part in choice.pinned.cut(run, chunk)]
         cut = [[one for one in part if one.key not in standing] for part in chunks]
         left = [part for part in cut if part]
         counts = [sum(one.key not in standing for one in run) for run in runs]
