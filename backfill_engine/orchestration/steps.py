@@ -109,13 +109,14 @@ class Step:
             context=self.context,
             run=self.run,
             target=target,
+            newest=target,
             code_version=self.recipe.code_version,
             reader=self._reader,
             check_events=self.lakehouse.check_events,
         )
         try:
             *upstream, recovery = self._recover([*inputs, target])
-            recorder.target = recovery.log
+            recorder.target = recorder.newest = recovery.log
             doubtful = {*recovery.doubtful, *recovery.changed}
             yield from self._publish(partitions, upstream, doubtful, recorder)
         except Exception as error:
@@ -174,7 +175,7 @@ class Step:
             provisional=publisher.provisional,
         )
         yield from self._publish_chunks(publisher, recorder, pinned, ready, standing)
-        keep_publishes(target.reread())
+        keep_publishes(recorder.newest.reread())
         yield from recorder.unfold()
 
     def _prepare_read_tests(self, target: TableLog, keys: Sequence[str]) -> list[ReadTest]:
@@ -263,7 +264,9 @@ class Step:
         parts = split_chunks(chunk, pinned.measure_bytes(chunk), **self._bounds)
         for at, part in enumerate(parts):
             try:
-                results = publisher.publish_chunk(part, pinned)
+                results, newest = publisher.publish_chunk(
+                    part, replace(pinned, newest=recorder.newest)
+                )
             except Exception as caught:
                 error = describe_in_a_line(caught)
                 recorder.end_chunk(error)
@@ -273,7 +276,7 @@ class Step:
                 lost = chain.from_iterable(parts[at:])
                 yield from recorder.record([fail(partition.key, error) for partition in lost])
                 return
-            yield from recorder.record(results)
+            yield from recorder.record(results, newest)
             self._pass_over(publisher, recorder)
 
     def _pass_over(self, publisher: Publisher, recorder: Recorder) -> None:
@@ -287,7 +290,7 @@ class Step:
         recorded = build_partitions(self.recipe.table, [result.key for result in results])
         published = {result.key for result in results if result.version is not None}
         final = published - set(publisher.provisional)
-        target = recorder.target.reread()
+        target = recorder.newest.reread()
         pass_over(self.context, publisher.spark, target, self.run, recorded, final)
 
     def _find_partitions(self) -> tuple[Partition, ...]:

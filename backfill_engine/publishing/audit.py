@@ -13,7 +13,6 @@ from types import TracebackType
 from pyspark.sql import DataFrame
 
 from backfill_engine.errors import TableError
-from backfill_engine.lake.commits import Publish
 from backfill_engine.lake.landing import FileFault
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.spark_errors import SPARK_ERRORS
@@ -91,7 +90,6 @@ def audit_window(
     recipe: Recipe,
     window: InputWindow,
     run: Run,
-    published: Mapping[str, Publish],
     provisional: Mapping[str, str],
     *,
     adds_fields: bool = True,
@@ -103,9 +101,8 @@ def audit_window(
 
     Args:
         recipe: how the table is made.
-        window: what to compute.
+        window: what to compute; its partitions are compared with what its table's log has.
         run: says how what is computed gets together with what is published.
-        published: the last publish of each partition, by key: what the window's are compared with.
         provisional: by key, what of a partition's input is not there yet, or not final.
         adds_fields: whether the frame gets them; where nothing is published nobody needs them.
     """
@@ -135,9 +132,7 @@ def audit_window(
                 break
         landed = window.listing.describe_landed() if window.listing else {}
         measures = _add_landed_bytes(measures, landed)
-        verdicts = _judge(
-            recipe, window, measures, source_records, landed, run, published, provisional
-        )
+        verdicts = _judge(recipe, window, measures, source_records, landed, run, provisional)
         new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
         if new_fields and adds_fields:
             window = replace(window, extra_fields=(*window.extra_fields, *new_fields))
@@ -248,12 +243,11 @@ def _judge(
     source_records: Mapping[str, int],
     landed: Mapping[str, Landed],
     run: Run,
-    published: Mapping[str, Publish],
     provisional: Mapping[str, str],
 ) -> dict[str, Verdict]:
     # What a rollback is to undo is nothing to compare with.
     undone = measures if find_write_mode(run.options).restores else ()
-    profiles, is_lost = find_profiles(window.target.reread(), published)
+    profiles, is_lost = find_profiles(window.target)
     return judge_partitions(
         recipe.table,
         measures,
@@ -268,20 +262,18 @@ def _judge(
     )
 
 
-def find_profiles(
-    log: TableLog, published: Mapping[str, Publish]
-) -> tuple[dict[str, PartitionProfile], bool]:
+def find_profiles(log: TableLog) -> tuple[dict[str, PartitionProfile], bool]:
     """Finds what partitions are compared with: the profiles of what is published, by key.
 
     Of what neither log nor index knows any more, the table itself has the rows.
 
     Args:
         log: of the table.
-        published: the last publish of each partition, by key.
 
     Returns:
         The profiles; and whether some have less than the commits had that are gone.
     """
+    published = log.publishes
     profiles = {
         key: PartitionProfile.from_json(publish.record.profiles[key])
         for key, publish in published.items()

@@ -28,6 +28,8 @@ class PinnedInputs:
         listing: files of the landing zone, for a table that reads it.
         windows: by input table, the upstream keys that each partition's mapping gives.
         restored: of a rollback, by partition key, what the version that comes back had consumed.
+        newest: a later reading of the log of the table, with what the step itself has published
+            since; None if there is none.
     """
 
     target: TableLog
@@ -35,6 +37,12 @@ class PinnedInputs:
     listing: Listing | None = None
     windows: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     restored: Mapping[str, Consumed] = field(default_factory=dict)
+    newest: TableLog | None = None
+
+    @property
+    def current(self) -> TableLog:
+        """The log of the table as it was read last."""
+        return self.newest or self.target
 
     def describe(self) -> dict[str, int | str]:
         """Describes the inputs for commits and events, by name.

@@ -54,7 +54,7 @@ class Step:
 
     def publish(self, day: Partition) -> PartitionResult:
         """What became of the day."""
-        (result,) = self.publisher.publish_chunk([day], self.pinned)
+        (result,), _ = self.publisher.publish_chunk([day], self.pinned)
         return result
 
 

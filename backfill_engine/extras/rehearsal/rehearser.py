@@ -143,10 +143,9 @@ class Rehearser:
             extra_fields=pinned.target.extra_fields,
             overlays=self.overlays,
         )
-        publishes = pinned.target.publishes
         unfinished = pinned.listing.unfinished if pinned.listing else {}
         with audit_window(
-            recipe, window, run, publishes, {**provisional, **unfinished}, adds_fields=False
+            recipe, window, run, {**provisional, **unfinished}, adds_fields=False
         ) as audit:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()

@@ -65,6 +65,7 @@ class Recorder:
         code_version: what its partitions are computed by.
         reader: reads partitions in folders that the run rewrote.
         check_events: check evaluations of a run beyond which passes are folded.
+        newest: log of the table, with what the step has published so far.
         results: of its partitions so far.
         chunks: those that were begun, of a run that was told to work in chunks.
         certificate: the last that could be written.
@@ -77,6 +78,7 @@ class Recorder:
     code_version: str
     reader: PartitionReader
     check_events: int
+    newest: TableLog
     results: list[PartitionResult] = field(default_factory=list)
     chunks: list[CertifiedChunk] = field(default_factory=list)
     certificate: Certificate | None = None
@@ -119,10 +121,15 @@ class Recorder:
             )
 
     def record(
-        self, results: Sequence[PartitionResult]
+        self, results: Sequence[PartitionResult], newest: TableLog | None = None
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
-        """Records what came of some partitions; ascending, at least one."""
-        context = self.context
+        """Records what came of some partitions.
+
+        Args:
+            results: ascending, at least one.
+            newest: log of the table, if it was read since they were published.
+        """
+        context, self.newest = self.context, newest or self.newest
         self.results += results
         if self.chunks:
             self.chunks[-1] = self._add_to_chunk(self.chunks[-1], results)
@@ -168,7 +175,7 @@ class Recorder:
         """Writes the certificate of all that was recorded so far."""
         self.certificate = leave_certificate(
             self.context,
-            self.target,
+            self.newest,
             self.results,
             self.run,
             code_version=self.code_version,
