@@ -18,7 +18,7 @@ from backfill_engine.contents.partition_contents import ReadBack, read_back
 from backfill_engine.contents.partition_index import PartitionIndex
 from backfill_engine.errors import SparkUnavailableError
 from backfill_engine.lake.partitions import Partition, find_folder
-from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS
 from backfill_engine.lake.table_log import TableLog
 
 _TASK_BYTES = 32 * 2**20

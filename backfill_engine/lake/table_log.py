@@ -18,10 +18,13 @@ from deltalake.exceptions import DeltaError
 from backfill_engine.errors import HistoryError, TableError
 from backfill_engine.lake.commit_files import (
     CommitReader,
+    PublishIndex,
     count_file_rows,
     find_missing_files,
     is_as_read,
     is_newest,
+    read_index,
+    write_index,
 )
 from backfill_engine.lake.commits import (
     RUNS_KEPT,
@@ -35,7 +38,6 @@ from backfill_engine.lake.commits import (
 )
 from backfill_engine.lake.file_names import find_id
 from backfill_engine.lake.partitions import Partition, find_folder, find_partitions_in_folder
-from backfill_engine.lake.publish_index import PublishIndex, read_index, write_index
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Table
 

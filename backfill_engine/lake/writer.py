@@ -30,7 +30,7 @@ from backfill_engine.lake.partitions import (
     build_folder_predicate,
     build_table_predicate,
 )
-from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS
 from backfill_engine.lake.stored_declarations import build_create_table, check_grain
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.warehouse import Warehouse

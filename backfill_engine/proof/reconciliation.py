@@ -14,7 +14,7 @@ from backfill_engine.contents.partition_contents import (
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.errors import LandingError
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.proof.row_comparison import count_duplicates

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from backfill_engine.errors import TableError
 from backfill_engine.lake.landing import FileFault
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS
 from backfill_engine.lake.stored_declarations import find_new_fields
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.inputs import PinnedInputs, split_chunks

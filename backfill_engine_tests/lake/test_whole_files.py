@@ -10,8 +10,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from backfill_engine.errors import RehearsalError, TableError
 from backfill_engine.extras.rehearsal.records import read_rehearsal, write_rehearsal
+from backfill_engine.lake.commit_files import PublishIndex, read_index
 from backfill_engine.lake.protections import PROTECTIONS, add_protection, read_protections
-from backfill_engine.lake.publish_index import PublishIndex, read_index
 from backfill_engine.lake.side_tables import enter_table, open_entered
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse

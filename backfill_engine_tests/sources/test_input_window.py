@@ -9,8 +9,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from backfill_engine.errors import LandingError
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.reader import read_table
-from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS, read_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
