@@ -56,7 +56,7 @@ FLIGHT_FIELDS = (
 
 # Rules are calibrated on 2013: none of its days fails or warns, whichever day a backfill begins on.
 # Each bound lies above the year's highest figure and below what faults that a person must see make
-# of any day; `docs/audit.md` has the figures.
+# of any day; `calibration.md` has the figures.
 DISTANCE_EDGES = (250, 500, 750, 1000, 1500, 2000)
 """Miles: between the clusters of New York's destinations."""
 

@@ -144,7 +144,7 @@ def test_hours_of_weather_warn_of_one_wind_that_cannot_be():
     assert find_not_passed(verdicts) == {("2013-02-12-08:00", "values(wind_speed)")}
 
 
-# The figures that `docs/audit.md` has, of one range ascending.
+# The figures that `backfill_assets/calibration.md` has, of one range ascending.
 @pytest.mark.parametrize(
     ("table", "rule", "day", "highest"),
     [
