@@ -55,8 +55,8 @@ _SMALL_BATCHES = {"spark.sql.inMemoryColumnarStorage.batchSize": "1000"}
 """Of what is persisted, of a day or two each, so that who writes a chunk passes over the rest. With
 7.5 million rows of them a run ended in a heap of 1 GB, where it ends well with Spark's default."""
 _MUCH_INPUT_BYTES = 64 * 2**20
-"""Of input files, from which on the second compiler pays: somewhere between 25 and 80 MB of Parquet,
-which take half a minute to a minute over three layers."""
+"""Of input files, from which on the second compiler pays: somewhere between 25 and 80 MB of
+Parquet, which take half a minute to a minute over three layers."""
 
 
 def build_spark_conf(

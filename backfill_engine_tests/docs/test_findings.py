@@ -1,4 +1,4 @@
-"""The page of findings has the findings of the code, each with its words; the code has no others."""
+"""The page has the findings of the code, each with its words, and the code has no others."""
 
 import ast
 import copy
