@@ -20,7 +20,7 @@ from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.settings import Settings, read_settings
 from backfill_engine.spark.connect import limit_retries
-from backfill_engine.spark.head_start import start_java, use_java
+from backfill_engine.spark.gateway import start_context
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
 from backfill_engine.spark.session import build_spark_conf, check_prerequisites
 from backfill_engine.tables.once_flows import ONCE_TAG, OnceFlow
@@ -50,8 +50,6 @@ class SparkResource(LazyPySparkResource):
         """Notes what the run says of its session, which is started when it is needed."""
         tags = context.run.tags if context.run else {}
         self._tagged_remote, self._once_flow = tags.get(SPARK_REMOTE_TAG), tags.get(ONCE_TAG)
-        if self._tagged_remote is None:
-            start_java(self._settings)  # It takes a second, while the step begins.
 
     def expect_input(self, input_bytes: int) -> None:
         """Notes how much the session is to read first; has no effect once it is started."""
@@ -101,8 +99,8 @@ class SparkResource(LazyPySparkResource):
             if tagged is None
             else build_tagged_conf(tagged, overrides)
         )
-        with use_java(conf):
-            session = spark_session_from_config(conf)
+        start_context(conf)
+        session = spark_session_from_config(conf)
         if remote is not None:
             limit_retries(session)
         return session

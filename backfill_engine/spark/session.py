@@ -8,12 +8,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from backfill_engine.s3_settings import S3Settings
-from backfill_engine.spark.cache import are_whole, note_use
-from backfill_engine.spark.class_archive import (
+from backfill_engine.spark.app_cds import (
     JAVA_OPTIONS,
     find_class_archive,
     train_class_archive,
 )
+from backfill_engine.spark.cache import are_whole, note_use
 from backfill_engine.spark.connect import check_server
 from backfill_engine.spark.jars import (
     LOCAL_CONF,
