@@ -25,7 +25,7 @@ from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import write_file
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE, WriteOptions
-from backfill_engine.rules.profiles import PartitionProfile
+from backfill_engine.rules.measured import PartitionProfile
 from backfill_engine.uris import join_uri
 
 NOT_DUE = "not due"

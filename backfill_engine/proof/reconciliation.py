@@ -28,8 +28,8 @@ from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.serving import choose_served
 from backfill_engine.publishing.write_modes.options import OVERWRITE
 from backfill_engine.quality.measures import measure_partitions
+from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.reconciled import Reconciled
 from backfill_engine.sources.input_window import InputWindow
 
 

@@ -26,9 +26,7 @@ from backfill_engine.publishing.write_modes.mode import mark_filtered_out
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.quality.judging import judge_partitions
 from backfill_engine.quality.measures import keep_rows, measure_partitions
-from backfill_engine.rules.landed import Landed, list_some
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.profiles import PartitionProfile
+from backfill_engine.rules.measured import Landed, PartitionMeasures, PartitionProfile, list_some
 from backfill_engine.rules.verdicts import Verdict
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table, build_ddl

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.lake.landing import FileFault, LandedFiles, LandingFile
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.rules.landed import Landed
+from backfill_engine.rules.measured import Landed
 from backfill_engine.sources.once_landing import OnceSource
 from backfill_engine.sources.source import Listing, Source
 from backfill_engine.tables.declarations import Table

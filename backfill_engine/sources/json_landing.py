@@ -25,7 +25,7 @@ from backfill_engine.lake.landing import (
 )
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import add_folder
-from backfill_engine.rules.landed import Landed
+from backfill_engine.rules.measured import Landed
 from backfill_engine.sources.landed_lines import (
     UNREADABLE,
     Pairs,

@@ -25,7 +25,7 @@ from backfill_engine.lake.landing import (
     require_folder,
 )
 from backfill_engine.lake.partitions import Partition, build_predicate
-from backfill_engine.rules.landed import Landed
+from backfill_engine.rules.measured import Landed
 from backfill_engine.sources.landed_lines import find_broken_files, find_same_in_groups
 from backfill_engine.sources.landing_names import (
     BEING_WRITTEN,

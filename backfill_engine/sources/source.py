@@ -18,7 +18,7 @@ from backfill_engine.lake.landing import (
 )
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import count_by
-from backfill_engine.rules.landed import Landed
+from backfill_engine.rules.measured import Landed
 from backfill_engine.sources.landed_lines import UNREADABLE, is_soon_read
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table

@@ -9,6 +9,7 @@ from backfill_engine.audit_columns import LANDED_LINE, REJECT_COLUMNS
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
+from backfill_engine.rules.count_rules import Shrink
 from backfill_engine.rules.declared import (
     DeclaredFields,
     Emptied,
@@ -17,7 +18,6 @@ from backfill_engine.rules.declared import (
     UniqueKeys,
 )
 from backfill_engine.rules.rule import Rule
-from backfill_engine.rules.shrink import Shrink
 from backfill_engine.tables.column_types import NESTED, TYPES
 from backfill_engine.tables.columns import Column as Column
 from backfill_engine.tables.columns import build_ddl as build_ddl

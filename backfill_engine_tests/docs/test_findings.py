@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import backfill_engine
+from backfill_engine.rules.column_rules import VALUES
+from backfill_engine.rules.count_rules import ROW_COUNT
 from backfill_engine.rules.finding_names import FindingName, find_name, forget, list_names
-from backfill_engine.rules.row_count import ROW_COUNT
-from backfill_engine.rules.values import VALUES
 from backfill_engine.rules.verdicts import Check
 from backfill_engine_tests.project import CATALOG
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from backfill_engine.rules.agreement import Agreement
+from backfill_engine.rules.column_rules import Agreement
+from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.drift import Drift
 from backfill_engine.rules.finding_names import find_name
-from backfill_engine.rules.reconciled import Reconciled
 from backfill_engine.rules.verdicts import Check, Outcome
 from backfill_engine_tests.project import (
     CARRIER_DELAYS,

@@ -14,10 +14,9 @@ from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.orchestration.instance.partition_definitions import map_offsets
+from backfill_engine.rules.column_rules import Nulls, Values
+from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.reconciled import Reconciled
-from backfill_engine.rules.values import Values
 from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.sources.parquet_landing import ParquetLanding
 from backfill_engine.table_assets import TableAsset, Upstream, serve_versions, table_asset
