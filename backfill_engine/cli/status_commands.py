@@ -92,7 +92,7 @@ def _tell_stories(select: str | None, key: str) -> "list[Story]":
             catalog, warehouse, select, first=key, last=key, load_graph=load_graph
         )
         dead = find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
-        planner = prepare_planner(instance, tables)
+        planner = prepare_planner(instance)
         stories: list[Story] = []
         for table in tables:
             found = read_statuses(
