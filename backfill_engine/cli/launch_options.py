@@ -162,7 +162,7 @@ class Asked(AskedRange):
         Raises:
             PartitionRangeError: if tables can't be bounded by the column.
         """
-        from backfill_engine.orchestration.selecting.bounds import (
+        from backfill_engine.orchestration.selecting.selections import (
             build_column_filter,
             is_of_partitions,
         )
@@ -185,8 +185,10 @@ class Asked(AskedRange):
         Raises:
             BackfillError: if there is no such range.
         """
-        from backfill_engine.orchestration.selecting.bounds import find_touched_partitions
-        from backfill_engine.orchestration.selecting.selections import find_table_ranges
+        from backfill_engine.orchestration.selecting.selections import (
+            find_table_ranges,
+            find_touched_partitions,
+        )
 
         if by_keys or self.start is None or self.end is None:
             return find_table_ranges(tables, first=self.first, last=self.last)
