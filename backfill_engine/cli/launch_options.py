@@ -156,49 +156,36 @@ class Asked(AskedRange):
         catalog = load_catalog()
         return read_template(self.template_name, catalog.settings.templates)
 
-    def build_row_filter(self, tables: "Sequence[Table]") -> str:
-        """Builds the filter of the rows that are asked for; empty if that is all of them.
+    def find_ranges(self, tables: "Sequence[Table]") -> "tuple[dict[Table, tuple[str, str]], str]":
+        """Finds first and last key of each table, and the filter of the rows that are asked for.
+
+        It says on stderr where a bound cuts a partition.
+
+        Returns:
+            The ranges, and the filter; that is empty if all rows are asked for.
 
         Raises:
-            PartitionRangeError: if tables can't be bounded by the column.
+            BackfillError: if there is no such range, or tables can't be bounded by the column.
         """
         from backfill_engine.orchestration.selecting.selections import (
             build_column_filter,
+            find_table_ranges,
+            find_touched_partitions,
             is_of_partitions,
         )
 
-        if self.column is None or self.start is None or self.end is None:
-            return ""
-        if is_of_partitions(tables, self.column):
-            return ""
-        return build_column_filter(tables, self.column, self.start, self.end)
-
-    def find_ranges(
-        self, tables: "Sequence[Table]", *, by_keys: bool
-    ) -> "dict[Table, tuple[str, str]]":
-        """Finds first and last key of each table; says on stderr where a bound cuts a partition.
-
-        Args:
-            tables: the tables.
-            by_keys: whether --start and --end are about rows.
-
-        Raises:
-            BackfillError: if there is no such range.
-        """
-        from backfill_engine.orchestration.selecting.selections import (
-            find_table_ranges,
-            find_touched_partitions,
-        )
-
-        if by_keys or self.start is None or self.end is None:
-            return find_table_ranges(tables, first=self.first, last=self.last)
+        if self.start is None or self.end is None:
+            return find_table_ranges(tables, first=self.first, last=self.last), ""
+        if self.column is not None and not is_of_partitions(tables, self.column):
+            row_filter = build_column_filter(tables, self.column, self.start, self.end)
+            return find_table_ranges(tables, first=self.first, last=self.last), row_filter
         found: dict[Table, tuple[str, str]] = {}
         for table in tables:
             touched = find_touched_partitions(table, self.start, self.end, strict=self.strict)
             found[table] = touched.first, touched.last
             if touched.snapped:
                 echo(touched.snapped, err=True)
-        return found
+        return found, ""
 
     @property
     def takes_downstream(self) -> bool:
@@ -281,11 +268,10 @@ def make_plan(
         last=asked.last,
         load_graph=load_graph,
     )
-    row_filter = asked.build_row_filter(tables)
-    wanted = asked.read_only(by_keys=bool(row_filter))
+    ranges, row_filter = asked.find_ranges(tables)
     return prepare_planner(instance).plan(
-        asked.find_ranges(tables, by_keys=bool(row_filter)),
-        only=wanted,
+        ranges,
+        only=asked.read_only(by_keys=bool(row_filter)),
         options=options,
         downstream=asked.takes_downstream,
         row_filter=row_filter,
