@@ -93,7 +93,7 @@ def request_planned(
     title = describe_planned(catalog, plan) + (f": {launch.reason}" if launch.reason else "")
     bounded = bounded_with or make_new_backfill_id()
     limit = build_limit_tag(instance, launch.max_parallel, value=bounded)
-    code = {one.table: one.code_version for one in plan.tables if one.partitions}
+    code = {table.table: table.code_version for table in plan.tables if table.partitions}
     tags = {**build_launch_tags(launch), LAUNCHED_CODE_TAG: json.dumps(code), **limit}
     backfill_id = request_backfill(
         instance, graph, list_planned_partitions(catalog, plan), title=title, tags=tags
@@ -118,8 +118,8 @@ def check_launch(catalog: Catalog, plan: Plan, launch: Launch) -> Launch:
         check_tagged_remote(launch.spark_remote, named_by="--spark-remote")
     if plan.row_filter:
         launch = bound_rows(catalog, plan, launch)
-    for one in plan.tables:
-        choose_run_options(catalog.find_table(one.table), launch)
+    for table_plan in plan.tables:
+        choose_run_options(catalog.find_table(table_plan.table), launch)
     protected = [f"{one.table} {text}" for one in plan.tables for text in one.protected]
     if protected and not launch.override_protection:
         raise ProtectedError(
@@ -138,7 +138,7 @@ def bound_rows(catalog: Catalog, plan: Plan, options: Options) -> Options:
         SettingsError: if runs wouldn't merge them.
         FilterError: if the filter of the options is unreadable.
     """
-    tables = [catalog.find_table(one.table) for one in plan.tables]
+    tables = [catalog.find_table(table_plan.table) for table_plan in plan.tables]
     for table in tables:
         if (options.write_mode or table.write_mode) != "merge":
             raise SettingsError(

@@ -147,7 +147,8 @@ class Planner(Chooser):
             written, pace = choose_run_options(table, options)
             leaves = pace.chunk and not pace.restart and written == OVERWRITE and not row_filter
             standing = self._find_standing(choice, readiness, computed) if leaves else frozenset()
-            computed[table.key] = {*keys} - standing
+            left = [key for key in keys if key not in standing]
+            computed[table.key] = {*left}
             busy = find_ranges(partitions_def, {*keys} & {*at_work.get(asset_key, ())})
             plans.append(
                 TablePlan(
@@ -161,7 +162,7 @@ class Planner(Chooser):
                     at_work=[f"{first}...{last}" for first, last in busy],
                     protected=describe_protected(table, protections.find(table, keys)),
                     stands=len(standing),
-                    rows_read=count_rows_to_read(choice.pinned, computed[table.key], computed),
+                    rows_read=count_rows_to_read(choice.pinned, left, computed),
                     up_to_date=choice.count_up_to_date(),
                     **self._measure(choice, standing, pace.chunk, steps.get(table.key, ())),
                 )
@@ -170,7 +171,7 @@ class Planner(Chooser):
             key.to_user_string(): find_ranges(get_partitions_def(self.graph, key), keys)
             for key, keys in affected.items()
         }
-        seconds = [one.seconds for one in plans if one.partitions]
+        seconds = [table_plan.seconds for table_plan in plans if table_plan.partitions]
         known = [found for found in seconds if found is not None]
         total = sum(known) if known and len(known) == len(seconds) else None
         return Plan(plans, ends, row_filter, total)
@@ -200,7 +201,7 @@ class Planner(Chooser):
             computed
             for run in runs
             for part in cut_range(run, chunk, choice.pinned)
-            if (computed := [one for one in part if one.key not in standing])
+            if (computed := [partition for partition in part if partition.key not in standing])
         ]
         commits = [
             split_chunks(
@@ -215,7 +216,7 @@ class Planner(Chooser):
         mean_rows = _divide(sum(rows.values()), len(rows))
         computed_keys = [partition.key for part in chunks for partition in part]
         expected = round(sum(rows.get(key, mean_rows) for key in computed_keys))
-        busy_runs = sum(any(one.key not in standing for one in run) for run in runs)
+        working = sum(any(partition.key not in standing for partition in run) for run in runs)
         return {
             "chunks": len(chunks),
             "commits": sum(map(len, commits)),
@@ -224,16 +225,16 @@ class Planner(Chooser):
             "bytes_written": round(
                 expected * _divide(sum(folder_bytes.values()), sum(rows.values()))
             ),
-            "seconds": estimate_seconds(steps, busy_runs, len(computed_keys)),
+            "seconds": estimate_seconds(steps, working, len(computed_keys)),
         }
 
     def _read_steps(self, tables: Collection[str]) -> dict[str, list[tuple[float, int]]]:
         """Reads how many seconds earlier steps took for how many partitions, by table."""
         found: dict[str, list[tuple[float, int]]] = {}
         for certificate in read_readable(
-            one
-            for one in list_documents(self.catalog.warehouse)
-            if one.written_at >= self.steps_since and one.subject[1] in tables
+            document
+            for document in list_documents(self.catalog.warehouse)
+            if document.written_at >= self.steps_since and document.subject[1] in tables
         ):
             audited = [row.status in ("published", "withheld") for row in certificate.partitions]
             if any(audited):

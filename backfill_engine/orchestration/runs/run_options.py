@@ -139,7 +139,7 @@ def build_asset_config(
     configs: dict[AssetKey, dict[str, Any]] = {}
     for key in keys:
         accept = read_asset_config(run, key).accept if with_acceptances else []
-        accepted = {"accept": [one.model_dump() for one in accept]} if accept else {}
+        accepted = {"accept": [acceptance.model_dump() for acceptance in accept]} if accept else {}
         configs[key] = {**read_asset_options(run, key).model_dump(exclude_none=True), **accepted}
     return _build_config(configs)
 

@@ -230,7 +230,7 @@ def find_touched_partitions(
         (partition.key, _as_moment(partition.slice.start), _as_moment(partition.slice.end))
         for partition in partitions
     ]
-    touched = [one for one in bounds if one[1] < stop and one[2] > begin]
+    touched = [bound for bound in bounds if bound[1] < stop and bound[2] > begin]
     if not touched:
         known = f"{partitions[0].key} to {partitions[-1].key}" if partitions else "none yet"
         raise PartitionRangeError(
@@ -295,8 +295,8 @@ def build_column_filter(tables: Iterable[Table], column: str, start: str, end: s
 
 
 def _build_filter(table: Table, column: str, start: str, end: str) -> str:
-    found = next((one for one in table.columns if one.name.lower() == column.lower()), None)
-    bounded = ", ".join(one.name for one in table.columns if one.type in _BOUNDED)
+    found = next((each for each in table.columns if each.name.lower() == column.lower()), None)
+    bounded = ", ".join(each.name for each in table.columns if each.type in _BOUNDED)
     if found is None:
         raise PartitionRangeError(
             f"--column {column}: {table.key} has none of that name: choose of {bounded}"

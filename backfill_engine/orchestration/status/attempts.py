@@ -171,7 +171,7 @@ class _Reader:
                 found = read_certificate(locate_certificate(self.log, run_id, owner or None))
             if found is None and run_id in self.runs:  # of a run that another home had, perhaps
                 subject = (run_id, self.log.table.key)
-                documents = (one for one in self.documents if one.subject == subject)
+                documents = [found for found in self.documents if found.subject == subject]
                 found = next(read_readable(documents), None)
             self.certificates[run_id] = found
         return self.certificates[run_id]
