@@ -40,9 +40,9 @@ def request_once_flow(
     """Asks for a backfill of what is left of a once-flow; returns what was done, in a line."""
     assert context.repository_def is not None
     instance, graph = context.instance, context.repository_def.asset_graph
-    planner = open_planner(instance, graph, catalog, tables=[table], now=datetime.now(tz=UTC))
+    planner = open_planner(instance, graph, catalog, now=datetime.now(tz=UTC))
     plan = plan_flow(catalog, planner, name, full_refresh=config.full_refresh)
-    state = read_flow_state(catalog, name, planner.chooser.logs[table.key])
+    state = read_flow_state(catalog, name, planner.logs[table.key])
     if plan is None:
         return str(state)
     launch = build_flow_launch(

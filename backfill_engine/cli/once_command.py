@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_engine.cli.launch_options import OverrideProtection, Reason, Yes
 from backfill_engine.cli.location import find_module, load_catalog, load_graph
 from backfill_engine.cli.options import (
     AsJson,
+    OverrideProtection,
+    Reason,
+    Yes,
     confirm,
     open_instance,
     prepare_planner,
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from backfill_engine.cli.terminal import Grid
-    from backfill_engine.orchestration.planning.launching import Launch
     from backfill_engine.orchestration.planning.once_flows import FlowState
     from backfill_engine.orchestration.planning.plans import Plan
+    from backfill_engine.orchestration.runs.option_declarations import Launch
 
 FullRefresh = Annotated[
     bool, typer.Option("--full-refresh", help="Compute them again, though they are published.")
@@ -56,7 +58,7 @@ def once(
         ),
     ] = None,
     reason: Reason = "",
-    override_protection: OverrideProtection = "",
+    override_protection: OverrideProtection = None,
     yes: Yes = False,  # noqa: FBT002 (an option)
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
@@ -146,13 +148,11 @@ def _take_in(
     launch: bool,
     max_parallel: int | None,
     reason: str,
-    override_protection: str,
+    override_protection: str | None,
     yes: bool,
     as_json: bool,
 ) -> None:
     """Takes one flow in here, or asks the daemon for one or more."""
-    from dataclasses import replace
-
     from backfill_engine.cli.plan_command import print_plan
     from backfill_engine.cli.run_command import carry_out
     from backfill_engine.orchestration.instance.dagster_internals import make_new_backfill_id
@@ -164,10 +164,9 @@ def _take_in(
         recover_dead_runs(instance)
         plans: list[tuple[Plan, Launch]] = []
         for name, plan in _plan(instance, names, full_refresh=full_refresh, as_json=as_json):
-            told = replace(
-                build_flow_launch(catalog, name, full_refresh=full_refresh, reason=reason),
-                override_protection=override_protection,
-                max_parallel=max_parallel,
+            launched = build_flow_launch(catalog, name, full_refresh=full_refresh, reason=reason)
+            told = launched.model_copy(
+                update={"override_protection": override_protection, "max_parallel": max_parallel}
             )
             if not as_json:
                 print_plan(plan, downstream=False)
@@ -212,8 +211,7 @@ def _plan(
         return []
     from backfill_engine.orchestration.planning.once_flows import plan_flow
 
-    tables = [catalog.find_table(key) for key in dict.fromkeys(one.table for one in states)]
-    planner = prepare_planner(instance, tables)
+    planner = prepare_planner(instance)
     plans = (
         (one.flow, plan_flow(catalog, planner, one.flow, full_refresh=full_refresh))
         for one in states

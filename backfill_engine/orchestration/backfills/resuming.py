@@ -33,7 +33,6 @@ from backfill_engine.orchestration.runs.run_options import build_asset_config, r
 from backfill_engine.orchestration.runs.run_tags import (
     LAUNCHED_BY_TAG,
     LAUNCHED_CODE_TAG,
-    PLAN_TAG,
     REASON_TAG,
 )
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
@@ -249,10 +248,9 @@ def request_resumption(
 
 
 def _find_wishes(backfill: Backfill) -> dict[str, str]:
-    """Finds the tags that say what was wished; not what became of a run, nor what was planned."""
+    """Finds the tags that say what was wished; not what became of a run, nor by which code."""
     if backfill.record is not None:
-        planned = (PLAN_TAG, LAUNCHED_CODE_TAG)
-        return {name: value for name, value in backfill.tags.items() if name not in planned}
+        return {name: v for name, v in backfill.tags.items() if name != LAUNCHED_CODE_TAG}
     return {name: backfill.tags[name] for name in _WISHES_OF_RUNS if name in backfill.tags}
 
 

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import SettingsError
-from backfill_engine.grains.chunk_sizes import ChunkSize, ChunkUnit
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
-from backfill_engine.orchestration.planning.launching import Launch
 from backfill_engine.orchestration.planning.planning import Planner
 from backfill_engine.orchestration.planning.plans import Plan
+from backfill_engine.orchestration.runs.option_declarations import Launch, RunOptions
 from backfill_engine.orchestration.runs.run_tags import BEHIND_THE_DAILY_RUN
-from backfill_engine.publishing.pacing import Pace
 from backfill_engine.tables.once_flows import OnceFlow
 
 INACTIVE, PENDING, PARTLY, PUBLISHED = "inactive", "pending", "partly", "published"
@@ -154,15 +152,18 @@ def plan_flow(catalog: Catalog, planner: Planner, name: str, *, full_refresh: bo
     key, flow = find_flow(catalog, name)
     table, keys = catalog.find_table(key), list_flow_keys(catalog, name)
     left = (
-        keys
-        if full_refresh
-        else read_flow_state(planner.catalog, name, planner.chooser.logs[key]).missing
+        keys if full_refresh else read_flow_state(planner.catalog, name, planner.logs[key]).missing
     )
     if not left:
         return None
-    chunk = ChunkSize(ChunkUnit.FILES, flow.max_files) if flow.max_files else None
-    pace = Pace(chunk=chunk, restart=full_refresh)
-    return planner.plan({table: (left[0], left[-1])}, among={key: left}, pace=pace)
+    options = _build_options(flow, full_refresh=full_refresh)
+    return planner.plan({table: (left[0], left[-1])}, among={key: left}, options=options)
+
+
+def _build_options(flow: OnceFlow, *, full_refresh: bool) -> RunOptions:
+    if not flow.max_files:
+        return RunOptions()
+    return RunOptions(chunk=f"files={flow.max_files}", restart=full_refresh or None)
 
 
 def build_flow_launch(catalog: Catalog, name: str, *, full_refresh: bool, reason: str) -> Launch:
@@ -175,10 +176,9 @@ def build_flow_launch(catalog: Catalog, name: str, *, full_refresh: bool, reason
         reason: why, in a person's words; empty if nobody said.
     """
     _, flow = find_flow(catalog, name)
-    chunk = f"files={flow.max_files}" if flow.max_files else None
     return Launch(
+        **_build_options(flow, full_refresh=full_refresh).model_dump(),
         reason=reason,
         priority=BEHIND_THE_DAILY_RUN,
-        options={"chunk": chunk, "restart": True if chunk and full_refresh else None},
-        once_flow=name,
+        once=name,
     )
