@@ -18,8 +18,7 @@ from backfill_engine.publishing.reached_code import compute_code_version
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.settings import Settings, read_settings
-from backfill_engine.table_assets import SAME_KEY, TableAsset, Upstream
-from backfill_engine.table_translator import TableTranslator
+from backfill_engine.table_assets import SAME_KEY, TableAsset, TableTranslator, Upstream
 from backfill_engine.tables.declarations import NAME, Calendar, Table
 from backfill_engine.tables.once_flows import History, OnceFlow
 

@@ -1,21 +1,24 @@
 """Declares what an asset is made of: its table, the tables it reads, the function that computes.
 
+A `TableTranslator` says how its table shows in Dagster.
+
 Nothing is built here and no environment is read: `assembly` finds what modules declare, and
 `asset_definitions` makes Dagster's assets of it.
 """
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dagster import IdentityPartitionMapping, PartitionMapping
+from dagster import AssetKey, IdentityPartitionMapping, PartitionMapping
 
 from backfill_engine.audit_columns import LANDED_FILE
 from backfill_engine.contents.partition_index import find_column
 from backfill_engine.errors import DeclarationError
 from backfill_engine.orchestration.due.readiness import Required
-from backfill_engine.publishing.recipes import Compute, CountSource
+from backfill_engine.publishing.recipes import Compute, CountSource, Recipe
 from backfill_engine.publishing.serving import count_served, read_served
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.once_landing import OnceSource
@@ -196,3 +199,27 @@ def _count_whole_source(inputs: Sequence[Upstream], landing: Source | None) -> C
         source = inputs[0].table
         return lambda window: window.count_input(source)
     return None
+
+
+class TableTranslator:
+    """Says how tables show in Dagster; a subclass changes what should be otherwise.
+
+    Where the table lies is not its matter: that is `<warehouse>/<layer>/<name>`, or the table's
+    `location`.
+    """
+
+    def get_asset_key(self, table: Table) -> AssetKey:
+        """Returns the key of the table's asset, by which commands know the table, too."""
+        return AssetKey([table.layer, table.name])
+
+    def get_group_name(self, table: Table) -> str:
+        """Returns the group of the table's asset."""
+        return table.layer
+
+    def get_owners(self, table: Table) -> Sequence[str]:
+        """Returns the owners of the table's asset: `team:name`, or addresses."""
+        return table.owners
+
+    def get_description(self, recipe: Recipe) -> str | None:
+        """Returns the description of the table's asset."""
+        return inspect.getdoc(recipe.compute)
