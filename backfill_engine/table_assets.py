@@ -98,9 +98,10 @@ def table_asset(
         raise DeclarationError(f"{table.key} is written by somebody else: publish another table")
     _check_inputs(table, [upstream.table for upstream in inputs])
     for upstream in inputs:
-        _check_rows_for(table, upstream)
-        _check_guards(table, upstream, landing)
-    _check_landing(table, landing)
+        _check_upstream(table, upstream, landing)
+    if landing is not None:
+        _check_landing(table, landing)
+    _check_flows(table, landing)
     count = count_source or _count_whole_source(inputs, landing)
     return lambda compute: TableAsset(
         table, compute, tuple(inputs), landing, count, _find_files(table, compute, files)
@@ -115,9 +116,8 @@ def serve_versions(table: Table) -> TableAsset:
     """
     if not table.versions:
         raise DeclarationError(f"{table.key} serves nothing: declare the tables in its `versions`")
-    _check_inputs(table, table.versions)
     inputs = tuple(map(Upstream, table.versions))
-    return TableAsset(table, read_served, inputs, None, count_served)
+    return table_asset(table, inputs=inputs, count_source=count_served)(read_served)
 
 
 def _check_inputs(table: Table, inputs: Sequence[Table]) -> None:
@@ -128,31 +128,36 @@ def _check_inputs(table: Table, inputs: Sequence[Table]) -> None:
         raise DeclarationError(f"{table.key} reads {repeated[0]} twice: name it once in `inputs`")
 
 
-def _check_rows_for(table: Table, upstream: Upstream) -> None:
-    if upstream.rows_for is None:
-        return
-    types = {column.name: column.type for column in upstream.table.columns}
+def _check_upstream(table: Table, upstream: Upstream, landing: Source | None) -> None:
+    read, rows_for = upstream.table, upstream.rows_for
+    types = {column.name: column.type for column in read.columns}
     by = find_column(table, table.partition_by)
-    if types.get(upstream.rows_for) != by.type:
+    if rows_for is not None and types.get(rows_for) != by.type:
         raise DeclarationError(
-            f"{table.key} finds its rows of {upstream.table.key} by `{upstream.rows_for}`, which "
-            f"is {types.get(upstream.rows_for, 'no column')} there, and `{by.name}` is {by.type}: "
+            f"{table.key} finds its rows of {read.key} by `{rows_for}`, which is "
+            f"{types.get(rows_for, 'no column')} there, and `{by.name}` is {by.type}: "
             "name a column of the same type"
         )
-
-
-def _check_guards(table: Table, upstream: Upstream, landing: Source | None) -> None:
     if upstream.guards and landing is not None:
         raise DeclarationError(
-            f"{table.key} guards {upstream.table.key} and reads the landing zone, which may change "
+            f"{table.key} guards {read.key} and reads the landing zone, which may change "
             "meanwhile: read what landed into a table of its own"
         )
 
 
-def _check_landing(table: Table, landing: Source | None) -> None:
-    if landing is not None:
-        landing.refuse_table(table)
-    _check_landed_names(table, landing)
+def _check_landing(table: Table, landing: Source) -> None:
+    landing.refuse_table(table)
+    # What lands has columns beside the record.
+    taken = {name.lower() for name in (LANDED_FILE, table.partition_by, table.folder_column)}
+    for field in landing.columns:
+        if field.name.lower() in taken:
+            raise DeclarationError(
+                f"{table.key}: `{field.name}` is a column that tells where a record landed, and no "
+                f"field of landing `{landing.dataset}`: give the column another name"
+            )
+
+
+def _check_flows(table: Table, landing: Source | None) -> None:
     for flow in table.once:
         if landing is None or not (landing.reads_lines and landing.record_fields):
             raise DeclarationError(
@@ -161,19 +166,6 @@ def _check_landing(table: Table, landing: Source | None) -> None:
                 "with `reads_lines` and `record_fields`"
             )
         OnceSource(flow, landing.record_fields).refuse_table(table)
-
-
-def _check_landed_names(table: Table, landing: Source | None) -> None:
-    """Refuses fields that what lands has a column for, beside the record."""
-    if landing is None:
-        return
-    taken = {name.lower() for name in (LANDED_FILE, table.partition_by, table.folder_column)}
-    for field in landing.columns:
-        if field.name.lower() in taken:
-            raise DeclarationError(
-                f"{table.key}: `{field.name}` is a column that tells where a record landed, and no "
-                f"field of landing `{landing.dataset}`: give the column another name"
-            )
 
 
 def _find_files(table: Table, compute: Compute, files: Sequence[Path | str]) -> tuple[Path, ...]:
