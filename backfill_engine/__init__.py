@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from backfill_engine.assembly import list_table_assets as list_table_assets
+    from backfill_engine.building import BackfillTablesComponent as BackfillTablesComponent
     from backfill_engine.building import Features as Features
     from backfill_engine.building import build_defs as build_defs
     from backfill_engine.catalog import Catalog as Catalog
-    from backfill_engine.component import BackfillTablesComponent as BackfillTablesComponent
     from backfill_engine.errors import BackfillError as BackfillError
     from backfill_engine.errors import DeclarationError as DeclarationError
     from backfill_engine.errors import SettingsError as SettingsError
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from backfill_engine.sources.source import Source as Source
     from backfill_engine.table_assets import Required as Required
     from backfill_engine.table_assets import TableAsset as TableAsset
+    from backfill_engine.table_assets import TableTranslator as TableTranslator
     from backfill_engine.table_assets import Upstream as Upstream
     from backfill_engine.table_assets import serve_versions as serve_versions
     from backfill_engine.table_assets import table_asset as table_asset
-    from backfill_engine.table_translator import TableTranslator as TableTranslator
     from backfill_engine.tables.declarations import Calendar as Calendar
     from backfill_engine.tables.declarations import Column as Column
     from backfill_engine.tables.declarations import Protected as Protected
@@ -73,9 +73,8 @@ atexit.register(gc.freeze)
 
 _PUBLIC = {
     "backfill_engine.assembly": ("list_table_assets",),
-    "backfill_engine.building": ("Features", "build_defs"),
+    "backfill_engine.building": ("BackfillTablesComponent", "Features", "build_defs"),
     "backfill_engine.catalog": ("Catalog",),
-    "backfill_engine.component": ("BackfillTablesComponent",),
     "backfill_engine.errors": ("BackfillError", "DeclarationError", "SettingsError"),
     "backfill_engine.lake.filesystems": ("check_writable",),
     "backfill_engine.sources.input_window": ("InputWindow",),
@@ -87,11 +86,11 @@ _PUBLIC = {
     "backfill_engine.table_assets": (
         "Required",
         "TableAsset",
+        "TableTranslator",
         "Upstream",
         "serve_versions",
         "table_asset",
     ),
-    "backfill_engine.table_translator": ("TableTranslator",),
     "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
     "backfill_engine.tables.external_delta": ("ExternalDelta",),
     "backfill_engine.sources.json_landing": ("EMPTY_MARKER", "JsonLanding"),

@@ -15,6 +15,7 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
+from backfill_engine.jobs import RangeJob, RangeJobs
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -26,7 +27,6 @@ from backfill_engine.orchestration.instance.ranges import find_ranges
 from backfill_engine.orchestration.runs.protecting import split_protected
 from backfill_engine.orchestration.runs.run_tags import PRIORITY_TAG, RANGE_END_TAG, RANGE_START_TAG
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
-from backfill_engine.range_jobs import RangeJob, RangeJobs
 from backfill_engine.tables.declarations import Table
 
 _BEHIND_OTHERS = "-1"

@@ -20,15 +20,15 @@ from dagster import (
     build_sensor_context,
 )
 
-from backfill_engine.lake.consumed import Consumed
-from backfill_engine.lake.landing import LandedFiles
-from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.orchestration.due.input_tags import find_input_tags
-from backfill_engine.orchestration.due.landing_observations import (
+from backfill_engine.extras.landing.observations import (
     Budget,
     Seen,
     observe_landing_zone,
 )
+from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.landing import LandedFiles
+from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.orchestration.due.input_tags import find_input_tags
 from backfill_engine.orchestration.due.readiness import find_readiness
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.publishing.inputs import list_landing

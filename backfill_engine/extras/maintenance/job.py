@@ -1,13 +1,17 @@
-"""Keeps tables quick and small, without shortening the time for which undo is promised."""
+"""The job that keeps tables quick and small, and the schedule that starts it at night."""
 
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dagster import Config, JobDefinition, OpExecutionContext, ScheduleDefinition
+from pydantic import Field
 from pyspark.sql import SparkSession
 
-from backfill_engine.lake.partitions import Partition, find_folder
-from backfill_engine.lake.side_table_writer import delete_rows_before
+from backfill_engine.catalog import Catalog
+from backfill_engine.extras.rehearsal.records import remove_abandoned
+from backfill_engine.lake.partitions import Partition, build_partitions, find_folder
+from backfill_engine.lake.side_table_writer import delete_rows_before, vacuum_watermarks
 from backfill_engine.lake.side_tables import (
     REJECTED_ON,
     WITHHELD_ON,
@@ -17,7 +21,12 @@ from backfill_engine.lake.side_tables import (
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import optimize_partitions, vacuum_table
+from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_engine.resources import LakehouseResource, SparkResource
 from backfill_engine.tables.declarations import Table
+
+MAINTAIN = "maintain"
+"""Name of the job, without its prefix."""
 
 
 @dataclass(frozen=True)
@@ -93,3 +102,60 @@ def _prune(
     delete_rows_before(spark, warehouse, side_table, column, since)
     vacuum_table(spark, warehouse, side_table)
     return sum(log.count_folder_rows().values()) - sum(log.reread().count_folder_rows().values())
+
+
+class MaintainConfig(Config):
+    """What counts as final and as old."""
+
+    final_days: int = Field(
+        default=7, ge=0, description="Partitions that end so many days ago get their files joined."
+    )
+
+
+def maintain_tables(
+    catalog: Catalog,
+    context: OpExecutionContext,
+    config: MaintainConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    """Joins small files of days that are final, vacuums, drops old withheld and rejected rows.
+
+    Of all tables. Removes the tables of rehearsals that began a day ago and never ended, too.
+    """
+    warehouse, now = lakehouse.warehouse(), dt.datetime.now(tz=dt.UTC)
+    warehouse.check_writable()
+    final_before = now.date() - dt.timedelta(days=config.final_days)
+    messages: list[str] = []
+    for table in catalog.tables:
+        partitions = build_partitions(table, find_partitions_def(table).get_partition_keys())
+        done = maintain_table(
+            spark.spark_session,
+            warehouse,
+            table,
+            [
+                partition
+                for partition in partitions
+                if table.grain.is_over(partition.slice.start, final_before)
+            ],
+            keep_aside_since=now.date() - dt.timedelta(days=lakehouse.withheld_days),
+        )
+        messages.append(
+            f"{table.key}: joined {done.files_before} files of {len(done.optimized)} partitions "
+            f"to {done.files_after}; dropped {done.pruned} withheld or rejected rows"
+        )
+    vacuum_watermarks(spark.spark_session, warehouse)
+    removed = remove_abandoned(warehouse, before=now - dt.timedelta(days=1))
+    messages += [f"removed the tables of rehearsal {name}, which never ended" for name in removed]
+    return "\n".join(messages)
+
+
+def build_maintenance_schedule(maintain: JobDefinition) -> ScheduleDefinition:
+    """Builds the schedule by which tables are maintained at night."""
+    return ScheduleDefinition(
+        name=f"{maintain.name}_nightly",
+        job=maintain,
+        cron_schedule="30 3 * * *",
+        execution_timezone="UTC",
+        description=f"At 03:30 UTC: {maintain.description}",
+    )

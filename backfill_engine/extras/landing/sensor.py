@@ -1,19 +1,12 @@
-"""What Dagster is told of the landing zone: what came when."""
+"""The sensor that observes the landing zone."""
 
 from datetime import UTC, datetime
 
-from dagster import (
-    DefaultSensorStatus,
-    SensorDefinition,
-    SensorEvaluationContext,
-    SensorResult,
-    SkipReason,
-    sensor,
-)
+from dagster import SensorDefinition, SensorEvaluationContext, SensorResult, SkipReason
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import LandingError, LandingNotFoundError
-from backfill_engine.orchestration.due.landing_observations import (
+from backfill_engine.extras.landing.observations import (
     Budget,
     observe_landing_zone,
     read_cursor,
@@ -25,25 +18,18 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import describe_ranges
+from backfill_engine.sensors import build_sensor
 
 
 def build_observe_landing(catalog: Catalog, *, on: bool) -> SensorDefinition:
     """Builds the sensor `observe_landing`, which is on by default or off."""
 
-    @sensor(
-        name=catalog.prefix("observe_landing"),
-        description=(
-            "Observes what landed: of each partition of the landing zone whose files came, went or "
-            "were rewritten, how many files, bytes and records are there now, and what changed. It "
-            "requests nothing: docs/late-data.md."
-        ),
-        minimum_interval_seconds=60,
-        default_status=DefaultSensorStatus.RUNNING if on else DefaultSensorStatus.STOPPED,
-    )
     def observe_landing(context: SensorEvaluationContext) -> SensorResult:
-        """Observes what landed since the last tick; what is too much for one is left for the next.
+        """Observes each partition of the landing zone whose files came, went or were rewritten.
 
-        A data set that isn't there is said, and so is one that can't be listed; the others go on.
+        How many files, bytes and records are there now, and what changed. It requests nothing:
+        docs/late-data.md. What is too much for one tick is left for the next. A data set that
+        isn't there is said, and so is one that can't be listed; the others go on.
         """
         root, budget = catalog.settings.landing, Budget()
         seen, messages = read_cursor(context.cursor), []
@@ -76,4 +62,4 @@ def build_observe_landing(catalog: Catalog, *, on: bool) -> SensorDefinition:
         reason = SkipReason("; ".join(messages) or "nothing came, went or was rewritten")
         return SensorResult(skip_reason=reason, cursor=write_cursor(seen))
 
-    return observe_landing
+    return build_sensor(catalog, observe_landing, on=on)
