@@ -20,7 +20,6 @@ from backfill_engine.grains.grain import Grain
 from backfill_engine.jobs import JOBS, MAINTAIN, build_job, build_maintenance_schedule
 from backfill_engine.landing_assets import build_external_asset, build_landing_asset
 from backfill_engine.landing_sensor import build_observe_landing
-from backfill_engine.once_jobs import build_once_jobs
 from backfill_engine.orchestration.runs.features import Feature, keep_served_version
 from backfill_engine.orchestration.runs.pinned_code import pin_code
 from backfill_engine.orchestration.runs.protecting import protect_partitions
@@ -140,7 +139,6 @@ def build_defs(
         jobs=[
             *(job.definition for job in range_jobs.of_pipelines),
             *range_jobs.grain_definitions,
-            *build_once_jobs(catalog),
             *jobs.values(),
             watch.job,
         ],

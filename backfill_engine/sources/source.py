@@ -4,7 +4,8 @@ import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,13 +14,19 @@ from backfill_engine.lake.landing import (
     FileFault,
     LandedFiles,
     LandingFile,
+    refuse_changes,
     relative_name,
     summarize_files,
 )
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import count_by
 from backfill_engine.rules.landed import Landed
-from backfill_engine.sources.landed_lines import UNREADABLE, is_soon_read
+from backfill_engine.sources.landed_lines import (
+    UNREADABLE,
+    Pairs,
+    find_broken_files,
+    is_soon_read,
+)
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table
 
@@ -129,19 +136,26 @@ class Listing(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class FileListing(ABC):
     """What every `Listing` of files has in common. A subclass is a frozen dataclass.
 
     Attributes:
+        source: what lands there.
         root: of the landing zone.
+        table: that is computed from the files.
+        partitions: those that are listed, ascending.
     """
 
+    source: "Source"
     root: str
+    table: Table
+    partitions: tuple[Partition, ...]
 
     @property
-    @abstractmethod
     def dataset(self) -> str:
         """Its folder below the root."""
+        return self.source.dataset
 
     @property
     def unfinished(self) -> Mapping[str, str]:
@@ -157,6 +171,11 @@ class FileListing(ABC):
         """Returns None: how many records there are only reading tells."""
         return None
 
+    def restrict(self, partitions: Collection[Partition]) -> Self:
+        """Returns the part of the listing that is about `partitions`."""
+        kept = set(partitions)
+        return replace(self, partitions=tuple(one for one in self.partitions if one in kept))
+
     @abstractmethod
     def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
         """Lists the files that each partition is computed from, by its key."""
@@ -171,17 +190,19 @@ class FileListing(ABC):
         """Names a file below the root."""
         return relative_name(file.uri, self.root)
 
+    def list_faults(self, faults: Mapping[LandingFile, str]) -> list[FileFault]:
+        """Lists the faults of files with each partition that is computed from them."""
+        landed = self.list_landed()
+        return [
+            FileFault(partition, self.name_file(file), faults[file])
+            for partition in self.partitions
+            for file in landed[partition.key]
+            if file in faults
+        ]
+
 
 class LineListing(FileListing):
-    """A listing whose records are read as lines of JSON, and whose files are of one kind.
-
-    Attributes:
-        table: that is computed from them.
-        partitions: those that are listed, ascending.
-    """
-
-    table: Table
-    partitions: tuple[Partition, ...]
+    """A listing whose records are read as lines of JSON, and whose files are of one kind."""
 
     @abstractmethod
     def measure_bytes(self) -> Mapping[str, int]:
@@ -222,6 +243,27 @@ class LineListing(FileListing):
                 return self.count_lines()
         by = self.table.partition_by
         return count_by(self.read_lines(spark), by, self.table.grain, self.partitions)
+
+    def check_unchanged(self) -> None:
+        """Lists again and compares, for after the files have been read.
+
+        Raises:
+            LandingError: if a file appeared, vanished or was rewritten meanwhile.
+        """
+        again = self.source.list_files(self.root, self.table, self.partitions).list_landed()
+        refuse_changes({key for key, files in self.list_landed().items() if files != again[key]})
+
+    def find_broken(self, error: str) -> list[FileFault]:
+        """Finds the files that don't decompress, or that `error` names, with their partitions."""
+        files = {file for landed in self.list_landed().values() for file in landed}
+        return self.list_faults(find_broken_files(files, error))
+
+    def describe_copies(self, copies: Pairs) -> tuple[str, ...]:
+        """Says in words which files hold the same as an earlier one."""
+        return tuple(
+            f"{self.name_file(file)} holds the same as {self.name_file(earlier)}"
+            for file, earlier in copies
+        )
 
 
 class Source(ABC):

@@ -35,7 +35,6 @@ from backfill_engine.orchestration.runs.run_tags import (
 )
 from backfill_engine.orchestration.runs.runs_at_work import build_limit_tag
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
-from backfill_engine.tables.once_flows import ONCE_TAG
 
 _LISTED = 7
 
@@ -68,7 +67,6 @@ class Launch:
         allow_new_code: why a deploy meanwhile needn't stop its runs; empty if it does.
         spark_remote: the Spark Connect server of its runs; None for that of where they run.
         rehearsal: of which just what was shown is published; empty for what is computed.
-        once_flow: that is taken in; empty if none is.
     """
 
     reason: str = ""
@@ -79,7 +77,6 @@ class Launch:
     allow_new_code: str = ""
     spark_remote: str | None = None
     rehearsal: str = ""
-    once_flow: str = ""
 
     def build_tags(self) -> dict[str, str]:
         """Builds the tags by which runs say who launched them, why, and what they are told."""
@@ -90,7 +87,6 @@ class Launch:
             PRIORITY_TAG: "" if self.priority is None else str(self.priority),
             SPARK_REMOTE_TAG: self.spark_remote or "",
             REHEARSAL_TAG: self.rehearsal,
-            ONCE_TAG: self.once_flow,
         }
         options = {
             f"{TAG_PREFIX}{name}": str(value).lower() if isinstance(value, bool) else value
@@ -107,8 +103,6 @@ def request_planned(
     graph: AssetGraph,
     plan: Plan,
     launch: Launch,
-    *,
-    bounded_with: str = "",
 ) -> Launched:
     """Asks for a backfill of the partitions of a plan.
 
@@ -118,16 +112,13 @@ def request_planned(
         graph: of all assets.
         plan: what to run; something.
         launch: what else it is told.
-        bounded_with: what backfills have in common whose runs are bounded all together; empty where
-            this one's are by themselves.
 
     Raises:
         BackfillError: as `check_launch`; or if the instance can't bound its runs so.
     """
     launch = check_launch(catalog, plan, launch)
     title = describe_planned(catalog, plan) + (f": {launch.reason}" if launch.reason else "")
-    bounded = bounded_with or make_new_backfill_id()
-    limit = build_limit_tag(instance, launch.max_parallel, value=bounded)
+    limit = build_limit_tag(instance, launch.max_parallel, value=make_new_backfill_id())
     tags = {**launch.build_tags(), **build_plan_tags(plan), **limit}
     backfill_id = request_backfill(
         instance, graph, list_planned_partitions(catalog, plan), title=title, tags=tags
