@@ -13,7 +13,7 @@ from backfill_engine.lake.landing import FileFault, LandingFile
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.rules.landed import Landed
 from backfill_engine.sources.once_flows import OnceFlow
-from backfill_engine.sources.source import FileListing, Listing, Source
+from backfill_engine.sources.source import Listing, Source
 from backfill_engine.tables.declarations import Table
 
 Content = TypeVar("Content")
@@ -63,7 +63,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class JoinedListing(FileListing):
+class JoinedListing(Listing):
     """A `Listing` of several, each of other partitions: history first, the feed last."""
 
     parts: tuple[Listing, ...]

@@ -44,7 +44,7 @@ from backfill_engine.sources.parquet_footers import (
     measure_own_bytes,
     read_footer,
 )
-from backfill_engine.sources.source import FileListing, Source
+from backfill_engine.sources.source import Listing, Source
 from backfill_engine.tables.columns import Column, build_ddl, check_columns
 from backfill_engine.tables.declarations import Table
 from backfill_engine.uris import join_uri
@@ -185,7 +185,7 @@ class _KindContents(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ParquetListing(FileListing):
+class ParquetListing(Listing):
     """A `Listing` of Parquet files; `files` are all that are there, in the order of their names.
 
     What `not_read` and `named_faults` name may hold keys of any partition.

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -31,114 +31,11 @@ from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table
 
 
-class Listing(Protocol):
-    """What was in the landing zone when it was listed, pinned: only these files are read."""
-
-    @property
-    def dataset(self) -> str:
-        """Its folder below the root."""
-        ...
-
-    @property
-    def missing(self) -> Sequence[Partition]:
-        """Listed partitions of which nothing is there."""
-        ...
-
-    @property
-    def faults(self) -> Sequence[FileFault]:
-        """What is known to be unreadable before any record is read."""
-        ...
-
-    @property
-    def unfinished(self) -> Mapping[str, str]:
-        """By partition key, why more of it is yet to land; in words."""
-        ...
-
-    def restrict(self, partitions: Collection[Partition]) -> "Listing":
-        """Returns the part of the listing that is about `partitions`."""
-        ...
-
-    def fingerprint(self) -> str:
-        """Hashes the files' names, sizes and modification times: the version of this input."""
-        ...
-
-    def describe_files(self) -> Mapping[str, LandedFiles]:
-        """Describes the files that each listed partition is computed from, by its key."""
-        ...
-
-    def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
-        """Lists the files that `describe_files` describes, by partition key."""
-        ...
-
-    def name_file(self, file: LandingFile) -> str:
-        """Names a file below the root, the same wherever the landing zone is mounted."""
-        ...
-
-    def count_records(self) -> Mapping[str, int]:
-        """Counts the records that landed, by partition key; without Spark.
-
-        Absent are partitions of which that can't be told: a file can't be read, or it holds
-        records of other partitions too and only its footer is.
-        """
-        ...
-
-    def measure_bytes(self) -> Mapping[str, int]:
-        """Measures bytes to read by partition key, as near as is known without reading them."""
-        ...
-
-    def describe_landed(self) -> Mapping[str, Landed]:
-        """Describes what is there, by the key of each listed partition."""
-        ...
-
-    @property
-    def is_counted_by_reading(self) -> bool:
-        """Whether `count_records` reads the files whole."""
-        ...
-
-    def count_known(self) -> int | None:
-        """Counts the records that landed as far as listing told; None where it didn't."""
-        ...
-
-    def read(self, spark: SparkSession, kind: str) -> DataFrame:
-        """Reads the records of the listed partitions.
-
-        Args:
-            spark: the session.
-            kind: which files, where a source has several kinds of them; else empty.
-
-        Returns:
-            What the format has of a record; the table's partition column (and its folder column);
-            `source_file` STRING, below the landing root.
-
-        Raises:
-            LandingError: if there are none of that kind.
-        """
-        ...
-
-    def count(self, spark: SparkSession) -> Mapping[str, int]:
-        """Counts the records of all listed partitions, by key; apart from whatever parses them."""
-        ...
-
-    def check_unchanged(self) -> None:
-        """Lists again and compares, for after the files have been read.
-
-        Raises:
-            LandingError: if a file appeared, vanished or was rewritten meanwhile.
-        """
-        ...
-
-    def find_broken(self, error: str) -> Sequence[FileFault]:
-        """Finds the files that can't be read, each with the partitions that it may hold.
-
-        Reads all files: for after a failure. `error`, Spark's message, may name one that is
-        readable here and that Spark can't read.
-        """
-        ...
-
-
 @dataclass(frozen=True)
-class FileListing(ABC):
-    """What every `Listing` of files has in common. A subclass is a frozen dataclass.
+class Listing(ABC):
+    """What was in the landing zone when it was listed, pinned: only these files are read.
+
+    A subclass is a frozen dataclass.
 
     Attributes:
         source: what lands there.
@@ -158,18 +55,19 @@ class FileListing(ABC):
         return self.source.dataset
 
     @property
-    def unfinished(self) -> Mapping[str, str]:
-        """None: what is listed is over."""
-        return {}
+    @abstractmethod
+    def missing(self) -> Sequence[Partition]:
+        """Listed partitions of which nothing is there."""
 
     @property
-    def is_counted_by_reading(self) -> bool:
-        """Whether counting reads all."""
-        return True
+    @abstractmethod
+    def faults(self) -> Sequence[FileFault]:
+        """What is known to be unreadable before any record is read."""
 
-    def count_known(self) -> int | None:
-        """Returns None: how many records there are only reading tells."""
-        return None
+    @property
+    def unfinished(self) -> Mapping[str, str]:
+        """By partition key, why more of it is yet to land, in words; of none if all is over."""
+        return {}
 
     def restrict(self, partitions: Collection[Partition]) -> Self:
         """Returns the part of the listing that is about `partitions`."""
@@ -177,8 +75,12 @@ class FileListing(ABC):
         return replace(self, partitions=tuple(one for one in self.partitions if one in kept))
 
     @abstractmethod
+    def fingerprint(self) -> str:
+        """Hashes the files' names, sizes and modification times: the version of this input."""
+
+    @abstractmethod
     def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
-        """Lists the files that each partition is computed from, by its key."""
+        """Lists the files that each listed partition is computed from, by its key."""
 
     def describe_files(self) -> dict[str, LandedFiles]:
         """Describes the files that `list_landed` lists; those of several partitions once."""
@@ -187,8 +89,71 @@ class FileListing(ABC):
         return {key: summaries[files] for key, files in landed.items()}
 
     def name_file(self, file: LandingFile) -> str:
-        """Names a file below the root."""
+        """Names a file below the root, the same wherever the landing zone is mounted."""
         return relative_name(file.uri, self.root)
+
+    @abstractmethod
+    def count_records(self) -> Mapping[str, int]:
+        """Counts the records that landed, by partition key; without Spark.
+
+        Absent are partitions of which that can't be told: a file can't be read, or it holds
+        records of other partitions too and only its footer is.
+        """
+
+    @abstractmethod
+    def measure_bytes(self) -> Mapping[str, int]:
+        """Measures bytes to read by partition key, as near as is known without reading them."""
+
+    @abstractmethod
+    def describe_landed(self) -> Mapping[str, Landed]:
+        """Describes what is there, by the key of each listed partition."""
+
+    @property
+    def is_counted_by_reading(self) -> bool:
+        """Whether `count_records` reads the files whole."""
+        return True
+
+    def count_known(self) -> int | None:
+        """Counts the records that landed as far as listing told; None where it didn't."""
+        return None
+
+    @abstractmethod
+    def read(self, spark: SparkSession, kind: str) -> DataFrame:
+        """Reads the records of the listed partitions.
+
+        Args:
+            spark: the session.
+            kind: which files, where a source has several kinds of them; else empty.
+
+        Returns:
+            What the format has of a record; the table's partition column (and its folder column);
+            `source_file` STRING, below the landing root.
+
+        Raises:
+            LandingError: if there are none of that kind.
+        """
+
+    @abstractmethod
+    def count(self, spark: SparkSession) -> Mapping[str, int]:
+        """Counts the records of all listed partitions, by key; apart from whatever parses them."""
+
+    def check_unchanged(self) -> None:
+        """Lists again and compares, for after the files have been read.
+
+        Raises:
+            LandingError: if a file appeared, vanished or was rewritten meanwhile.
+        """
+        again = self.source.list_files(self.root, self.table, self.partitions).list_landed()
+        refuse_changes({key for key, files in self.list_landed().items() if files != again[key]})
+
+    def find_broken(self, error: str) -> Sequence[FileFault]:
+        """Finds the files that can't be read, each with the partitions that it may hold.
+
+        Reads all files: for after a failure. `error`, Spark's message, may name one that is
+        readable here and that Spark can't read.
+        """
+        files = {file for landed in self.list_landed().values() for file in landed}
+        return self.list_faults(find_broken_files(files, error))
 
     def list_faults(self, faults: Mapping[LandingFile, str]) -> list[FileFault]:
         """Lists the faults of files with each partition that is computed from them."""
@@ -201,12 +166,8 @@ class FileListing(ABC):
         ]
 
 
-class LineListing(FileListing):
+class LineListing(Listing):
     """A listing whose records are read as lines of JSON, and whose files are of one kind."""
-
-    @abstractmethod
-    def measure_bytes(self) -> Mapping[str, int]:
-        """Measures bytes to read by partition key."""
 
     @abstractmethod
     def read_lines(self, spark: SparkSession) -> DataFrame:
@@ -243,20 +204,6 @@ class LineListing(FileListing):
                 return self.count_lines()
         by = self.table.partition_by
         return count_by(self.read_lines(spark), by, self.table.grain, self.partitions)
-
-    def check_unchanged(self) -> None:
-        """Lists again and compares, for after the files have been read.
-
-        Raises:
-            LandingError: if a file appeared, vanished or was rewritten meanwhile.
-        """
-        again = self.source.list_files(self.root, self.table, self.partitions).list_landed()
-        refuse_changes({key for key, files in self.list_landed().items() if files != again[key]})
-
-    def find_broken(self, error: str) -> list[FileFault]:
-        """Finds the files that don't decompress, or that `error` names, with their partitions."""
-        files = {file for landed in self.list_landed().values() for file in landed}
-        return self.list_faults(find_broken_files(files, error))
 
     def describe_copies(self, copies: Pairs) -> tuple[str, ...]:
         """Says in words which files hold the same as an earlier one."""
