@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from backfill_engine.sources.input_window import InputWindow as InputWindow
     from backfill_engine.sources.json_landing import EMPTY_MARKER as EMPTY_MARKER
     from backfill_engine.sources.json_landing import JsonLanding as JsonLanding
+    from backfill_engine.sources.once_flows import OnceFlow as OnceFlow
+    from backfill_engine.sources.once_records import Constant as Constant
+    from backfill_engine.sources.once_records import DatePart as DatePart
+    from backfill_engine.sources.once_records import Origin as Origin
     from backfill_engine.sources.parquet_landing import ParquetLanding as ParquetLanding
     from backfill_engine.sources.source import Listing as Listing
     from backfill_engine.sources.source import Source as Source
@@ -51,10 +55,6 @@ if TYPE_CHECKING:
     from backfill_engine.tables.declarations import Table as Table
     from backfill_engine.tables.declarations import required as required
     from backfill_engine.tables.external_delta import ExternalDelta as ExternalDelta
-    from backfill_engine.tables.once_flows import Constant as Constant
-    from backfill_engine.tables.once_flows import DatePart as DatePart
-    from backfill_engine.tables.once_flows import OnceFlow as OnceFlow
-    from backfill_engine.tables.once_flows import Origin as Origin
     from backfill_engine.transforms.landed_rows import build_landed_rows as build_landed_rows
 
 # What this project stands on is beta or preview in Dagster, and pinned by the lock. Without this,
@@ -94,9 +94,10 @@ _PUBLIC = {
     "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
     "backfill_engine.tables.external_delta": ("ExternalDelta",),
     "backfill_engine.sources.json_landing": ("EMPTY_MARKER", "JsonLanding"),
+    "backfill_engine.sources.once_flows": ("OnceFlow",),
+    "backfill_engine.sources.once_records": ("Constant", "DatePart", "Origin"),
     "backfill_engine.sources.parquet_landing": ("ParquetLanding",),
     "backfill_engine.sources.source": ("Listing", "Source"),
-    "backfill_engine.tables.once_flows": ("Constant", "DatePart", "OnceFlow", "Origin"),
     "backfill_engine.transforms.landed_rows": ("build_landed_rows",),
 }
 _PLACES = {name: module for module, names in _PUBLIC.items() for name in names}

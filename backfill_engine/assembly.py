@@ -1,8 +1,9 @@
 """Builds the catalog of a project from the table assets that its modules declare."""
 
+import datetime as dt
 import importlib
 import pkgutil
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
@@ -11,20 +12,23 @@ from typing import TypeAlias
 
 from dagster import TimeWindowPartitionMapping
 
-from backfill_engine.catalog import Catalog, choose_histories
-from backfill_engine.errors import DeclarationError
+from backfill_engine.catalog import Catalog
+from backfill_engine.errors import DeclarationError, SettingsError
 from backfill_engine.grains.grain import Grain
 from backfill_engine.orchestration.instance.partition_definitions import find_landing_key
 from backfill_engine.publishing.reached_code import compute_code_version
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.settings import Settings, read_settings
+from backfill_engine.sources.history import History
 from backfill_engine.table_assets import SAME_KEY, TableAsset, TableTranslator, Upstream
 from backfill_engine.tables.declarations import NAME, Calendar, Table
-from backfill_engine.tables.once_flows import History
 
 Declared: TypeAlias = ModuleType | TableAsset
 """A table asset, a module that has some, or a package of such modules."""
+
+_ALL_FLOWS = "all"
+"""In place of the names of once-flows: all that there are."""
 
 
 def build_catalog(
@@ -66,7 +70,7 @@ def build_catalog(
     check_together(assets)
     tables = [asset.table for asset in assets]
     read = [upstream.table for asset in assets for upstream in asset.inputs]
-    histories = choose_histories(tables, chosen.once_flows, begin=days.begin)
+    histories = choose_histories(assets, chosen.once_flows, begin=days.begin)
     dated = {
         table.key: replace(
             _set_calendar(table, days, histories),
@@ -81,8 +85,6 @@ def build_catalog(
         },
         pipelines=_move_versions(pipelines),
         tables=tuple(dated[table.key] for table in _sort_by_layer(assets)),
-        once_flows={flow.name: (table.key, flow) for table in tables for flow in table.once},
-        histories=histories,
         module=module,
         name_prefix=name_prefix,
         given=settings,
@@ -185,6 +187,47 @@ def _list_inputs(assets: Iterable[TableAsset]) -> dict[str, list[str]]:
     }
 
 
+def choose_histories(
+    assets: Iterable[TableAsset], names: Collection[str], *, begin: dt.date
+) -> dict[str, History]:
+    """Chooses the once-flows that are active, by table key.
+
+    Args:
+        assets: with all of their flows.
+        names: of the flows; `all` for all. One from its table's begin on is never active.
+        begin: the first day of what lands daily, for a table that doesn't say.
+
+    Raises:
+        SettingsError: if there is no such flow, or a day between them and the feed would be left
+            out.
+    """
+    found = list(assets)
+    known = {flow.name for asset in found for flow in asset.history}
+    if unknown := [name for name in names if name not in (*known, _ALL_FLOWS)]:
+        raise SettingsError(
+            f"unusable environment: BACKFILL_ONCE_FLOWS: there is no once-flow {unknown[0]}: "
+            f"choose of {', '.join((*sorted(known), _ALL_FLOWS))}, or leave it empty"
+        )
+    chosen: dict[str, History] = {}
+    for asset in found:
+        feed = asset.table.begin or begin
+        flows = [
+            flow
+            for flow in sorted(asset.history, key=lambda flow: flow.begin)
+            if flow.begin < feed and (flow.name in names or _ALL_FLOWS in names)
+        ]
+        for flow, follows in zip(flows, [*(flow.begin for flow in flows[1:]), feed], strict=False):
+            if flow.end < follows:
+                raise SettingsError(
+                    f"unusable environment: BACKFILL_ONCE_FLOWS: nothing would fill "
+                    f"{asset.table.key} from {flow.end}, where {flow.name} ends, up to {follows}: "
+                    "name the flow that does, or set BACKFILL_BEGIN to an earlier day"
+                )
+        if flows and asset.landing is not None:
+            chosen[asset.table.key] = History(asset.landing, tuple(flows), feed)
+    return chosen
+
+
 def _set_calendar(table: Table, days: Calendar, histories: Mapping[str, History]) -> Table:
     """Sets the calendar of a table, and of those that its declaration names."""
     history = histories.get(_find_origin(table, histories).key)
@@ -230,7 +273,7 @@ def check_together(found: Sequence[TableAsset]) -> None:
                     "write one with @table_asset, or declare an ExternalDelta"
                 )
             _check_mapping(asset.table, upstream)
-        _check_begin(asset)
+        _check_begin(asset, {one.table.key for one in found if one.history})
     try:
         TopologicalSorter(_list_inputs(found)).prepare()
     except CycleError as error:
@@ -250,8 +293,8 @@ def check_together(found: Sequence[TableAsset]) -> None:
         "of them another name",
     )
     _refuse_shared(
-        ((flow.name, table.key) for table in tables for flow in table.once),
-        "{} and {} both have a once-flow `{}`, and a job is called so: rename one",
+        ((flow.name, asset.table.key) for asset in found for flow in asset.history),
+        "{} and {} both have a once-flow `{}`: rename one",
     )
 
 
@@ -263,7 +306,7 @@ def _refuse_shared(things: Iterable[tuple[str, str]], message: str) -> None:
             raise DeclarationError(message.format(owners[thing], table, thing))
 
 
-def _check_begin(asset: TableAsset) -> None:
+def _check_begin(asset: TableAsset, with_history: Collection[str]) -> None:
     """Refuses a table that begins before one that it reads, or leaves out history that it could."""
     table = asset.table
     origins = {_find_origin(upstream.table) for upstream in asset.inputs}
@@ -273,7 +316,7 @@ def _check_begin(asset: TableAsset) -> None:
             f"{table.key} begins with {table.begins_with.key}, and not all that it reads does: "
             "leave `begins_with` out, or let them begin with the same history"
         )
-    if table.begins_with is None and begins is not None and begins.once:
+    if table.begins_with is None and begins is not None and begins.key in with_history:
         raise DeclarationError(
             f"all that {table.key} reads begins with the history of {begins.key}, and it doesn't: "
             "declare `begins_with`"

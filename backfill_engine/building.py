@@ -34,7 +34,6 @@ from backfill_engine.extras.rehearsal.applying import apply_rehearsal
 from backfill_engine.extras.versions import jobs as version_jobs
 from backfill_engine.grains.grain import Grain
 from backfill_engine.jobs import JOBS, build_job, build_range_jobs
-from backfill_engine.once_jobs import build_once_jobs
 from backfill_engine.orchestration.runs.features import Feature, keep_served_version
 from backfill_engine.orchestration.runs.pinned_code import pin_code
 from backfill_engine.orchestration.runs.protecting import protect_partitions
@@ -148,7 +147,6 @@ def build_defs(
         jobs=[
             *(job.definition for job in range_jobs.of_pipelines),
             *range_jobs.grain_definitions,
-            *build_once_jobs(catalog),
             *jobs.values(),
             watch.job,
         ],

@@ -9,7 +9,7 @@ Nothing is built here and no environment is read: `assembly` finds what modules 
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dagster import AssetKey, IdentityPartitionMapping, PartitionMapping
@@ -21,7 +21,7 @@ from backfill_engine.orchestration.due.readiness import Required
 from backfill_engine.publishing.recipes import Compute, CountSource, Recipe
 from backfill_engine.publishing.serving import count_served, read_served
 from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.sources.once_landing import OnceSource
+from backfill_engine.sources.once_flows import OnceFlow, check_flows
 from backfill_engine.sources.source import Source
 from backfill_engine.tables.declarations import Table
 
@@ -60,6 +60,7 @@ class TableAsset:
         compute: the rows of a window's partitions; its docstring is the asset's description.
         inputs: the tables that it reads.
         landing: what it reads of the landing zone.
+        history: what it reads there of days before that; an installation says which is active.
         count_source: records of the layer above that each partition must account for.
         files: what else decides the rows, such as SQL that `compute` reads.
     """
@@ -70,6 +71,8 @@ class TableAsset:
     landing: Source | None
     count_source: CountSource | None
     files: tuple[Path, ...] = ()
+    # No part of the code version: it changes no row of the feed.
+    history: tuple[OnceFlow, ...] = ()
 
 
 def table_asset(
@@ -77,6 +80,7 @@ def table_asset(
     *,
     inputs: Sequence[Upstream] = (),
     landing: Source | None = None,
+    history: Sequence[OnceFlow] = (),
     count_source: CountSource | None = None,
     files: Sequence[Path | str] = (),
 ) -> Callable[[Compute], TableAsset]:
@@ -86,6 +90,8 @@ def table_asset(
         table: what the asset publishes, as declared.
         inputs: the tables that the function reads.
         landing: what the function reads of the landing zone.
+        history: once-flows that fill the days before; the function gets their records as lines of
+            the landing's fields.
         count_source: records of the layer above that each partition must account for; left out, of
             what landed all, and of a single input those of the same partition.
         files: that the function reads besides, such as SQL, so that their contents are part of the
@@ -101,10 +107,10 @@ def table_asset(
         _check_upstream(table, upstream, landing)
     if landing is not None:
         _check_landing(table, landing)
-    _check_flows(table, landing)
+    flows = _fill_in(table, landing, history)
     count = count_source or _count_whole_source(inputs, landing)
     return lambda compute: TableAsset(
-        table, compute, tuple(inputs), landing, count, _find_files(table, compute, files)
+        table, compute, tuple(inputs), landing, count, _find_files(table, compute, files), flows
     )
 
 
@@ -157,15 +163,22 @@ def _check_landing(table: Table, landing: Source) -> None:
             )
 
 
-def _check_flows(table: Table, landing: Source | None) -> None:
-    for flow in table.once:
-        if landing is None or not (landing.reads_lines and landing.record_fields):
-            raise DeclarationError(
-                f"{table.key}, once-flow `{flow.name}`: only a table that reads JSON lines with "
-                "declared fields has a history: give it a JsonLanding with `fields`, or a Source "
-                "with `reads_lines` and `record_fields`"
-            )
-        OnceSource(flow, landing.record_fields).refuse_table(table)
+def _fill_in(
+    table: Table, landing: Source | None, history: Sequence[OnceFlow]
+) -> tuple[OnceFlow, ...]:
+    """Gives once-flows the fields of the feed; refuses those that don't fit it, or each other."""
+    if history and not (landing and landing.reads_lines and landing.record_fields):
+        raise DeclarationError(
+            f"{table.key}, once-flow `{history[0].name}`: only a table that reads JSON lines with "
+            "declared fields has a history: give it a JsonLanding with `fields`, or a Source "
+            "with `reads_lines` and `record_fields`"
+        )
+    fields = landing.record_fields if landing else ()
+    flows = tuple(replace(flow, record_fields=fields) for flow in history)
+    for flow in flows:
+        flow.refuse_table(table)
+    check_flows(table.key, flows)
+    return flows
 
 
 def _find_files(table: Table, compute: Compute, files: Sequence[Path | str]) -> tuple[Path, ...]:

@@ -1,6 +1,5 @@
 """The flights pipeline: what lands, the typed rows, and the weekly delay features."""
 
-from backfill_assets.tables.flights_history import FLIGHTS_HISTORY
 from backfill_assets.tables.owners import OWNERS
 from backfill_engine import Column, Table, required
 from backfill_engine.rules import (
@@ -124,7 +123,6 @@ RAW_FLIGHTS = Table(
         Values("minute", 0, 59),
         Values("distance", 1, 12_500),
     ),
-    once=FLIGHTS_HISTORY,
 )
 
 STAGING_FLIGHTS = Table(

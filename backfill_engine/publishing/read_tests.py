@@ -14,7 +14,7 @@ from backfill_engine.publishing.results import Run, describe_failures
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.rules.finding_names import READERS_CAN_BE_BUILT
 from backfill_engine.rules.verdicts import Check, Finding, Outcome, Verdict
-from backfill_engine.sources.input_window import ComputedOverlay, InputWindow
+from backfill_engine.sources.input_window import InputWindow, Overlay
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class ReadTest:
         if not keys:
             return {}
         counts = {one.key: audit.measures[one.key].rows for one in good}
-        overlay = ComputedOverlay(tuple(good), source.table, audit.rows, counts)
+        rows = audit.rows.select(*source.table.column_names)
+        overlay = Overlay(source, tuple(good), rows, counts)
         window = InputWindow(
             spark=audit.window.spark,
             target=self.log,

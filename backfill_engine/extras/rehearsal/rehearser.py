@@ -28,7 +28,7 @@ from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import Run, describe_failures
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE
-from backfill_engine.sources.input_window import InputWindow, WrittenOverlay
+from backfill_engine.sources.input_window import InputWindow, Overlay
 from backfill_engine.tables.declarations import Table
 
 
@@ -58,7 +58,7 @@ class Rehearser:
     rehearsal_id: str
     at: dt.datetime
     reader: PartitionReader = IN_THIS_PROCESS
-    overlays: dict[str, WrittenOverlay] = field(default_factory=dict)
+    overlays: dict[str, Overlay] = field(default_factory=dict)
 
     def rehearse(
         self,
@@ -184,7 +184,7 @@ class Rehearser:
         overwrite_partitions(rows.select(*table.column_names), log, good, record)
         earlier = self.overlays.get(table.key)
         partitions = (*(earlier.partitions if earlier else ()), *good)
-        self.overlays[table.key] = WrittenOverlay(partitions, log.reread())
+        self.overlays[table.key] = Overlay(log.reread(), partitions)
 
     def _compare(
         self,

@@ -72,8 +72,6 @@ def request_planned(
     graph: AssetGraph,
     plan: Plan,
     launch: Launch,
-    *,
-    bounded_with: str = "",
 ) -> Launched:
     """Asks for a backfill of the partitions of a plan.
 
@@ -83,16 +81,13 @@ def request_planned(
         graph: of all assets.
         plan: what to run; something.
         launch: what else it is told.
-        bounded_with: what backfills have in common whose runs are bounded all together; empty where
-            this one's are by themselves.
 
     Raises:
         BackfillError: as `check_launch`; or if the instance can't bound its runs so.
     """
     launch = check_launch(catalog, plan, launch)
     title = describe_planned(catalog, plan) + (f": {launch.reason}" if launch.reason else "")
-    bounded = bounded_with or make_new_backfill_id()
-    limit = build_limit_tag(instance, launch.max_parallel, value=bounded)
+    limit = build_limit_tag(instance, launch.max_parallel, value=make_new_backfill_id())
     code = {table.table: table.code_version for table in plan.tables if table.partitions}
     tags = {**build_launch_tags(launch), LAUNCHED_CODE_TAG: json.dumps(code), **limit}
     backfill_id = request_backfill(
