@@ -33,7 +33,7 @@ from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.proof.row_comparison import (
     Differing,
-    RowChanges,
+    PartitionDiff,
     compare_contents,
     find_differing,
 )
@@ -76,38 +76,30 @@ def find_example_keys(
         ValueError: as `compare_contents`.
         GoldenError, ArrowInvalid: as when they were read.
     """
-    found = _choose_examples(find_differing(before, after), limit)
+    found = find_differing(before, after)
+    kinds = np.select([found.gained == 0, found.lost == 0], [1, 2], 0)
+    chosen = _choose_examples(found.owners, kinds, limit)
+    found, kinds = found.take(chosen), kinds[chosen]
     lost = found.lost > 0
     values = {
         **_read_identities(before, found.take(lost)),
         **_read_identities(after, found.take(~lost)),
     }
     examples: dict[str, list[ExampleKey]] = {}
-    for identity, owner, kind in zip(
-        found.identities, found.owners, _find_kinds(found), strict=True
-    ):
+    for identity, owner, kind in zip(found.identities, found.owners, kinds, strict=True):
         if identity in values:  # else the golden data set was changed meanwhile
-            key = before.partitions[owner].key
-            examples.setdefault(key, []).append(ExampleKey(_KINDS[kind], values[identity]))
-    return {key: tuple(found) for key, found in examples.items()}
+            of_partition = examples.setdefault(before.partitions[owner].key, [])
+            of_partition.append(ExampleKey(_KINDS[kind], values[identity]))
+    return {key: tuple(keys) for key, keys in examples.items()}
 
 
-def _find_kinds(found: Differing) -> Longs:
-    """Finds the kind of each difference, as indices into `_KINDS`."""
-    return np.select([found.gained == 0, found.lost == 0], [1, 2], 0)
-
-
-def _choose_examples(found: Differing, limit: int) -> Differing:
-    """Chooses up to `limit` of each partition.
-
-    These are the first of each kind, then the second, and so on.
-    """
-    kinds = _find_kinds(found)
-    order = np.lexsort((kinds, found.owners))
-    by_kind, kinds = found.take(order), kinds[order]
-    turns = _rank(by_kind.owners.astype(np.int64) * len(_KINDS) + kinds)
-    by_turn = by_kind.take(np.lexsort((kinds, turns, by_kind.owners)))
-    return by_turn.take(_rank(by_turn.owners) < limit)
+def _choose_examples(owners: NDArray[np.int32], kinds: Longs, limit: int) -> Longs:
+    """Chooses up to `limit` of each owner: the first of each kind, then the second, and so on."""
+    by_kind = np.lexsort((kinds, owners))
+    turns = np.empty(len(owners), np.int64)
+    turns[by_kind] = _rank((owners.astype(np.int64) * len(_KINDS) + kinds)[by_kind])
+    by_turn = np.lexsort((kinds, turns, owners))
+    return by_turn[_rank(owners[by_turn]) < limit]
 
 
 def _rank(groups: NDArray[Any]) -> Longs:
@@ -157,7 +149,7 @@ class GoldenReport:
     golden: str
     keys: tuple[str, ...]
     not_compared: tuple[str, ...]
-    partitions: Mapping[str, RowChanges]
+    partitions: Mapping[str, PartitionDiff]
     examples: Mapping[str, Sequence[ExampleKey]]
     mismatches: int
 
@@ -180,7 +172,7 @@ def compare_with_golden(
     golden = read_golden(path, table, partitions, keys=keys)
     contents = read_contents(log, partitions, columns=golden.compared, keys=keys)
     changes = compare_contents(golden, contents)
-    mismatches = sum(rows.removed + rows.added + rows.changed for rows in changes.values())
+    mismatches = sum(diff.mismatches for diff in changes.values())
     return GoldenReport(
         table=table.key,
         golden=str(path),
@@ -216,11 +208,9 @@ class GoldenRows:
         with _naming(self.path):
             if not self.path.exists():
                 raise FileNotFoundError("there is nothing")
-            if self._is_csv():
-                return frozenset(pyarrow.csv.open_csv(str(self.path)).schema.names)
             if self._is_delta():
                 return read_delta_names(DeltaTable(str(self.path)))
-            return frozenset(self._open_parquet().schema.names)
+            return frozenset(self._open_dataset().schema.names)
 
     def stream(self, columns: Sequence[Column], index: PartitionIndex) -> Iterator[RowBatch]:
         """Streams rows as a `RowSource` does.
@@ -254,35 +244,35 @@ class GoldenRows:
     def _read_batches(
         self, names: Sequence[str], by: Column, index: PartitionIndex
     ) -> Iterator[pa.RecordBatch]:
-        if self._is_csv():
-            yield from pyarrow.csv.open_csv(
-                str(self.path),
-                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    include_columns=names,
-                    column_types=dict.fromkeys(names, pa.string()),
-                    null_values=[""],
-                    strings_can_be_null=True,
-                ),
-            )
-        elif self._is_delta():
+        if self._is_delta():
             contents = DeltaTable(str(self.path))
             stored = pa.schema(contents.schema().to_arrow()).field(by.name).type
             # Of another type, it can't be compared with the bounds before it is cast.
             readable = index.partitions if stored == find_arrow_type(by) else None
             yield from stream_rows(contents, names, partition_by=by.name, partitions=readable)
         else:
-            yield from self._open_parquet().to_batches(
+            yield from self._open_dataset().to_batches(
                 columns=names, batch_size=65_536, batch_readahead=2, fragment_readahead=1
             )
 
-    def _open_parquet(self) -> "pyarrow.dataset.Dataset":
+    def _open_dataset(self) -> "pyarrow.dataset.Dataset":
         # Here, as it imports pandas, which takes each process half a second to start.
-        import pyarrow.dataset
+        from pyarrow import dataset
 
-        return pyarrow.dataset.dataset(
+        if self.path.name.endswith((".csv", ".csv.gz")):
+            texts = dataset.CsvFileFormat(
+                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    null_values=[""], strings_can_be_null=True
+                ),
+            )
+            names = dataset.dataset(str(self.path), format=texts).schema.names
+            # Read as other types, values would be changed before they are cast.
+            as_texts = pa.schema([(name, pa.string()) for name in names])
+            return dataset.dataset(str(self.path), format=texts, schema=as_texts)
+        return dataset.dataset(
             str(self.path),
-            format=pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us"),
+            format=dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us"),
             # The folders above a file are no part of it.
             partitioning="hive" if self.path.is_dir() else None,
         )
@@ -297,9 +287,6 @@ class GoldenRows:
                 f"{_find_uncastable(values, type_)!r}, which is not a {column.type}: correct it "
                 "(a column that is left out isn't compared)"
             ) from error
-
-    def _is_csv(self) -> bool:
-        return self.path.name.endswith((".csv", ".csv.gz"))
 
     def _is_delta(self) -> bool:
         return (self.path / "_delta_log").is_dir()
