@@ -44,9 +44,8 @@ class Contents:
         source: where the rows are, to read them again.
         partitions: ascending.
         keys: columns that identify a row within its partition; empty where rows may repeat.
-        compared: columns that the row hashes are of, in declared order.
-        missing: declared columns that the source lacks; of a table they read as null and are
-            compared, of a golden data set they aren't.
+        compared: columns that the row hashes are of, in declared order; those that a table lacked
+            at its version are null.
         owners: per row, the index of its partition.
         key_hashes: per row, of its partition and its key; None without a key.
         row_hashes: per row, of the compared columns.
@@ -60,7 +59,6 @@ class Contents:
     partitions: tuple[Partition, ...]
     keys: tuple[str, ...]
     compared: tuple[str, ...]
-    missing: tuple[str, ...]
     owners: NDArray[np.int32]
     key_hashes: Hashes | None
     row_hashes: Hashes
@@ -99,8 +97,7 @@ def read_contents(
     wanted = {*(table.column_names if columns is None else columns), *keys, table.partition_by}
     if undeclared := sorted(wanted - set(table.column_names)):
         raise ValueError(f"{table.key} has no columns {', '.join(undeclared)}")
-    source = TableRows(log)
-    return read_source(source, partitions, keys, wanted, present=source.read_column_names())
+    return read_source(TableRows(log), partitions, keys, wanted)
 
 
 def split_by_rows(
@@ -129,8 +126,6 @@ def read_source(
     partitions: Sequence[Partition],
     keys: tuple[str, ...],
     wanted: Set[str],
-    *,
-    present: Set[str],
 ) -> Contents:
     """Reads partitions of any source.
 
@@ -139,7 +134,6 @@ def read_source(
         partitions: in any order; disjoint.
         keys: columns that identify a row within its partition.
         wanted: columns to compare, the keys among them; those that aren't declared are ignored.
-        present: columns that the source has.
     """
     table = source.table
     index = PartitionIndex(table, partitions)
@@ -174,7 +168,6 @@ def read_source(
         partitions=index.partitions,
         keys=keys,
         compared=names,
-        missing=tuple(name for name in table.column_names if name not in present),
         owners=joined,
         key_hashes=_join(key_hashes) if keys else None,
         row_hashes=_join(row_hashes),

@@ -177,7 +177,7 @@ def compare_with_golden(
         table=table.key,
         golden=str(path),
         keys=tuple(keys),
-        not_compared=tuple(golden.missing),
+        not_compared=tuple(name for name in table.column_names if name not in golden.compared),
         partitions=changes,
         examples=find_example_keys(golden, contents) if mismatches else {},
         mismatches=mismatches,
@@ -323,7 +323,7 @@ def read_golden(
             f"golden {path} lacks columns {', '.join(lacking)}, by which it is compared with "
             f"{table.key}: add them, or compare by other keys"
         )
-    return read_source(source, partitions, tuple(keys), present, present=present)
+    return read_source(source, partitions, tuple(keys), present)
 
 
 @contextmanager

@@ -186,7 +186,6 @@ def build_contents(rows: Sequence[tuple[int, int, int]], *, keyed: bool) -> Cont
         partitions=tuple(build_parts(0, 1, 2)),
         keys=("key",) if keyed else (),
         compared=(),
-        missing=(),
         owners=owners.astype(np.int32),
         key_hashes=(owners * 10 + keys).astype(np.uint64) * spread if keyed else None,
         row_hashes=(owners * 100 + keys * 10 + values).astype(np.uint64) * spread,
