@@ -12,15 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from numpy.typing import NDArray
 
-from backfill_engine.contents.canonical_words import Longs, canonicalize, find_arrow_type
+from backfill_engine.contents.canonical_words import canonicalize, find_arrow_type
 from backfill_engine.contents.partition_contents import (
     Contents,
     hash_keys,
     hash_whole,
     read_contents,
-    read_source,
+    read_rows,
 )
 from backfill_engine.contents.partition_index import PartitionIndex, find_column
 from backfill_engine.contents.rows import (
@@ -57,7 +56,7 @@ class ExampleKey:
 
 
 def find_example_keys(
-    before: Contents, after: Contents, *, limit: int = 5
+    before: Contents, after: Contents, *, limit: int = 2
 ) -> dict[str, tuple[ExampleKey, ...]]:
     """Names some keys that differ.
 
@@ -66,7 +65,7 @@ def find_example_keys(
     Args:
         before: of the same partitions, keys and columns as `after`.
         after: what is judged.
-        limit: most examples a partition; each kind of difference gets its turn.
+        limit: most examples of each kind of difference in a partition.
 
     Returns:
         Examples per partition key, only of partitions that differ, ascending; which rows are chosen
@@ -78,7 +77,10 @@ def find_example_keys(
     """
     found = find_differing(before, after)
     kinds = np.select([found.gained == 0, found.lost == 0], [1, 2], 0)
-    chosen = _choose_examples(found.owners, kinds, limit)
+    groups = found.owners.astype(np.int64) * len(_KINDS) + kinds
+    order = np.argsort(groups, kind="stable")
+    ranks = np.arange(len(order)) - np.searchsorted(groups[order], groups[order])
+    chosen = order[ranks < limit]
     found, kinds = found.take(chosen), kinds[chosen]
     lost = found.lost > 0
     values = {
@@ -93,31 +95,17 @@ def find_example_keys(
     return {key: tuple(keys) for key, keys in examples.items()}
 
 
-def _choose_examples(owners: NDArray[np.int32], kinds: Longs, limit: int) -> Longs:
-    """Chooses up to `limit` of each owner: the first of each kind, then the second, and so on."""
-    by_kind = np.lexsort((kinds, owners))
-    turns = np.empty(len(owners), np.int64)
-    turns[by_kind] = _rank((owners.astype(np.int64) * len(_KINDS) + kinds)[by_kind])
-    by_turn = np.lexsort((kinds, turns, owners))
-    return by_turn[_rank(owners[by_turn]) < limit]
-
-
-def _rank(groups: NDArray[Any]) -> Longs:
-    """Counts for each element how many of its group come before it; groups are ascending."""
-    return np.arange(len(groups)) - np.searchsorted(groups, groups, side="left")
-
-
 def _read_identities(contents: Contents, wanted: Differing) -> dict[np.uint64, dict[str, Any]]:
     """Reads the key columns' values of these identities, by identity.
 
     Without a key these are the values of all compared columns.
     """
-    table = contents.source.table
+    table = contents.table
     names = contents.keys or contents.compared
     columns = [find_column(table, name) for name in names]
     index = PartitionIndex(table, [contents.partitions[at] for at in np.unique(wanted.owners)])
     found: dict[np.uint64, dict[str, Any]] = {}
-    for batch in contents.source.stream(columns, index):
+    for batch in contents.stream(columns, index):
         words = {name: canonicalize(batch.values[name]) for name in names}
         if contents.keys:
             hashes = hash_keys(batch, words, names, index)
@@ -213,7 +201,7 @@ class GoldenRows:
             return frozenset(self._open_dataset().schema.names)
 
     def stream(self, columns: Sequence[Column], index: PartitionIndex) -> Iterator[RowBatch]:
-        """Streams rows as a `RowSource` does.
+        """Streams rows as a table's are.
 
         Rows of other partitions are read past, and their values never cast.
 
@@ -323,7 +311,7 @@ def read_golden(
             f"golden {path} lacks columns {', '.join(lacking)}, by which it is compared with "
             f"{table.key}: add them, or compare by other keys"
         )
-    return read_source(source, partitions, tuple(keys), present)
+    return read_rows(table, source.stream, partitions, tuple(keys), present)
 
 
 @contextmanager

@@ -154,9 +154,6 @@ def _describe_feature(told: Any) -> str:
     return str(told)
 
 
-_LISTED = 10
-
-
 @dataclass(frozen=True)
 class VerifiedLine:
     """One statement of a certificate.
@@ -170,12 +167,6 @@ class VerifiedLine:
     statement: str
     holds: bool | None
     found: str = ""
-
-
-def shorten(texts: Sequence[str]) -> str:
-    """Lists a few of many."""
-    listed = ", ".join(texts[:_LISTED])
-    return listed if len(texts) <= _LISTED else f"{listed} and {len(texts) - _LISTED} more"
 
 
 def build_title(certificate: Certificate) -> str:

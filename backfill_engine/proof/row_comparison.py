@@ -72,7 +72,7 @@ class Differing(NamedTuple):
 
     def take(self, at: NDArray[Any]) -> "Differing":
         """Takes those at these indices, or where a mask is true."""
-        return Differing(*(part[at] for part in self))
+        return Differing._make(part[at] for part in self)
 
 
 def compare_contents(before: Contents, after: Contents) -> dict[str, PartitionDiff]:
@@ -126,7 +126,7 @@ def find_differing(before: Contents, after: Contents) -> Differing:
         if getattr(before, what) != getattr(after, what):
             raise ValueError(f"contents differ in their {what}, and can't be compared")
     blocks = [_find_differing_in_block(before, after, block) for block in range(_BLOCKS)]
-    return Differing(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+    return Differing._make(np.concatenate(parts) for parts in zip(*blocks, strict=True))
 
 
 def count_duplicates(contents: Contents) -> Longs:
@@ -192,7 +192,7 @@ def _share_nulls(contents: Contents, column: str, at: int) -> float:
 
 def _compute_psi_by_column(before: Contents, after: Contents, at: int) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
-    for rule in before.source.table.rules:
+    for rule in before.table.rules:
         if isinstance(rule, Drift) and rule.histogram in before.histograms:
             name = rule.histogram
             older, newer = (side.histograms[name][at].tolist() for side in (before, after))

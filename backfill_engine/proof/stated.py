@@ -8,8 +8,9 @@ from backfill_engine.lake.commits import CommitRecord, group_publishes
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.proof.certificates import Certificate, CertifiedCommit, CertifiedPartition
 from backfill_engine.proof.certifying import find_before, merge_inputs
-from backfill_engine.proof.pages import VerifiedLine, shorten
+from backfill_engine.proof.pages import VerifiedLine
 from backfill_engine.publishing.statements import STATED, STATED_OF_PARTITION, hash_statement
+from backfill_engine.rules.landed import list_some
 from backfill_engine.rules.verdicts import Check, Outcome
 
 _READABLE = Check.READABLE.value
@@ -81,7 +82,7 @@ def _verify_statements(
         yield VerifiedLine(line, holds, edits)
     for version in sorted(rows.keys() - own.keys()):
         yield VerifiedLine(
-            f"version {version} vouches for {shorten([row.partition for row in rows[version]])}",
+            f"version {version} vouches for {list_some([row.partition for row in rows[version]])}",
             None if version in certified else False,
             "the log has no such commit of this run",
         )
@@ -169,7 +170,7 @@ def _verify_rows(
     yield VerifiedLine(
         "status and former contents of each partition are as the log has them",
         not wrong,
-        shorten(wrong),
+        list_some(wrong),
     )
     without_commit = [
         row.partition
@@ -178,7 +179,7 @@ def _verify_rows(
     ]
     if without_commit:
         yield VerifiedLine(
-            f"{shorten(without_commit)} {'was' if len(without_commit) == 1 else 'were'} not "
+            f"{list_some(without_commit)} {'was' if len(without_commit) == 1 else 'were'} not "
             "published",
             None,
             "no commit came with these verdicts; the run's events have them",

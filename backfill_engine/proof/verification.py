@@ -206,35 +206,35 @@ def _verify_document(
     run_id, table_key = document.subject
     try:
         certificate = document.read()
-        log = by_key.get(table_key)
-        if log is None:
-            raise CertificateError(
-                f"the certificate {document.path} is of {table_key}, and there is no such table: "
-                f"there are {', '.join(by_key)}"
-            )
-        try:
-            build_partitions(log.table, (row.partition for row in certificate.partitions))
-        except ValueError as error:
-            raise CertificateError(
-                f"the certificate {document.path} names partitions that {table_key} can't have "
-                f"({error}): restore it from a copy"
-            ) from error
+        log = by_key[table_key]
+        build_partitions(log.table, (row.partition for row in certificate.partitions))
     except CertificateError as error:
-        line = VerifiedLine("the certificate can be read", holds=False, found=str(error))
-        return f"{table_key}, run `{run_id}`", [line]
+        fault = str(error)
+    except KeyError:
+        fault = (
+            f"the certificate {document.path} is of {table_key}, and there is no such table: "
+            f"there are {', '.join(by_key)}"
+        )
+    except ValueError as error:
+        fault = (
+            f"the certificate {document.path} names partitions that {table_key} can't have "
+            f"({error}): restore it from a copy"
+        )
+    else:
+        return build_title(certificate), _verify_readable(reader, log, document, certificate)
+    line = VerifiedLine("the certificate can be read", holds=False, found=fault)
+    return f"{table_key}, run `{run_id}`", [line]
+
+
+def _verify_readable(
+    reader: PartitionReader, log: TableLog, document: CertificateDocument, certificate: Certificate
+) -> list[VerifiedLine]:
     partitions = build_partitions(log.table, dict.fromkeys(certificate.published))
     lines = verify_certificate(log, certificate, partitions, reader=reader)
-    if certificate.seal or is_stated(
-        certificate, find_own_records(log, certificate)
-    ):  # those of old releases have none
-        lines = [_verify_seal(document, certificate), *lines]
-    return build_title(certificate), lines
-
-
-def _verify_seal(document: CertificateDocument, certificate: Certificate) -> VerifiedLine:
-    holds = document.is_as_written(certificate)
-    return VerifiedLine(
-        "the document is as it was written, by its seal",
-        holds,
-        "" if holds else f"{document.path} was edited: restore it from a copy",
-    )
+    # Those of old releases have no seal.
+    if certificate.seal or is_stated(certificate, find_own_records(log, certificate)):
+        holds = document.is_as_written(certificate)
+        found = "" if holds else f"{document.path} was edited: restore it from a copy"
+        seal = VerifiedLine("the document is as it was written, by its seal", holds, found)
+        lines = [seal, *lines]
+    return lines

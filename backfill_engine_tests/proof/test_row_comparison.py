@@ -11,8 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from backfill_engine.contents.partition_contents import Contents, read_contents
-from backfill_engine.contents.rows import TableRows
-from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.proof.row_comparison import (
     PartitionDiff,
@@ -182,7 +181,8 @@ def build_contents(rows: Sequence[tuple[int, int, int]], *, keyed: bool) -> Cont
     owners, keys, values = np.array(rows, np.int64).reshape(-1, 3).T
     spread = np.uint64(0x9E3779B97F4A7C15)
     return Contents(
-        source=TableRows(TableLog(Warehouse("/nowhere"), EVENTS, None)),
+        table=EVENTS,
+        stream=lambda columns, index: iter(()),
         partitions=tuple(build_parts(0, 1, 2)),
         keys=("key",) if keyed else (),
         compared=(),
