@@ -125,7 +125,8 @@ class Reconciler:
         )
         measures = _measure(recipe, window)
         source_records = recipe.count_source(window) if recipe.count_source else {}
-        published = self._read_published(pinned.target, partitions)
+        known = [partition for partition in partitions if partition.key in pinned.target.publishes]
+        published = self.reader.read_back(pinned.target, known)
         never_landed = pinned.find_never_landed()
         duplicates = _count_duplicates(pinned.target, partitions, published, measures)
         for key, measured in measures.items():
@@ -148,13 +149,6 @@ class Reconciler:
                 else 0.0,
                 mismatch=mismatch,
             )
-
-    def _read_published(
-        self, log: TableLog, partitions: Sequence[Partition]
-    ) -> dict[str, ReadBack]:
-        """Reads what is found, by key; partitions that were never published are absent."""
-        published = [partition for partition in partitions if partition.key in log.publishes]
-        return self.reader.read_back(log, published) if published else {}
 
 
 def _count_duplicates(

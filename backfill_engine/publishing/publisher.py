@@ -33,7 +33,11 @@ from backfill_engine.publishing.read_tests import ReadTest, judge_by_readers
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.recorded_audits import describe_audits
 from backfill_engine.publishing.results import PartitionResult, Run, withhold
-from backfill_engine.publishing.statements import build_statement
+from backfill_engine.publishing.statements import (
+    describe_result,
+    describe_run,
+    hash_statement,
+)
 from backfill_engine.publishing.verifying import verify_publish
 from backfill_engine.publishing.withholding import keep_rejected_records, keep_withheld_rows
 from backfill_engine.publishing.write_modes.append_once import build_transaction, find_held
@@ -356,13 +360,16 @@ class _Attempt:
             backfill_id=self.run.backfill_id or "",
             based_on=pinned.target.version,
             features=self.run.features,
-            statement=build_statement(
-                self.run,
-                asset_key=recipe.table.key,
-                table_uri=pinned.target.uri,
-                code_version=recipe.code_version,
-                input_versions=pinned.describe(),
-                results=[*judged, *others],
+            statement=hash_statement(
+                describe_run(
+                    self.run,
+                    asset_key=recipe.table.key,
+                    table_uri=pinned.target.uri,
+                    code_version=recipe.code_version,
+                ),
+                options,
+                pinned.describe(),
+                map(describe_result, [*judged, *others]),
             ),
             audit=describe_audits(good),
             consumed=CommitInputs.of({result.key: result.consumed for result in good}),
