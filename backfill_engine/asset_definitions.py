@@ -148,8 +148,7 @@ def build_asset(
         now = datetime.now(tz=UTC)
         with fail_with_message(context):
             check_whole_run(catalog, context.instance, context.run, now=now)
-            recipes = catalog.recipes
-            run, chosen = build_run(table, config, context.run, now=now), recipe
+            run = build_run(table, config, context.run, now=now)
             request = StepRequest(
                 catalog,
                 context.instance,
@@ -158,11 +157,11 @@ def build_asset(
                 context.partition_keys,
                 lakehouse.warehouse(),
             )
-            hooks = prepare_hooks(features, request)
+            hooks, chosen = prepare_hooks(features, request), recipe
             for hook in hooks:
                 chosen = hook.choose_inputs(chosen)
             run = replace(run, hooks=hooks)
-            guards = [one for one in recipes.values() if table.key in one.guards]
+            guards = [other for other in catalog.recipes.values() if table.key in other.guards]
             step = Step(catalog, context, chosen, run, spark, lakehouse, guards)
             # As a generator, so that a chunk's events are stored before the next begins.
             recorder = yield from step.publish()
@@ -297,17 +296,16 @@ def _check_range(
     published = [key for key in keys if key in log.publishes]
     contents = reader.read_back(log.require(), build_partitions(table, published))
     targets = find_latest_materializations(context.instance, asset_key, published)
-    different: list[str] = []
+    different = [
+        key for key, found in contents.items() if not found.agrees_with(log.publishes[key])
+    ]
     with store_together(context.instance):
         for key, found in contents.items():
             audited = log.publishes[key]
-            passed = found.agrees_with(audited)
-            if not passed:
-                different.append(key)
             evaluation = AssetCheckEvaluation(
                 asset_key=asset_key,
                 check_name=Check.READABLE.value,
-                passed=passed,
+                passed=key not in different,
                 partition=key,
                 metadata={
                     "rows": found.rows,
