@@ -117,7 +117,7 @@ class ParquetLanding(Source):
         """
         require_folder(root, self.dataset)
         space = require_buckets(table.grain, table.key).space
-        listed = {name: self._list_kind(root, name) for name, _ in self.keys}
+        listed = {name: self.list_kind(root, name) for name, _ in self.keys}
         files = [
             read_footer(
                 name,
@@ -136,17 +136,14 @@ class ParquetLanding(Source):
         faults = tuple(fault for kind in listed.values() for fault in kind.faults)
         return ParquetListing(self, root, table, tuple(wanted), tuple(files), not_read, faults)
 
-    def list_names(self, root: str, name: str) -> list[LandingFile]:
-        """Lists the files of one kind, by name."""
-        return self._list_kind(root, name).files
-
     def find_fields(self, name: str) -> tuple[Column, ...]:
         """Finds the declared columns of one kind of file; none if it has no declaration."""
         return dict(self.fields).get(name, ())
 
-    def _list_kind(self, root: str, name: str) -> "_KindContents":
+    def list_kind(self, root: str, name: str) -> "KindContents":
+        """Lists the folder of one kind of file."""
         uri = join_uri(root, self.dataset, name)
-        contents = _KindContents([], [], [])
+        contents = KindContents([], [], [])
         for entry in sorted(list_folder(uri)):
             file = LandingFile(join_uri(uri, entry.name), entry.size, entry.modified_ns)
             where = relative_name(file.uri, root)
@@ -176,7 +173,7 @@ class ParquetLanding(Source):
                 )
 
 
-class _KindContents(NamedTuple):
+class KindContents(NamedTuple):
     """What the folder of one kind holds, by name: files; what isn't read, or can't be, and why."""
 
     files: list[LandingFile]
@@ -338,9 +335,8 @@ class ParquetListing(Listing):
             LandingError: if a file with keys of the partitions was rewritten or vanished, or if any
                 appeared.
         """
-        now = {
-            file for name, _ in self.source.keys for file in self.source.list_names(self.root, name)
-        }
+        kinds = (self.source.list_kind(self.root, name) for name, _ in self.source.keys)
+        now = {file for kind in kinds for file in kind.files}
         known = {landed.file for landed in self.files}
         gone = {
             partition.key
