@@ -1,4 +1,4 @@
-"""What goes on by itself once a pause is over, or a window opens, or others were first for long."""
+"""What goes on by itself once a pause is over, or a window opens."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -27,12 +27,10 @@ from backfill_engine.orchestration.runs.continuation import (
     find_rest,
 )
 from backfill_engine.orchestration.runs.pausing import (
-    LONGEST_WAIT,
     drop_paused,
     find_why_none_may_go,
     list_paused_at,
     list_paused_runs,
-    put_forward_waited,
 )
 from backfill_engine.orchestration.runs.run_options import build_asset_config
 from backfill_engine.orchestration.runs.run_tags import (
@@ -55,8 +53,7 @@ def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> S
             "options, of the tables that were not done and what comes after these. Chunks that "
             "are published already stay as they are. Once these have ended, also what Dagster "
             "requested no run for, as it takes a paused run for a failed one: the rest of the "
-            "backfill. Runs that waited in the queue for six hours, behind others, come first "
-            "as these do."
+            "backfill."
         ),
         minimum_interval_seconds=30,
         default_status=DefaultSensorStatus.RUNNING if on else DefaultSensorStatus.STOPPED,
@@ -67,8 +64,6 @@ def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> S
         assert context.repository_def is not None
         instance, graph = context.instance, context.repository_def.asset_graph
         warehouse, now = catalog.warehouse, datetime.now(tz=UTC)
-        for run in put_forward_waited(instance, now=now):
-            context.log.info(f"run {run.run_id} has waited for {LONGEST_WAIT}: it comes first now")
         requests: list[RunRequest] = []
         waiting: list[str] = []
         for run in list_paused_runs(instance):

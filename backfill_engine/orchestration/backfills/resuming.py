@@ -31,6 +31,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
 from backfill_engine.orchestration.instance.ranges import describe_ranges, format_ranges
 from backfill_engine.orchestration.runs.run_options import build_asset_config, read_override
 from backfill_engine.orchestration.runs.run_tags import (
+    IN_BACKGROUND,
     LAUNCHED_BY_TAG,
     LAUNCHED_CODE_TAG,
     PLAN_TAG,
@@ -271,7 +272,8 @@ def find_told_run(backfill: Backfill) -> DagsterRun:
     if record is None:
         return backfill.chain.runs[0]
     config = dict(record.run_config or {})
-    return DagsterRun("", run_id=backfill.id, tags=dict(backfill.tags), run_config=config)
+    tags = {**IN_BACKGROUND, **backfill.tags}
+    return DagsterRun("", run_id=backfill.id, tags=tags, run_config=config)
 
 
 def _refuse_at_work(progress: Progress) -> None:
