@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from backfill_engine.orchestration.backfills.backfills import Backfill
-    from backfill_engine.orchestration.backfills.progress import Progress
+    from backfill_engine.orchestration.backfills.progress_reader import Progress
 
 BackfillId = Annotated[
     str,

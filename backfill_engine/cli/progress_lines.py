@@ -21,7 +21,7 @@ from backfill_engine.cli.terminal import Grid, echo, echo_lines, write_text
 if TYPE_CHECKING:
     from backfill_engine.orchestration.backfills.backfill_outcomes import BackfillOutcome
     from backfill_engine.orchestration.backfills.backfills import Backfill
-    from backfill_engine.orchestration.backfills.progress import Progress, TableProgress
+    from backfill_engine.orchestration.backfills.progress_reader import Progress, TableProgress
 
 _BAR_WIDTH = 20
 _LISTED = 20

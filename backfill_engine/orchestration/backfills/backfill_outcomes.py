@@ -11,10 +11,13 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.backfills.backfills import find_requested
+from backfill_engine.orchestration.backfills.backfills import find_last_requested
 from backfill_engine.orchestration.backfills.foreground import Foreground
-from backfill_engine.orchestration.backfills.progress import Progress, State
-from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
+from backfill_engine.orchestration.backfills.progress_reader import (
+    Progress,
+    ProgressReader,
+    State,
+)
 from backfill_engine.orchestration.instance.dagster_internals import find_run_assets
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.instance.ranges import format_ranges
@@ -38,6 +41,8 @@ from backfill_engine.orchestration.runs.run_tags import REFUSED_TAG, find_run_ra
 from backfill_engine.orchestration.status.attempts import find_attempts
 
 _SHOWN_OF_ID = 8
+_CANCELLED_BEFORE = (CANCELLED, "cancelled before a run of it was requested")
+_NEVER_REQUESTED = (HELD_UP, "no run of it was requested, as what it reads is held back")
 
 
 @dataclass(frozen=True)
@@ -84,111 +89,62 @@ def find_outcome(
             that what it reads is held back.
     """
     backfill = progress.backfill
-    tables = {table.table: table for table in progress.tables}
     held_back: Sequence[HeldBack] = ()
     errors = [backfill.error] if backfill.error else []
     commands: list[str] = []
     if progress.state != "published":
         result = find_chain_result(catalog, instance, warehouse, backfill.chain)
-        held_back = (
-            *result.held_back,
-            *_find_refused(catalog, instance, progress, result.held_back),
-        )
-        held_back = (
-            *held_back,
-            *_find_taken_over(catalog, instance, warehouse, progress, held_back),
-        )
-        held_back = (*held_back, *_find_never_requested(catalog, progress, held_back, unmade))
+        others = _find_others(catalog, instance, warehouse, progress, result.held_back, unmade)
+        held_back = (*result.held_back, *others)
         errors += result.errors
         resume = f"backfill-assets resume {backfill.id[:_SHOWN_OF_ID]}"
         commands = [*build_look_commands(held_back), resume]
     return BackfillOutcome(
         state=progress.state,
-        published={key: table.published for key, table in tables.items()},
-        partitions={key: table.partitions for key, table in tables.items()},
+        published={table.table: table.published for table in progress.tables},
+        partitions={table.table: table.partitions for table in progress.tables},
         only_waits=bool(held_back) and ChainResult(held_back, errors=tuple(errors)).is_good,
-        held_back=[describe_held_back(one) for one in held_back],
+        held_back=list(map(describe_held_back, held_back)),
         errors=errors,
         commands=commands,
     )
 
 
-def _find_refused(
-    catalog: Catalog, instance: DagsterInstance, progress: Progress, others: Sequence[HeldBack]
-) -> list[HeldBack]:
-    """Finds what is protected and shows as published in the instance, though its run was refused.
-
-    The rest of such a run has failed with it.
-    """
-    causes = Causes(instance)
-    told = {(one.table.key, key) for one in others for key in one.reasons}
-    reasons: dict[str, dict[str, str]] = {}
-    for run in progress.backfill.chain.runs:
-        if REFUSED_TAG not in run.tags:
-            continue
-        for table, keys in find_requested(catalog, instance, run).items():
-            for key in keys:
-                state = progress.states.get(table, {}).get(key)
-                if state is State.HELD_BACK and (table, key) not in told:
-                    reasons.setdefault(table, {})[key] = causes.find(run)[1]
-    return [HeldBack(catalog.find_table(table), FAILED, found) for table, found in reasons.items()]
-
-
-def _find_taken_over(
+def _find_others(
     catalog: Catalog,
     instance: DagsterInstance,
     warehouse: Warehouse,
     progress: Progress,
-    others: Sequence[HeldBack],
+    known: Sequence[HeldBack],
+    unmade: tuple[str, str] | None,
 ) -> list[HeldBack]:
-    """Finds what its runs were to publish, and a run that is none of its own tried last."""
-    told = {(one.table.key, key) for one in others for key in one.reasons}
-    runs = progress.backfill.chain.runs
-    requested: dict[str, set[str]] = {}
-    for run in runs:
-        for table, keys in find_requested(catalog, instance, run).items():
-            requested.setdefault(table, set()).update(keys)
+    """Finds what else is held back: of that, no run of the backfill was the last to plan it.
+
+    It was refused as protected, and shows as published; or another run tried it last; or no run of
+    it was requested.
+    """
+    backfill, causes = progress.backfill, Causes(instance)
+    own = {run.run_id for run in backfill.chain.runs}
+    requested = find_last_requested(catalog, instance, backfill.chain.runs)
+    unmade = unmade or (_CANCELLED_BEFORE if backfill.is_cancelled else _NEVER_REQUESTED)
+    explained = {(found.table.key, key) for found in known for key in found.reasons}
     groups: dict[tuple[str, str], dict[str, str]] = {}
-    for table, states in progress.states.items():
-        untold = {
-            key
-            for key, state in states.items()
-            if state is State.HELD_BACK and (table, key) not in told
-        } & requested.get(table, set())
-        attempts = find_attempts(
-            instance, read_log(warehouse, catalog.find_table(table)), sorted(untold)
-        )
-        for key, attempt in attempts.items():
-            if attempt.run_id not in {run.run_id for run in runs}:
+    for table in progress.states:
+        keys = [key for key in progress.find_held_back(table) if (table, key) not in explained]
+        attempts = find_attempts(instance, read_log(warehouse, catalog.find_table(table)), keys)
+        for key in keys:
+            status, why = unmade
+            run, attempt = requested.get(table, {}).get(key), attempts.get(key)
+            if run is not None and REFUSED_TAG in run.tags:
+                status, why = FAILED, causes.find(run)[1]
+            elif run is not None and attempt is not None and attempt.run_id not in own:
                 why = f"run {attempt.run_id[:_SHOWN_OF_ID]} was the last to try it: "
-                why += attempt.error or attempt.status
-                groups.setdefault((table, attempt.status), {})[key] = why
+                status, why = attempt.status, why + (attempt.error or attempt.status)
+            groups.setdefault((table, status), {})[key] = why
     return [
         HeldBack(catalog.find_table(table), status, reasons)
         for (table, status), reasons in groups.items()
     ]
-
-
-def _find_never_requested(
-    catalog: Catalog, progress: Progress, others: Sequence[HeldBack], unmade: tuple[str, str] | None
-) -> list[HeldBack]:
-    """Finds what no run was requested for, as what it reads was held back, or by a cancellation."""
-    told = {(one.table.key, key) for one in others for key in one.reasons}
-    status, why = unmade or (
-        (CANCELLED, "cancelled before a run of it was requested")
-        if progress.backfill.is_cancelled
-        else (HELD_UP, "no run of it was requested, as what it reads is held back")
-    )
-    found: list[HeldBack] = []
-    for table, states in progress.states.items():
-        keys = [
-            key
-            for key, state in states.items()
-            if state is State.HELD_BACK and (table, key) not in told
-        ]
-        if keys:
-            found.append(HeldBack(catalog.find_table(table), status, dict.fromkeys(keys, why)))
-    return found
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, Run
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
-from backfill_engine.orchestration.backfills.backfills import read_backfill
+from backfill_engine.orchestration.backfills.backfills import find_never_requested, read_backfill
 from backfill_engine.orchestration.backfills.cancelling import is_cancelled
 from backfill_engine.orchestration.backfills.resuming import (
     Resumer,
@@ -107,7 +107,7 @@ def _look(
     if backfill.error:  # Of Dagster's own: a person is to look at it first.
         _settle(instance, paused)
         return ""
-    left = resumer.find_never_requested(backfill)
+    left = resumer.find_ready(backfill, find_never_requested(resumer.catalog, instance, backfill))
     found.left_alone += left.describe_left_alone()
     if not left.partitions:
         _settle(instance, paused)

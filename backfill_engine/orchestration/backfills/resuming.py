@@ -4,6 +4,7 @@ import getpass
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from dagster import AssetKey, DagsterInstance, DagsterRun, PartitionsDefinition
@@ -13,10 +14,10 @@ from backfill_engine.errors import BackfillError, HistoryError
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.served_versions import find_unread
-from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.backfills.backfills import Backfill, find_never_requested
-from backfill_engine.orchestration.backfills.progress import Progress, State
+from backfill_engine.orchestration.backfills.backfills import Backfill
+from backfill_engine.orchestration.backfills.progress_reader import Progress, State
 from backfill_engine.orchestration.due.downstream import fit_title, request_backfill
 from backfill_engine.orchestration.due.readiness import Readiness, find_readiness
 from backfill_engine.orchestration.due.row_movements import find_moved_since, find_rows_for
@@ -38,10 +39,9 @@ from backfill_engine.orchestration.runs.run_tags import (
     REASON_TAG,
 )
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
-from backfill_engine.orchestration.status.attempts import Attempt, find_attempts
+from backfill_engine.orchestration.status.attempts import find_attempts
 from backfill_engine.proof.certificates import Certificate
 from backfill_engine.publishing.inputs import PinnedInputs, list_landing
-from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.serving import choose_served
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG
 
@@ -122,37 +122,31 @@ class Resumer:
             BackfillError: while it is at work, or what resumes it already, or other runs on
                 partitions of it; or if what is protected can't be read.
         """
-        backfill = progress.backfill
         _refuse_at_work(progress)
         lacking: dict[str, Sequence[str]] = {}
         for table, states in progress.states.items():
-            attempts = self._find_attempts(table, list(states))
+            attempts = find_attempts(self.instance, self._read_log(table), list(states))
             lacking[table] = [
                 key
                 for key, state in states.items()
                 if state is not State.PUBLISHED
                 or (key in attempts and attempts[key].status != "published")
             ]
-        return self._find(backfill, lacking, take_all=take_all)
+        return self.find_ready(progress.backfill, lacking, take_all=take_all)
 
-    def find_never_requested(self, backfill: Backfill) -> Resumption:
-        """Finds what no run was requested for, and can be published as things stand now.
-
-        Nothing that its own verdict or an error held back is among it.
+    def find_ready(
+        self, backfill: Backfill, lacking: Mapping[str, Sequence[str]], *, take_all: bool = False
+    ) -> Resumption:
+        """Finds which of some partitions can be published as things stand now.
 
         Args:
             backfill: of which no run is at work.
+            lacking: its partitions, by table key.
+            take_all: as in `find`.
 
         Raises:
             BackfillError: as `find`.
         """
-        return self._find(
-            backfill, find_never_requested(self.catalog, self.instance, backfill), take_all=False
-        )
-
-    def _find(
-        self, backfill: Backfill, lacking: Mapping[str, Sequence[str]], *, take_all: bool
-    ) -> Resumption:
         self._refuse_twice(backfill)
         at_work = find_partitions_at_work(self.instance, self.graph)
         protections = read_protections(self.warehouse)
@@ -164,7 +158,7 @@ class Resumer:
             if not keys:
                 continue
             _refuse_busy(self.catalog, table, set(keys) & at_work.get(asset_key, frozenset()))
-            log = read_log(self.warehouse, self.catalog.find_table(table))
+            log = self._read_log(table)
             readiness = find_readiness(
                 self.instance,
                 self.graph,
@@ -175,46 +169,64 @@ class Resumer:
             )
             left[table] = dict(readiness.blocked)
             if not take_all:
-                tried = self._find_attempts(table, keys)
-                withheld = {key: one for key, one in tried.items() if one.status == "withheld"}
-                unchanged = self._find_unchanged(table, withheld, readiness, chosen)
+                unchanged = self._find_unchanged(log, keys, readiness, chosen)
                 left[table] |= dict.fromkeys(unchanged, _UNCHANGED)
             if not read_override(find_told_run(backfill), asset_key):
-                protected = protections.find(self.catalog.find_table(table), keys)
+                protected = protections.find(log.table, keys)
                 left[table] |= {
-                    key: f"protected: {one.describe()}" for key, one in protected.items()
+                    key: f"protected: {found.describe()}" for key, found in protected.items()
                 }
-            rest = [key for key in keys if key not in left[table]]
-            if rest:
+            if rest := [key for key in keys if key not in left[table]]:
                 chosen[asset_key] = rest
-        return Resumption(
-            self.catalog, backfill, chosen, {key: why for key, why in left.items() if why}
-        )
+        left = {table: reasons for table, reasons in left.items() if reasons}
+        return Resumption(self.catalog, backfill, chosen, left)
 
-    def _find_attempts(self, table: str, keys: Sequence[str]) -> dict[str, Attempt]:
-        return find_attempts(
-            self.instance, read_log(self.warehouse, self.catalog.find_table(table)), keys
-        )
+    def _read_log(self, table: str) -> TableLog:
+        return read_log(self.warehouse, self.catalog.find_table(table))
 
     def _find_unchanged(
         self,
-        table: str,
-        withheld: Mapping[str, Attempt],
+        log: TableLog,
+        keys: Sequence[str],
         readiness: Readiness,
         chosen: Mapping[AssetKey, Collection[str]],
     ) -> list[str]:
+        """Finds withheld partitions of which neither the input nor the code is another one since.
+
+        Of an input whose rows say who reads them, the rows that moved since are asked; the mapping
+        gives too much and too little. Of what is to be published before, only the mapping is known.
+        """
+        recipe = choose_served(self.catalog.recipes[log.table.key], log)
+        withheld: dict[str, list[str]] = {}
+        certificates: dict[str, Certificate] = {}
+        for key, attempt in find_attempts(self.instance, log, keys).items():
+            then = attempt.certificate
+            is_coming = any(
+                not set(windows.get(key, ())).isdisjoint(
+                    chosen.get(AssetKey.from_user_string(name), ())
+                )
+                for name, windows in readiness.windows.items()
+            )
+            if attempt.status != "withheld" or then is None or is_coming:
+                continue
+            if then.code_version == recipe.code_version:
+                certificates[then.run_id] = then
+                withheld.setdefault(then.run_id, []).append(key)
         if not withheld:
             return []
-        log = read_log(self.warehouse, self.catalog.find_table(table))
-        recipe = choose_served(self.catalog.recipes[table], log)
-        partitions = build_partitions(recipe.table, list(withheld))
+        partitions = build_partitions(recipe.table, [*chain.from_iterable(withheld.values())])
         pinned = PinnedInputs(
             target=log,
-            inputs={one.key: read_log(self.warehouse, one) for one in recipe.inputs},
+            inputs={table.key: read_log(self.warehouse, table) for table in recipe.inputs},
             listing=list_landing(recipe, self.landing_root, partitions),
             windows=readiness.windows,
         )
-        return find_unchanged(self.graph, recipe, withheld, pinned, coming=chosen)
+        by_rows = find_rows_for(self.graph, find_asset_key(recipe.table))
+        return [
+            key
+            for run_id, of_run in withheld.items()
+            for key in _find_unchanged_since(certificates[run_id], of_run, pinned, by_rows)
+        ]
 
     def _refuse_twice(self, backfill: Backfill) -> None:
         for record in self.instance.get_backfills():
@@ -298,53 +310,6 @@ def _refuse_busy(catalog: Catalog, table: str, busy: Collection[str]) -> None:
 
 def _find_def(catalog: Catalog, table: str) -> PartitionsDefinition:
     return find_partitions_def(catalog.find_table(table))
-
-
-def find_unchanged(
-    graph: AssetGraph,
-    recipe: Recipe,
-    attempts: Mapping[str, Attempt],
-    pinned: PinnedInputs,
-    *,
-    coming: Mapping[AssetKey, Collection[str]],
-) -> list[str]:
-    """Finds withheld partitions whose input and code are what they were withheld with.
-
-    Of an input whose rows say who reads them, the rows that moved since are asked; the mapping
-    gives too much and too little. Of what is to be published before, only the mapping is known.
-
-    Args:
-        graph: of all assets.
-        recipe: of the table.
-        attempts: those that withheld the partitions, by key.
-        pinned: what these would be computed from now.
-        coming: upstream partitions that are to be published before.
-
-    Raises:
-        TableError: if rows of an input can't be read.
-    """
-    by_certificate: dict[str, list[str]] = {}
-    certificates: dict[str, Certificate] = {}
-    for key, attempt in attempts.items():
-        then = attempt.certificate
-        if then is None or then.code_version != recipe.code_version:
-            continue
-        if not _is_coming(pinned, key, coming):
-            certificates[then.run_id] = then
-            by_certificate.setdefault(then.run_id, []).append(key)
-    by_rows = find_rows_for(graph, find_asset_key(recipe.table))
-    return [
-        key
-        for run_id, keys in by_certificate.items()
-        for key in _find_unchanged_since(certificates[run_id], keys, pinned, by_rows)
-    ]
-
-
-def _is_coming(pinned: PinnedInputs, key: str, coming: Mapping[AssetKey, Collection[str]]) -> bool:
-    return any(
-        not set(windows.get(key, ())).isdisjoint(coming.get(AssetKey.from_user_string(name), ()))
-        for name, windows in pinned.windows.items()
-    )
 
 
 def _find_unchanged_since(
