@@ -1,10 +1,10 @@
 """What goes on by itself once a pause is over, or a window opens."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from dagster import (
-    DagsterInstance,
+    AssetKey,
     DagsterRun,
     DefaultSensorStatus,
     RunRequest,
@@ -16,15 +16,13 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills.cancelling import is_cancelled
-from backfill_engine.orchestration.backfills.remainders import Remainder, look_for_remainders
+from backfill_engine.orchestration.backfills.remainders import look_for_remainders
 from backfill_engine.orchestration.backfills.resuming import Resumer
-from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.runs.continuation import (
     Continuation,
     build_continuing_tags,
-    find_rest,
+    find_continuation,
 )
 from backfill_engine.orchestration.runs.pausing import (
     drop_paused,
@@ -77,17 +75,36 @@ def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> S
             if why := find_why_none_may_go(instance, run, list_paused_at(run), now=now):
                 waiting.append(f"run {run.run_id[:8]} is paused: {why}")
                 continue
-            rest = _find_rest(catalog, instance, graph, run, warehouse)
+            ends = find_run_range(run)
+            assert ends is not None, "only a run of partitions is paused"
+            rest = find_continuation(
+                catalog,
+                instance,
+                graph,
+                None,
+                run,
+                warehouse=warehouse,
+                first=ends[0],
+                last=ends[1],
+            )
             for left_out in rest.protected:
                 context.log.info(f"run {run.run_id}: {left_out}")
             if not rest.ranges:
                 waiting.append(f"run {run.run_id[:8]} can't go on: {_describe_nothing(run, rest)}")
-            requests += _request_rest(jobs, run, rest)
+            tags = {GOES_ON_WITH_TAG: run.run_id}
+            requests += [
+                _request(jobs, f"{run.run_id} goes on", run, rest.assets, ends, tags)
+                for ends in rest.ranges
+            ]
         resumer = Resumer(instance, graph, warehouse, catalog, catalog.settings.landing)
         found = look_for_remainders(resumer, now=now)
         for left_alone in found.left_alone:
             context.log.info(f"left alone: {left_alone}")
-        requests += [_request_remainder(jobs, remainder) for remainder in found.requested]
+        for left in found.requested:
+            tables = ", ".join(key.to_user_string() for key in left.assets)
+            key, ends = f"{left.told.run_id} lacks {tables}", (left.first, left.last)
+            tags = {CONTINUES_TAG: left.continues}
+            requests.append(_request(jobs, key, left.told, left.assets, ends, tags))
         waiting += found.waiting
         return SensorResult(
             run_requests=requests,
@@ -97,20 +114,6 @@ def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> S
     return go_on_after_pause
 
 
-def _find_rest(
-    catalog: Catalog,
-    instance: DagsterInstance,
-    graph: AssetGraph,
-    run: DagsterRun,
-    warehouse: Warehouse,
-) -> Continuation:
-    ends = find_run_range(run)
-    assert ends is not None, "only a run of partitions is paused"
-    return find_rest(
-        catalog, instance, graph, run, warehouse=warehouse, first=ends[0], last=ends[1]
-    )
-
-
 def _describe_nothing(run: DagsterRun, rest: Continuation) -> str:
     if rest.assets:
         return rest.describe_nothing()
@@ -118,26 +121,20 @@ def _describe_nothing(run: DagsterRun, rest: Continuation) -> str:
     return f"there is no table {tables} any more; `backfill-assets cancel {run.run_id}` ends that"
 
 
-def _request_rest(jobs: RangeJobs, run: DagsterRun, rest: Continuation) -> Iterator[RunRequest]:
-    for first, last in rest.ranges:
-        yield RunRequest(
-            run_key=f"{run.run_id} goes on {first}...{last}",
-            job_name=jobs.find_grain_job(rest.assets[0]),
-            asset_selection=rest.assets,
-            run_config=build_asset_config(run, rest.assets, with_acceptances=True),
-            tags={**build_continuing_tags(run, first, last), GOES_ON_WITH_TAG: run.run_id},
-        )
-
-
-def _request_remainder(jobs: RangeJobs, one: Remainder) -> RunRequest:
-    tables = ", ".join(key.to_user_string() for key in one.assets)
+def _request(
+    jobs: RangeJobs,
+    key: str,
+    told: DagsterRun,
+    assets: Sequence[AssetKey],
+    ends: tuple[str, str],
+    tags: Mapping[str, str],
+) -> RunRequest:
+    """Requests a run of a range that is told what another run was told, and has some other tags."""
+    first, last = ends
     return RunRequest(
-        run_key=f"{one.told.run_id} lacks {tables} {one.first}...{one.last}",
-        job_name=jobs.find_grain_job(one.assets[0]),
-        asset_selection=one.assets,
-        run_config=build_asset_config(one.told, one.assets, with_acceptances=True),
-        tags={
-            **build_continuing_tags(one.told, one.first, one.last),
-            CONTINUES_TAG: one.continues,
-        },
+        run_key=f"{key} {first}...{last}",
+        job_name=jobs.find_grain_job(assets[0]),
+        asset_selection=assets,
+        run_config=build_asset_config(told, assets, with_acceptances=True),
+        tags={**build_continuing_tags(told, first, last), **tags},
     )
