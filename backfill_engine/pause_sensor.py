@@ -75,17 +75,9 @@ def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> S
             if why := find_why_none_may_go(instance, run, list_paused_at(run), now=now):
                 waiting.append(f"run {run.run_id[:8]} is paused: {why}")
                 continue
-            ends = find_run_range(run)
-            assert ends is not None, "only a run of partitions is paused"
+            first, last = find_run_range(run) or ("", "")
             rest = find_continuation(
-                catalog,
-                instance,
-                graph,
-                None,
-                run,
-                warehouse=warehouse,
-                first=ends[0],
-                last=ends[1],
+                catalog, instance, graph, None, run, warehouse=warehouse, first=first, last=last
             )
             for left_out in rest.protected:
                 context.log.info(f"run {run.run_id}: {left_out}")
@@ -102,9 +94,8 @@ def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> S
             context.log.info(f"left alone: {left_alone}")
         for left in found.requested:
             tables = ", ".join(key.to_user_string() for key in left.assets)
-            key, ends = f"{left.told.run_id} lacks {tables}", (left.first, left.last)
-            tags = {CONTINUES_TAG: left.continues}
-            requests.append(_request(jobs, key, left.told, left.assets, ends, tags))
+            key, tags = f"{left.told.run_id} lacks {tables}", {CONTINUES_TAG: left.continues}
+            requests.append(_request(jobs, key, left.told, left.assets, left.ends, tags))
         waiting += found.waiting
         return SensorResult(
             run_requests=requests,

@@ -236,12 +236,11 @@ def find_verdicts(
     found = replace(progress, at_work="")
     outcome = find_outcome(catalog, instance, warehouse, found, unmade=unmade)
     left = _find_left(warehouse, backfill.chain)
-    idle = {table.table: table for table in build_idle_verdicts(plan).tables}
+    idle = {table.table: table.up_to_date for table in plan.tables if table.up_to_date}
     tables = [
-        _judge_table(catalog, key, states, left.get(key, frozenset()), outcome, idle.pop(key, None))
-        for key, states in progress.states.items()
+        _judge_table(catalog, key, progress, left, outcome, idle.get(key, 0))
+        for key in dict.fromkeys((*progress.states, *idle))
     ]
-    tables += idle.values()
     state = "cancelled" if is_cancelled and outcome.state != "published" else outcome.state
     if state == "paused":
         # To resume is refused meanwhile, and the rest of the plan only the same command knows.
@@ -263,35 +262,34 @@ def find_verdicts(
 
 def _judge_table(
     catalog: Catalog,
-    key: str,
-    states: Mapping[str, State],
-    left: Collection[str],
+    table: str,
+    progress: Progress,
+    left: Collection[tuple[str, str]],
     outcome: BackfillOutcome,
-    idle: TableVerdict | None,
+    idle: int,
 ) -> TableVerdict:
-    """Judges a table by what became of its partitions; those that were not to be run are idle."""
-    good = [one for one, state in states.items() if state is State.PUBLISHED]
-    published = [one for one in good if one not in left]
-    beside = idle.up_to_date if idle else 0
+    """Judges a table by what became of its partitions; so many others were not to be run."""
+    states = progress.states.get(table, {})
+    good = [key for key, state in states.items() if state is State.PUBLISHED]
+    published = [key for key in good if (table, key) not in left]
     return TableVerdict(
-        key,
-        len(states) + beside,
+        table,
+        len(states) + idle,
         len(published),
-        format_ranges(find_partitions_def(catalog.find_table(key)), published),
-        [one for one in outcome.held_back if one["table"] == key],
-        len(good) - len(published) + beside,
+        format_ranges(find_partitions_def(catalog.find_table(table)), published),
+        [held_back for held_back in outcome.held_back if held_back["table"] == table],
+        len(good) - len(published) + idle,
     )
 
 
-def _find_left(warehouse: Warehouse, chain: Chain) -> dict[str, frozenset[str]]:
-    """Finds what runs of a chain left as it was, and none of them published, by table key."""
-    left: dict[str, set[str]] = {}
-    published: dict[str, set[str]] = {}
+def _find_left(warehouse: Warehouse, chain: Chain) -> set[tuple[str, str]]:
+    """Finds tables and keys of what runs left as it was, and none of them published."""
+    left, published = set[tuple[str, str]](), set[tuple[str, str]]()
     for certificate in read_certificates(warehouse, chain):
-        keys = {row.partition for row in certificate.partitions if row.is_left}
-        left.setdefault(certificate.asset_key, set()).update(keys)
-        published.setdefault(certificate.asset_key, set()).update(certificate.published)
-    return {key: frozenset(keys - published[key]) for key, keys in left.items()}
+        table, rows = certificate.asset_key, certificate.partitions
+        left |= {(table, row.partition) for row in rows if row.is_left}
+        published |= {(table, key) for key in certificate.published}
+    return left - published
 
 
 def _build_run_commands(

@@ -177,19 +177,15 @@ def find_whole_id(catalog: Catalog, instance: DagsterInstance, wanted: str) -> s
         HistoryError: if there is none, or more than one, or the beginning is too short; or if it
             is of another code location.
     """
-    if wanted and (instance.get_backfill(wanted) or instance.has_run(wanted)):
-        return _refuse_others(catalog, instance, wanted)
-    backfills = (backfill.backfill_id for backfill in instance.get_backfills())
-    found = find_id(wanted, (*backfills, *instance.get_run_ids()))
-    if found is None:
+    whole = wanted
+    if not (wanted and (instance.get_backfill(wanted) or instance.has_run(wanted))):
+        backfills = (backfill.backfill_id for backfill in instance.get_backfills())
+        whole = find_id(wanted, (*backfills, *instance.get_run_ids()))
+    if whole is None:
         raise HistoryError(
             f"this Dagster home knows no backfill and no run {wanted}: `backfill-assets backfills` "
             "lists the backfills, and DAGSTER_HOME says which home it is"
         )
-    return _refuse_others(catalog, instance, found)
-
-
-def _refuse_others(catalog: Catalog, instance: DagsterInstance, whole: str) -> str:
     run = instance.get_run_by_id(whole)
     if not (is_ours(run.tags) if run else read_backfill(catalog, instance, whole).is_ours):
         raise HistoryError(f"{whole} is of another code location: see to it in Dagster's UI")

@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
-from typing import Any
 
 from dagster import AssetKey, DagsterInstance, DagsterRun, PartitionsDefinition
 
@@ -122,7 +121,13 @@ class Resumer:
             BackfillError: while it is at work, or what resumes it already, or other runs on
                 partitions of it; or if what is protected can't be read.
         """
-        _refuse_at_work(progress)
+        backfill = progress.backfill
+        if not progress.is_over:
+            raise BackfillError(
+                f"{backfill.kind} {backfill.id} is at work ({progress.at_work}): wait for it "
+                f"(`backfill-assets watch {backfill.id[:_SHOWN_OF_ID]}`) or cancel it first; "
+                "nothing was requested"
+            )
         lacking: dict[str, Sequence[str]] = {}
         for table, states in progress.states.items():
             attempts = find_attempts(self.instance, self._read_log(table), list(states))
@@ -132,7 +137,7 @@ class Resumer:
                 if state is not State.PUBLISHED
                 or (key in attempts and attempts[key].status != "published")
             ]
-        return self.find_ready(progress.backfill, lacking, take_all=take_all)
+        return self.find_ready(backfill, lacking, take_all=take_all)
 
     def find_ready(
         self, backfill: Backfill, lacking: Mapping[str, Sequence[str]], *, take_all: bool = False
@@ -247,32 +252,21 @@ def request_resumption(
     Returns:
         Its id and its title.
     """
-    backfill = found.backfill
+    backfill, record = found.backfill, found.backfill.record
+    # What was wished; not what became of a run, nor what was planned.
+    if record is None:
+        wishes = {tag: text for tag, text in backfill.tags.items() if tag in _WISHES_OF_RUNS}
+        config = build_asset_config(backfill.chain.runs[0], list(found.partitions)) or None
+    else:
+        planned = (PLAN_TAG, LAUNCHED_CODE_TAG)
+        wishes = {tag: text for tag, text in backfill.tags.items() if tag not in planned}
+        config = record.run_config
     title = fit_title(f"resumes {backfill.id[:_SHOWN_OF_ID]}: {backfill.title}")
-    tags = {
-        **_find_wishes(backfill),
-        LAUNCHED_BY_TAG: getpass.getuser(),
-        RESUMES_TAG: backfill.id,
-    }
-    config = _find_config(backfill, list(found.partitions))
+    tags = {**wishes, LAUNCHED_BY_TAG: getpass.getuser(), RESUMES_TAG: backfill.id}
     backfill_id = request_backfill(
         instance, graph, found.partitions, title=title, tags=tags, run_config=config
     )
     return backfill_id, title
-
-
-def _find_wishes(backfill: Backfill) -> dict[str, str]:
-    """Finds the tags that say what was wished; not what became of a run, nor what was planned."""
-    if backfill.record is not None:
-        planned = (PLAN_TAG, LAUNCHED_CODE_TAG)
-        return {name: value for name, value in backfill.tags.items() if name not in planned}
-    return {name: backfill.tags[name] for name in _WISHES_OF_RUNS if name in backfill.tags}
-
-
-def _find_config(backfill: Backfill, keys: Sequence[AssetKey]) -> Mapping[str, Any] | None:
-    if backfill.record is not None:
-        return backfill.record.run_config
-    return build_asset_config(backfill.chain.runs[0], keys) or None
 
 
 def find_told_run(backfill: Backfill) -> DagsterRun:
@@ -286,17 +280,6 @@ def find_told_run(backfill: Backfill) -> DagsterRun:
     config = dict(record.run_config or {})
     tags = {**IN_BACKGROUND, **backfill.tags}
     return DagsterRun("", run_id=backfill.id, tags=tags, run_config=config)
-
-
-def _refuse_at_work(progress: Progress) -> None:
-    if progress.is_over:
-        return
-    backfill = progress.backfill
-    raise BackfillError(
-        f"{backfill.kind} {backfill.id} is at work ({progress.at_work}): wait for it "
-        f"(`backfill-assets watch {backfill.id[:_SHOWN_OF_ID]}`) or cancel it first; nothing was "
-        "requested"
-    )
 
 
 def _refuse_busy(catalog: Catalog, table: str, busy: Collection[str]) -> None:

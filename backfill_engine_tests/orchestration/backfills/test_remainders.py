@@ -59,10 +59,7 @@ def look(home: Home, *, later: float = 60) -> Remainders:
 
 
 def list_requested(found: Remainders) -> list[tuple[str, ...]]:
-    return [
-        (*(key.to_user_string() for key in one.assets), one.first, one.last)
-        for one in found.requested
-    ]
+    return [(*(key.to_user_string() for key in one.assets), *one.ends) for one in found.requested]
 
 
 def request(home: Home, targets: dict[str, list[str]], **tags: str) -> str:
