@@ -115,11 +115,12 @@ def cancel(
     by_shell = not _end_shell(catalog, instance, whole, deadline=deadline)
     unfinished = [run.run_id for run in _find_unfinished(instance, whole)]
     record = instance.get_backfill(whole)
-    is_left = record is not None and record.status is BulkActionStatus.CANCELING
-    by_daemon = is_left and has_daemon(instance)
-    if is_left and not by_daemon and not unfinished:
-        ended = record.with_status(BulkActionStatus.CANCELED)
-        instance.update_backfill(ended.with_end_timestamp(datetime.now(tz=UTC).timestamp()))
+    by_daemon = False
+    if record is not None and record.status is BulkActionStatus.CANCELING:
+        by_daemon = has_daemon(instance)
+        if not (by_daemon or unfinished):
+            ended = record.with_status(BulkActionStatus.CANCELED)
+            instance.update_backfill(ended.with_end_timestamp(datetime.now(tz=UTC).timestamp()))
     return Cancellation(whole, sorted(asked - set(unfinished)), unfinished, by_daemon, by_shell)
 
 
