@@ -16,6 +16,7 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
+from backfill_engine.jobs import RangeJobs
 from backfill_engine.orchestration.backfills.cancelling import is_cancelled
 from backfill_engine.orchestration.backfills.remainders import look_for_remainders
 from backfill_engine.orchestration.backfills.resuming import Resumer
@@ -37,7 +38,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     find_chain,
     find_run_range,
 )
-from backfill_engine.range_jobs import RangeJobs
 
 
 def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> SensorDefinition:

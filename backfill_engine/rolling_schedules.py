@@ -15,6 +15,7 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
+from backfill_engine.jobs import RangeJob, RangeJobs
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -30,7 +31,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     RANGE_START_TAG,
 )
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
-from backfill_engine.range_jobs import RangeJob, RangeJobs
 from backfill_engine.tables.declarations import Table
 
 

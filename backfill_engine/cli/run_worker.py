@@ -14,7 +14,6 @@ from backfill_engine.cli.location import choose_module, load_location
 from backfill_engine.damages import describe_damage
 from backfill_engine.orchestration.backfills.foreground import RangeRun
 from backfill_engine.orchestration.records.failures import describe_in_a_line
-from backfill_engine.spark.head_start import start_java
 
 _ASSET_JOB = "__ASSET_JOB"  # as `dagster asset materialize` does it
 
@@ -23,7 +22,6 @@ def main() -> None:
     """Executes what it reads, until there is no more."""
     choose_module(sys.argv[1], None)
     location = load_location()
-    start_java(location.catalog.settings)
     repository = location.locate()
     with DagsterInstance.get() as instance:
         for line in sys.stdin:

@@ -8,12 +8,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from backfill_engine.s3_settings import S3Settings
-from backfill_engine.spark.cache import are_whole, note_use
-from backfill_engine.spark.class_archive import (
+from backfill_engine.spark.app_cds import (
     JAVA_OPTIONS,
     find_class_archive,
     train_class_archive,
 )
+from backfill_engine.spark.cache import are_whole, note_use
 from backfill_engine.spark.connect import check_server
 from backfill_engine.spark.jars import (
     LOCAL_CONF,
@@ -55,8 +55,8 @@ _SMALL_BATCHES = {"spark.sql.inMemoryColumnarStorage.batchSize": "1000"}
 """Of what is persisted, of a day or two each, so that who writes a chunk passes over the rest. With
 7.5 million rows of them a run ended in a heap of 1 GB, where it ends well with Spark's default."""
 _MUCH_INPUT_BYTES = 64 * 2**20
-"""Of input files, from which on the second compiler pays: by `docs/benchmarks.md` somewhere between
-25 and 80 MB of Parquet, which take half a minute to a minute over three layers."""
+"""Of input files, from which on the second compiler pays: somewhere between 25 and 80 MB of
+Parquet, which take half a minute to a minute over three layers."""
 
 
 def build_spark_conf(

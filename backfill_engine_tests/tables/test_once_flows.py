@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_engine.catalog import choose_histories
+from backfill_assets.assets.flights import raw_flights
+from backfill_engine.assembly import build_catalog, choose_histories
 from backfill_engine.errors import DeclarationError, SettingsError
 from backfill_engine.grains.timestamps import HOURS
+from backfill_engine.sources.history import History
 from backfill_engine.sources.json_landing import JsonLanding
-from backfill_engine.table_assets import table_asset
-from backfill_engine.tables.declarations import Column, Table, required
-from backfill_engine.tables.once_flows import Constant, DatePart, History, OnceFlow
+from backfill_engine.sources.once_flows import OnceFlow
+from backfill_engine.sources.once_records import Constant, DatePart
+from backfill_engine.table_assets import TableAsset, table_asset
+from backfill_engine.tables.declarations import Calendar, Column, Table, required
 from backfill_engine_tests.project import RAW_FLIGHTS
 
 FIELDS = (required("id", "INT", "Number"), Column("note", "STRING", "Note"))
@@ -28,12 +31,18 @@ YEAR = OnceFlow(
     fields=(("id", "number"), ("note", Constant("old"))),
 )
 READINGS = Table("raw", "readings", "day", (required("day", "DATE", "Day"), *FIELDS))
+FEED = JsonLanding("readings", FIELDS)
+
+
+def declare(*flows: OnceFlow) -> TableAsset:
+    """Declares the asset of readings."""
+    declared = table_asset(READINGS, landing=FEED, history=flows)
+    return declared(lambda window: window.read_landing())
 
 
 @pytest.mark.parametrize(
     ("changes", "cure"),
     [
-        ({"name": "a year"}, "a once-flow can't be called `a year`: write letters"),
         ({"source": ""}, "`source` is a path below the landing zone"),
         ({"source": "/old/%Y.csv"}, "link or copy the files there"),
         ({"source": "s3://bucket/old/%Y.csv"}, "link or copy the files there"),
@@ -54,9 +63,7 @@ READINGS = Table("raw", "readings", "day", (required("day", "DATE", "Day"), *FIE
         ({"fields": (("id", "a"), ("id", "b"))}, "`fields` has `id` twice: remove one"),
         ({"spark_options": (("mode", "DROPMALFORMED"),)}, "`mode` of Spark's reader isn't taken"),
         ({"spark_options": (("comment", "#"),)}, "which lose no record"),
-        ({"session_conf": (("driver.memory", "8g"),)}, "`driver.memory` is no setting of Spark"),
         ({"modified_after": dt.datetime(2011, 1, 1)}, "`modified_after` needs a time zone"),  # noqa: DTZ001
-        ({"max_files": 0}, "`max_files` can't be 0: 1 at least, or None"),
     ],
 )
 def test_what_cannot_be_a_flow_is_refused(changes: dict[str, Any], cure: str) -> None:
@@ -75,42 +82,44 @@ def test_what_cannot_be_a_flow_is_refused(changes: dict[str, Any], cure: str) ->
             ),
             "`late` and `year` both fill 2012-01-01: leave each day to one of them",
         ),
-        (
-            (YEAR, replace(YEAR, begin=dt.date(2012, 1, 1), end=dt.date(2013, 1, 1))),
-            "raw/readings has two once-flows `year`: rename one",
-        ),
     ],
 )
-def test_flows_of_a_table_share_no_day_and_no_name(flows: Any, cure: str) -> None:
+def test_flows_of_a_table_share_no_day(flows: Any, cure: str) -> None:
     with pytest.raises(DeclarationError, match=re.escape(cure)):
-        replace(READINGS, once=flows)
+        table_asset(READINGS, landing=FEED, history=flows)
 
 
 def test_only_tables_by_days_that_read_json_have_a_history_of_their_fields() -> None:
     hourly = (required("at", "TIMESTAMP", "Hour"), *READINGS.columns)
+    hours = Table("raw", "h", "at", hourly, grain=HOURS, folder_by="day")
     with pytest.raises(DeclarationError, match="once-flows fill days, and it is partitioned by ho"):
-        Table("raw", "h", "at", hourly, grain=HOURS, folder_by="day", once=(YEAR,))
-    table = replace(READINGS, once=(YEAR,))
-    assert table_asset(table, landing=JsonLanding("readings", FIELDS))
+        table_asset(hours, landing=FEED, history=[YEAR])
+    assert declare(YEAR).history == (replace(YEAR, record_fields=FIELDS),)
     for landing in (None, JsonLanding("readings")):
         with pytest.raises(DeclarationError, match="only a table that reads JSON lines with decl"):
-            table_asset(table, landing=landing)
+            table_asset(READINGS, landing=landing, history=[YEAR])
     with pytest.raises(DeclarationError, match="no record has a field `id`: choose of note"):
-        table_asset(table, landing=JsonLanding("readings", FIELDS[1:]))
+        table_asset(READINGS, landing=JsonLanding("readings", FIELDS[1:]), history=[YEAR])
     more = (*FIELDS, required("kind", "STRING", "Kind"))
     with pytest.raises(DeclarationError, match="must say where `kind` comes from, which is requi"):
-        table_asset(table, landing=JsonLanding("readings", more))
+        table_asset(READINGS, landing=JsonLanding("readings", more), history=[YEAR])
 
 
 def test_a_flow_reads_the_columns_that_it_names_each_once() -> None:
     flow = replace(YEAR, fields=(("id", DatePart("on", "day")), ("note", "b"), ("x", "b")))
-    assert flow.columns == ("on", "b")
+    assert flow.source_columns == ("on", "b")
 
 
 def test_a_flow_changes_no_code_version() -> None:
     # Whatever a history is declared as, the days that land daily stay as they were computed.
-    assert repr(RAW_FLIGHTS) == repr(replace(RAW_FLIGHTS, once=()))
-    assert RAW_FLIGHTS.once
+    assert raw_flights.history
+    codes = {
+        build_catalog([asset], calendar=Calendar(dt.date(2013, 1, 1)))[0]
+        .recipes[RAW_FLIGHTS.key]
+        .code_version
+        for asset in (raw_flights, replace(raw_flights, history=()))
+    }
+    assert len(codes) == 1
 
 
 @st.composite
@@ -130,24 +139,24 @@ def histories(draw: st.DrawFn) -> tuple[tuple[OnceFlow, ...], dt.date]:
 @given(histories())
 def test_flows_and_feed_tile_all_days(drawn: tuple[tuple[OnceFlow, ...], dt.date]) -> None:
     flows, feed = drawn
-    history = choose_histories([replace(READINGS, once=flows)], ["all"], begin=feed)["raw/readings"]
+    history = choose_histories([declare(*flows)], ["all"], begin=feed)["raw/readings"]
     first = min(flow.begin for flow in flows)
     assert history.begin == first
     days = [first + dt.timedelta(days=number) for number in range((feed - first).days + 9)]
     for day in days:
-        filling = [flow for flow in history.flows if flow.begin <= day < history.find_end(flow)]
-        assert filling == ([history.find_flow(day)] if day < feed else [])
+        filling = [flow for flow in history.flows if flow.holds(day)] if day < feed else [None]
+        assert filling == [history.find_flow(day)]
     assert history.find_flow(first - dt.timedelta(days=1)) is None
 
 
 def test_a_history_that_is_not_chosen_is_not_there() -> None:
-    table = replace(READINGS, once=(YEAR,))
-    assert choose_histories([table], [], begin=dt.date(2013, 1, 1)) == {}
+    asset = declare(YEAR)
+    assert choose_histories([asset], [], begin=dt.date(2013, 1, 1)) == {}
     # Nor is one from where the feed begins.
-    assert choose_histories([table], ["all"], begin=dt.date(2011, 1, 1)) == {}
+    assert choose_histories([asset], ["all"], begin=dt.date(2011, 1, 1)) == {}
     begin = dt.date(2011, 6, 1)
-    assert choose_histories([table], ["year"], begin=begin) == {
-        "raw/readings": History((YEAR,), begin)
+    assert choose_histories([asset], ["year"], begin=begin) == {
+        "raw/readings": History(FEED, asset.history, begin)
     }
 
 
@@ -161,6 +170,5 @@ def test_a_history_that_is_not_chosen_is_not_there() -> None:
 )
 def test_names_that_leave_days_out_are_refused(names: list[str], begin: str, cure: str) -> None:
     after = replace(YEAR, name="next", begin=dt.date(2012, 1, 1), end=dt.date(2013, 1, 1))
-    table = replace(READINGS, once=(after, YEAR))
     with pytest.raises(SettingsError, match=re.escape(cure)):
-        choose_histories([table], names, begin=dt.date.fromisoformat(begin))
+        choose_histories([declare(after, YEAR)], names, begin=dt.date.fromisoformat(begin))

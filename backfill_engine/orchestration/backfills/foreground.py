@@ -19,10 +19,11 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills.backfills import Backfill
 from backfill_engine.orchestration.backfills.remainders import group_tables
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
-from backfill_engine.orchestration.planning.launching import Launch
+from backfill_engine.orchestration.planning.launching import build_launch_tags
 from backfill_engine.orchestration.planning.plans import Plan
 from backfill_engine.orchestration.runs.chains import read_chain
 from backfill_engine.orchestration.runs.continuation import find_continuation
+from backfill_engine.orchestration.runs.option_declarations import Launch
 from backfill_engine.orchestration.runs.run_options import build_asset_config
 from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
@@ -104,7 +105,7 @@ def build_range_runs(
         launch_id: a word of its own, by which the runs are found.
     """
     tags = {
-        **launch.build_tags(),
+        **build_launch_tags(launch),
         FOREGROUND_TAG: launch_id,
         **_NO_RETRIES,
     }

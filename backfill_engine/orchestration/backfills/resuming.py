@@ -34,7 +34,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     IN_BACKGROUND,
     LAUNCHED_BY_TAG,
     LAUNCHED_CODE_TAG,
-    PLAN_TAG,
     REASON_TAG,
 )
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
@@ -253,13 +252,12 @@ def request_resumption(
         Its id and its title.
     """
     backfill, record = found.backfill, found.backfill.record
-    # What was wished; not what became of a run, nor what was planned.
+    # What was wished; not what became of a run, nor by which code.
     if record is None:
         wishes = {tag: text for tag, text in backfill.tags.items() if tag in _WISHES_OF_RUNS}
         config = build_asset_config(backfill.chain.runs[0], list(found.partitions)) or None
     else:
-        planned = (PLAN_TAG, LAUNCHED_CODE_TAG)
-        wishes = {tag: text for tag, text in backfill.tags.items() if tag not in planned}
+        wishes = {tag: text for tag, text in backfill.tags.items() if tag != LAUNCHED_CODE_TAG}
         config = record.run_config
     title = fit_title(f"resumes {backfill.id[:_SHOWN_OF_ID]}: {backfill.title}")
     tags = {**wishes, LAUNCHED_BY_TAG: getpass.getuser(), RESUMES_TAG: backfill.id}

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
 from backfill_engine.errors import BackfillError
-from backfill_engine.orchestration.runs.run_options import find_told_window
+from backfill_engine.orchestration.runs.run_options import read_asset_options
 from backfill_engine.orchestration.runs.run_tags import (
     DROPPED,
     GOES_ON_WITH_TAG,
@@ -161,7 +161,7 @@ def find_why_none_may_go(
         keys: of the assets, at least one.
         now: UTC.
     """
-    windows = dict.fromkeys(find_told_window(run, key) for key in keys)
+    windows = dict.fromkeys(read_asset_options(run, key).window for key in keys)
     reasons = [
         find_why_paused(
             instance, find_chain(run), parse_window(window) if window else None, now=now

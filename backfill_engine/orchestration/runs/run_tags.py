@@ -41,11 +41,8 @@ REASON_TAG = "backfill_assets/reason"
 LAUNCHED_BY_TAG = "backfill_assets/launched_by"
 """Tag of a backfill and its runs: the user of the machine who launched it."""
 
-PLAN_TAG = "backfill_assets/plan"
-"""Tag of a backfill and its runs: what its plan said of each table, as JSON."""
-
 LAUNCHED_CODE_TAG = "backfill_assets/launched_code"
-"""Tag of the same: the code version of each table when it was asked for, as JSON."""
+"""Tag of a backfill and its runs: the code version of each table when it was asked for, as JSON."""
 
 CHAIN_TAG = "backfill_assets/backfill"
 """Tag of a run that continues another: the backfill of the first of them, or that run's id.

@@ -20,8 +20,9 @@ from dagster._daemon.backfill import execute_backfill_iteration
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.processes import identify_own_process
-from backfill_engine.orchestration.planning.launching import Launch
+from backfill_engine.orchestration.planning.launching import build_launch_tags
 from backfill_engine.orchestration.runs.claims import CREATOR_TAG, PROCESS_TAG, find_dead_runs
+from backfill_engine.orchestration.runs.option_declarations import Launch
 from backfill_engine.orchestration.runs.run_tags import (
     ABOUT_TAG,
     BACKGROUND_TAG,
@@ -137,4 +138,4 @@ def test_runs_of_no_backfill_stay_as_they_are(instance: DagsterInstance) -> None
 def test_a_launch_says_its_priority_also_where_that_is_the_daily_runs(
     priority: int | None, told: str | None
 ) -> None:
-    assert Launch(priority=priority).build_tags().get(PRIORITY_TAG) == told
+    assert build_launch_tags(Launch(priority=priority)).get(PRIORITY_TAG) == told
