@@ -133,11 +133,12 @@ def _find_others(
         keys = [key for key in progress.find_held_back(table) if (table, key) not in explained]
         attempts = find_attempts(instance, read_log(warehouse, catalog.find_table(table)), keys)
         for key in keys:
-            status, why = unmade
             run, attempt = requested.get(table, {}).get(key), attempts.get(key)
-            if run is not None and REFUSED_TAG in run.tags:
-                status, why = FAILED, causes.find(run)[1]
-            elif run is not None and attempt is not None and attempt.run_id not in own:
+            if run is None:
+                status, why = unmade
+            elif REFUSED_TAG in run.tags or attempt is None or attempt.run_id in own:
+                status, why = causes.find(run)
+            else:
                 why = f"run {attempt.run_id[:_SHOWN_OF_ID]} was the last to try it: "
                 status, why = attempt.status, why + (attempt.error or attempt.status)
             groups.setdefault((table, status), {})[key] = why
