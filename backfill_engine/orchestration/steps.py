@@ -209,11 +209,7 @@ class Step:
         with self._audit_ahead(pinned, left) as ahead:
             publisher = replace(publisher, ahead=ahead)
             for at, chunk in enumerate(chunks):
-                self._check_may_go_on(
-                    left=sum(map(len, chunks[at:])),
-                    of=len(ready),
-                    has_published=any(result.is_written for result in recorder.results),
-                )
+                self._check_may_go_on(left=sum(map(len, chunks[at:])), of=len(ready))
                 if self.run.pace.chunk:
                     recorder.begin_chunk(chunk)
                 stands = [partition for partition in chunk if partition.key in standing]
@@ -237,17 +233,15 @@ class Step:
         lakehouse = self.lakehouse
         return {"max_partitions": lakehouse.chunk_partitions, "max_bytes": lakehouse.chunk_bytes}
 
-    def _check_may_go_on(self, *, left: int, of: int, has_published: bool = False) -> None:
-        instance, now = self.context.instance, datetime.now(tz=UTC)
+    def _check_may_go_on(self, *, left: int, of: int) -> None:
         check_may_go_on(
-            instance,
+            self.context.instance,
             self.context.run,
             self.recipe.table.key,
-            self.run.pace,
-            now=now,
+            self.run.pace.window,
+            now=datetime.now(tz=UTC),
             left=left,
             of=of,
-            has_published=has_published,
         )
 
     def _publish_chunk(
