@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from backfill_engine.contents.partition_contents import UNREADABLE
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
-from backfill_engine.errors import HistoryError, TableError
+from backfill_engine.errors import TableError
 from backfill_engine.lake.commit_files import read_changed_folders
 from backfill_engine.lake.partitions import (
     Partition,
@@ -67,6 +67,7 @@ def prove_untouched(
 
     Raises:
         TableError: if the log no longer has one of the commits, or a file that it takes is gone.
+        HistoryError: if the log no longer has the version before a commit, and it takes that.
     """
     table = log.table
     partitions = build_partitions(table, keys)
@@ -105,14 +106,9 @@ def _find_changed(
     """Finds the partitions whose rows or checksum differ from the version before, by key."""
     if version == 0:
         return set()
-    try:
-        before, after = (
-            reader.read_back(log.as_of(number), partitions) for number in (version - 1, version)
-        )
-    except HistoryError as error:
-        raise TableError(
-            f"{log.table.key}: version {version} can't be compared with the one before ({error})"
-        ) from error
+    before, after = (
+        reader.read_back(log.as_of(number), partitions) for number in (version - 1, version)
+    )
     if UNREADABLE in (*before.values(), *after.values()):
         raise TableError(
             f"{log.table.key}: files of version {version}, or of the one before, are gone, so it "
