@@ -24,13 +24,11 @@ _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
 """Settings that Spark's launcher makes arguments of Java."""
 
-_started: list[SparkContext] = []
-
 
 def start_context(conf: Mapping[str, str]) -> None:
     """Starts Spark in this process, for the session that is made next.
 
-    A session of Spark Connect needs none, and the second of a process has the Java of the first.
+    A session of Spark Connect needs none, and a process that has a Java goes on with that.
 
     Args:
         conf: the session's settings.
@@ -39,7 +37,7 @@ def start_context(conf: Mapping[str, str]) -> None:
         SettingsError: if Java's options in the settings can't be told apart.
         SparkUnavailableError: if SPARK_HOME names no Spark, or Java does not start.
     """
-    if "spark.remote" in conf or _started:
+    if "spark.remote" in conf or SparkContext._gateway is not None:
         return
     folder = Path(tempfile.mkdtemp(prefix="backfill-assets-java-"))
     given = os.environ.get(_SUBMIT_ARGUMENTS) or "pyspark-shell"
@@ -61,7 +59,7 @@ def start_context(conf: Mapping[str, str]) -> None:
     finally:
         os.environ[_SUBMIT_ARGUMENTS] = given
         shutil.rmtree(folder, ignore_errors=True)
-    _started.append(SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=gateway))
+    SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=gateway)
 
 
 def _write_settings(folder: Path, conf: Mapping[str, str]) -> Path:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pyspark import SparkContext
 
 from backfill_engine.errors import BackfillError
-from backfill_engine.spark import gateway
 from backfill_engine.spark.gateway import start_context
 
 # In a process of its own, as one has one Java for good.
@@ -85,7 +85,7 @@ def test_a_java_that_does_not_start_is_one_line_and_leaves_no_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, line: str
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(gateway, "_started", [])  # as in a process without a session
+    monkeypatch.setattr(SparkContext, "_gateway", None)  # as in a process without a session
     with pytest.raises(BackfillError, match=line):
         start_context({f"spark.driver.{name}": value})
     assert not list(tmp_path.iterdir())

@@ -181,7 +181,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "rule as a class": (
         declare(rules=(Reconciled,)),
-        "raw/readings: <class 'backfill_engine.rules.reconciled.Reconciled'> is no rule: make one",
+        "raw/readings: <class 'backfill_engine.rules.count_rules.Reconciled'> is no rule: make one",
     ),
     "landed type": (
         lambda: JsonLanding("readings", (Column("a", "ARAY<INT>", "A"),)),
