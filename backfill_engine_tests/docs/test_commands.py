@@ -21,14 +21,13 @@ backfill is named by its id, or by the first eight characters or more of it.
 """
 
 
-def list_commands(group: TyperGroup, path: str = "") -> Iterator[tuple[str, TyperCommand]]:
-    """Each command, with its name behind those of its groups."""
+def list_commands(app: typer.Typer) -> Iterator[tuple[str, TyperCommand]]:
+    """Each command of the engine; other tests may have added groups of a project."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
     for name, command in group.commands.items():
-        if isinstance(command, TyperGroup):
-            yield from list_commands(command, f"{path}{name} ")
-        else:
-            assert isinstance(command, TyperCommand)
-            yield f"{path}{name}", command
+        if isinstance(command, TyperCommand):
+            yield name, command
 
 
 def wrap(text: str) -> str:
@@ -37,9 +36,7 @@ def wrap(text: str) -> str:
 
 def render_page() -> str:
     parts = [HEAD]
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    for name, command in list_commands(group):
+    for name, command in list_commands(app):
         arguments = [
             str(one.name).upper() for one in command.params if isinstance(one, TyperArgument)
         ]
