@@ -21,7 +21,6 @@ from typing import Any
 from dagster import (
     AssetKey,
     AssetObservation,
-    AssetRecordsFilter,
     DagsterEvent,
     DagsterEventType,
     DagsterInstance,
@@ -38,6 +37,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     RUNLESS_RUN_ID,
     AssetObservationData,
 )
+from backfill_engine.orchestration.instance.materializations import find_latest_observations
 from backfill_engine.orchestration.instance.partition_definitions import find_landing_key
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.publishing.inputs import list_landing
@@ -51,7 +51,6 @@ LISTED_FILES = "listed_files"
 """Metadata of an observation: by name below the root, size and time of each file."""
 
 _BLOCK = 200
-_PAGE = 1000
 _LISTED = 7
 _NAMED_FILES = 1000
 
@@ -268,23 +267,12 @@ def _describe_change(states: Mapping[str, str], last: AssetObservation | None) -
 def _find_latest_observations(
     instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
 ) -> dict[str, AssetObservation]:
-    """Finds them by partition key; a partition that was never observed is absent."""
-    if not partitions:
-        return {}
-    ids = instance.event_log_storage.get_latest_storage_id_by_partition(
-        asset_key, DagsterEventType.ASSET_OBSERVATION, set(partitions)
-    )
-    wanted = sorted(ids.values())
-    latest: dict[str, AssetObservation] = {}
-    for first in range(0, len(wanted), _PAGE):
-        page = wanted[first : first + _PAGE]
-        found = instance.fetch_observations(
-            AssetRecordsFilter(asset_key, storage_ids=page), limit=len(page)
-        )
-        for record in found.records:
-            observation = record.event_log_entry.asset_observation
-            # Someone else may observe it too, through Dagster's API: that says nothing of files.
-            if observation is not None and FINGERPRINT in observation.metadata:
-                assert observation.partition is not None
-                latest[observation.partition] = observation
-    return latest
+    """Finds those of files, by partition key; a partition that was never observed is absent."""
+    latest = find_latest_observations(instance, asset_key, partitions)
+    return {
+        key: observation
+        for key, record in latest.items()
+        # Someone else may observe it too, through Dagster's API: that says nothing of files.
+        if (observation := record.event_log_entry.asset_observation) is not None
+        and FINGERPRINT in observation.metadata
+    }

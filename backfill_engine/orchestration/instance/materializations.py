@@ -1,6 +1,6 @@
-"""The latest materialization, plan or status of each partition, as the Dagster instance has it."""
+"""The latest event, plan or status of each partition, as the Dagster instance has it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from dagster import (
@@ -11,6 +11,7 @@ from dagster import (
     DagsterInstance,
     EventLogRecord,
     EventRecordsFilter,
+    EventRecordsResult,
     PartitionsDefinition,
     RunsFilter,
 )
@@ -31,18 +32,36 @@ def find_latest_materializations(
     instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
 ) -> dict[str, EventLogRecord]:
     """Finds them by partition key; a partition that was never materialized is absent."""
+    kind, fetch = DagsterEventType.ASSET_MATERIALIZATION, instance.fetch_materializations
+    return _find_latest(instance, asset_key, partitions, kind, fetch)
+
+
+def find_latest_observations(
+    instance: DagsterInstance, asset_key: AssetKey, partitions: Collection[str]
+) -> dict[str, EventLogRecord]:
+    """Finds them by partition key; a partition that was never observed is absent."""
+    kind, fetch = DagsterEventType.ASSET_OBSERVATION, instance.fetch_observations
+    return _find_latest(instance, asset_key, partitions, kind, fetch)
+
+
+def _find_latest(
+    instance: DagsterInstance,
+    asset_key: AssetKey,
+    partitions: Collection[str],
+    kind: DagsterEventType,
+    fetch: Callable[..., EventRecordsResult],
+) -> dict[str, EventLogRecord]:
+    """Finds the latest event of a kind of each partition, by key, in pages."""
     if not partitions:
         return {}
     ids = instance.event_log_storage.get_latest_storage_id_by_partition(
-        asset_key, DagsterEventType.ASSET_MATERIALIZATION, set(partitions)
+        asset_key, kind, set(partitions)
     )
     latest: dict[str, EventLogRecord] = {}
     wanted = sorted(ids.values())
     for first in range(0, len(wanted), _PAGE):
         page = wanted[first : first + _PAGE]
-        found = instance.fetch_materializations(
-            AssetRecordsFilter(asset_key, storage_ids=page), limit=len(page)
-        )
+        found = fetch(AssetRecordsFilter(asset_key, storage_ids=page), limit=len(page))
         latest.update(
             {record.partition_key: record for record in found.records if record.partition_key}
         )
