@@ -11,7 +11,6 @@ from dagster import (
     OpExecutionContext,
 )
 from dagster_pyspark import LazyPySparkResource
-from dagster_pyspark.resources import spark_session_from_config
 from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
 
@@ -19,10 +18,8 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.settings import Settings, read_settings
-from backfill_engine.spark.connect import limit_retries
-from backfill_engine.spark.head_start import start_java, use_java
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
-from backfill_engine.spark.session import build_spark_conf, check_prerequisites
+from backfill_engine.spark.session import build_spark_conf, check_prerequisites, start_session
 from backfill_engine.tables.once_flows import ONCE_TAG, OnceFlow
 
 
@@ -50,8 +47,6 @@ class SparkResource(LazyPySparkResource):
         """Notes what the run says of its session, which is started when it is needed."""
         tags = context.run.tags if context.run else {}
         self._tagged_remote, self._once_flow = tags.get(SPARK_REMOTE_TAG), tags.get(ONCE_TAG)
-        if self._tagged_remote is None:
-            start_java(self._settings)  # It takes a second, while the step begins.
 
     def expect_input(self, input_bytes: int) -> None:
         """Notes how much the session is to read first; has no effect once it is started."""
@@ -101,11 +96,7 @@ class SparkResource(LazyPySparkResource):
             if tagged is None
             else build_tagged_conf(tagged, overrides)
         )
-        with use_java(conf):
-            session = spark_session_from_config(conf)
-        if remote is not None:
-            limit_retries(session)
-        return session
+        return start_session(conf)
 
 
 def build_overrides(

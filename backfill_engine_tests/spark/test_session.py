@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_engine.errors import SparkUnavailableError
-from backfill_engine.spark.class_archive import JAVA_OPTIONS
+from backfill_engine.spark.app_cds import JAVA_OPTIONS
 from backfill_engine.spark.session import build_spark_conf, check_prerequisites
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_engine.spark import class_archive, session
-from backfill_engine.spark.cache import make_once
-from backfill_engine.spark.class_archive import (
+from backfill_engine.spark import app_cds, session
+from backfill_engine.spark.app_cds import (
     JAVA_OPTIONS,
     find_class_archive,
+    train,
     train_class_archive,
 )
+from backfill_engine.spark.cache import make_once
 from backfill_engine.spark.session import build_spark_conf, check_prerequisites
-from backfill_engine.spark.training import train
 
 
 def test_what_a_session_is_trained_by_works(spark: SparkSession, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_session_uses_what_is_there(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_training_that_fails_or_takes_too_long_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr(class_archive, "_TRAINING_SECONDS", seconds)
+    monkeypatch.setattr(app_cds, "_TRAINING_SECONDS", seconds)
     conf = {**build_spark_conf(remote=None, jars=None, overrides={}), "spark.driver.memory": "lots"}
     train_class_archive(tmp_path / "cache" / "classes.jsa", conf)
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["classes.lock"]
@@ -85,7 +85,7 @@ def test_archives_that_no_session_used_for_a_month_are_removed(
             os.utime(made, (long_ago, long_ago))
     monkeypatch.setattr(session, "find_class_archive", lambda _: used)
     check_prerequisites(remote=None, jars=None)
-    monkeypatch.setattr(class_archive, "_TRAINING_SECONDS", 0.1)
+    monkeypatch.setattr(app_cds, "_TRAINING_SECONDS", 0.1)
     train_class_archive(tmp_path / "classes-3.jsa", {JAVA_OPTIONS: ""})
     left = {path.stem for path in tmp_path.iterdir()}
     assert left == {used.stem, other.stem, "classes-3"}

@@ -2,6 +2,8 @@
 
 Parsing, checking and linking some ten thousand classes took a third of the time from a session's
 start to its first table. Java ignores an archive of other classes than those on its class path.
+What they are is learnt from a process (this module, called with a folder for its files and the
+session's settings as its input, a JSON object) that does a bit of all that range runs do.
 An archive takes 190 MB, and each virtual environment has its own: those that no session was started
 with for 30 days are removed when another one is made.
 """
@@ -15,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyspark
+from pyspark.sql import SparkSession, Window
+from pyspark.sql import functions as F
 
 from backfill_engine.spark.cache import are_whole, find_cache, make_once, remove_unused
 from backfill_engine.spark.java import locate_java
@@ -62,9 +66,53 @@ def train_class_archive(archive: Path, conf: Mapping[str, str]) -> None:
 def _train_into(archive: Path, conf: Mapping[str, str]) -> None:
     options = f"{conf[JAVA_OPTIONS]} -XX:ArchiveClassesAtExit={archive}"
     subprocess.run(
-        [sys.executable, "-m", "backfill_engine.spark.training", str(archive.parent)],
+        [sys.executable, "-m", "backfill_engine.spark.app_cds", str(archive.parent)],
         input=json.dumps({**conf, JAVA_OPTIONS: options}).encode(),
         capture_output=True,
         check=False,
         timeout=_TRAINING_SECONDS,
     )
+
+
+def train(spark: SparkSession, folder: Path) -> None:
+    """Lands lines, parses, measures, publishes, reads back and aggregates them."""
+    landed, table = str(folder / "landed"), f"delta.`{folder / 'table'}`"
+    rows = spark.range(100).selectExpr("id", "id % 2 day", "string(id) name", "id / 3 share")
+    rows.selectExpr("to_json(struct(*)) value").write.option("compression", "gzip").text(landed)
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT, day BIGINT NOT NULL, name STRING, share DOUBLE) "
+        "USING DELTA PARTITIONED BY (day) TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')"
+    )
+    lines = spark.read.text(landed).where(F.col("value").rlike(r"\S"))
+    fields = F.from_json("value", "id string, day string, name string, share string")
+    parsed = lines.select(
+        F.json_object_keys("value").alias("keys"),
+        *(fields[name].try_cast(type_).alias(name) for name, type_ in rows.dtypes),
+    )
+    latest = F.row_number().over(Window.partitionBy("id").orderBy(F.desc("share")))
+    parsed = parsed.withColumn("latest", latest).where("latest = 1")
+    frame = parsed.repartition("day").persist()
+    frame.groupBy("day").agg(
+        F.sum(F.shiftright(F.xxhash64("id", "name"), 32)),
+        F.expr("count_if(share > 1)"),
+        F.collect_set("keys"),
+    ).collect()
+    (
+        frame.select(*rows.columns)
+        .write.format("delta")
+        .mode("overwrite")
+        .option("replaceWhere", "day >= 0 AND day < 2")
+        .option("userMetadata", "training")
+        .save(str(folder / "table"))
+    )
+    frame.unpersist()
+    published = spark.read.format("delta").option("versionAsOf", 1).load(str(folder / "table"))
+    published.where("day >= 1").groupBy("day").agg(F.avg("share")).join(rows, "day").collect()
+
+
+if __name__ == "__main__":
+    from backfill_engine.spark.session import start_session  # which imports this module
+
+    session = start_session(json.load(sys.stdin))
+    train(session, Path(sys.argv[1]))
+    session.stop()
