@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from backfill_engine.assembly import list_table_assets as list_table_assets
+    from backfill_engine.building import BackfillTablesComponent as BackfillTablesComponent
     from backfill_engine.building import Features as Features
     from backfill_engine.building import build_defs as build_defs
     from backfill_engine.catalog import Catalog as Catalog
-    from backfill_engine.component import BackfillTablesComponent as BackfillTablesComponent
     from backfill_engine.errors import BackfillError as BackfillError
     from backfill_engine.errors import DeclarationError as DeclarationError
     from backfill_engine.errors import SettingsError as SettingsError
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
     from backfill_engine.sources.input_window import InputWindow as InputWindow
     from backfill_engine.sources.json_landing import EMPTY_MARKER as EMPTY_MARKER
     from backfill_engine.sources.json_landing import JsonLanding as JsonLanding
+    from backfill_engine.sources.once_flows import OnceFlow as OnceFlow
+    from backfill_engine.sources.once_records import Constant as Constant
+    from backfill_engine.sources.once_records import DatePart as DatePart
+    from backfill_engine.sources.once_records import Origin as Origin
     from backfill_engine.sources.parquet_landing import ParquetLanding as ParquetLanding
     from backfill_engine.sources.source import Listing as Listing
     from backfill_engine.sources.source import Source as Source
     from backfill_engine.table_assets import Required as Required
     from backfill_engine.table_assets import TableAsset as TableAsset
+    from backfill_engine.table_assets import TableTranslator as TableTranslator
     from backfill_engine.table_assets import Upstream as Upstream
     from backfill_engine.table_assets import serve_versions as serve_versions
     from backfill_engine.table_assets import table_asset as table_asset
-    from backfill_engine.table_translator import TableTranslator as TableTranslator
     from backfill_engine.tables.declarations import Calendar as Calendar
     from backfill_engine.tables.declarations import Column as Column
     from backfill_engine.tables.declarations import Protected as Protected
     from backfill_engine.tables.declarations import Table as Table
     from backfill_engine.tables.declarations import required as required
     from backfill_engine.tables.external_delta import ExternalDelta as ExternalDelta
-    from backfill_engine.tables.once_flows import Constant as Constant
-    from backfill_engine.tables.once_flows import DatePart as DatePart
-    from backfill_engine.tables.once_flows import OnceFlow as OnceFlow
-    from backfill_engine.tables.once_flows import Origin as Origin
     from backfill_engine.transforms.landed_rows import build_landed_rows as build_landed_rows
 
 # What this project stands on is beta or preview in Dagster, and pinned by the lock. Without this,
@@ -73,9 +73,8 @@ atexit.register(gc.freeze)
 
 _PUBLIC = {
     "backfill_engine.assembly": ("list_table_assets",),
-    "backfill_engine.building": ("Features", "build_defs"),
+    "backfill_engine.building": ("BackfillTablesComponent", "Features", "build_defs"),
     "backfill_engine.catalog": ("Catalog",),
-    "backfill_engine.component": ("BackfillTablesComponent",),
     "backfill_engine.errors": ("BackfillError", "DeclarationError", "SettingsError"),
     "backfill_engine.lake.filesystems": ("check_writable",),
     "backfill_engine.sources.input_window": ("InputWindow",),
@@ -87,17 +86,18 @@ _PUBLIC = {
     "backfill_engine.table_assets": (
         "Required",
         "TableAsset",
+        "TableTranslator",
         "Upstream",
         "serve_versions",
         "table_asset",
     ),
-    "backfill_engine.table_translator": ("TableTranslator",),
     "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
     "backfill_engine.tables.external_delta": ("ExternalDelta",),
     "backfill_engine.sources.json_landing": ("EMPTY_MARKER", "JsonLanding"),
+    "backfill_engine.sources.once_flows": ("OnceFlow",),
+    "backfill_engine.sources.once_records": ("Constant", "DatePart", "Origin"),
     "backfill_engine.sources.parquet_landing": ("ParquetLanding",),
     "backfill_engine.sources.source": ("Listing", "Source"),
-    "backfill_engine.tables.once_flows": ("Constant", "DatePart", "OnceFlow", "Origin"),
     "backfill_engine.transforms.landed_rows": ("build_landed_rows",),
 }
 _PLACES = {name: module for module, names in _PUBLIC.items() for name in names}

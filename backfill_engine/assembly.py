@@ -1,30 +1,34 @@
 """Builds the catalog of a project from the table assets that its modules declare."""
 
+import datetime as dt
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from types import ModuleType
 from typing import TypeAlias
 
-from dagster import AssetKey, TimeWindowPartitionMapping
+from dagster import TimeWindowPartitionMapping
 
-from backfill_engine.catalog import Catalog, choose_histories
-from backfill_engine.errors import DeclarationError
+from backfill_engine.catalog import Catalog
+from backfill_engine.errors import DeclarationError, SettingsError
 from backfill_engine.grains.grain import Grain
 from backfill_engine.orchestration.instance.partition_definitions import find_landing_key
 from backfill_engine.publishing.reached_code import compute_code_version
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.settings import Settings, read_settings
-from backfill_engine.table_assets import SAME_KEY, TableAsset, Upstream
-from backfill_engine.table_translator import TableTranslator
+from backfill_engine.sources.history import History
+from backfill_engine.table_assets import SAME_KEY, TableAsset, TableTranslator, Upstream
 from backfill_engine.tables.declarations import NAME, Calendar, Table
-from backfill_engine.tables.once_flows import History, OnceFlow
 
 Declared: TypeAlias = ModuleType | TableAsset
 """A table asset, a module that has some, or a package of such modules."""
+
+_ALL_FLOWS = "all"
+"""In place of the names of once-flows: all that there are."""
 
 
 def build_catalog(
@@ -57,12 +61,16 @@ def build_catalog(
     """
     chosen = settings or read_settings()
     days = calendar or Calendar(chosen.begin, chosen.end)
-    modules = _translate(_list_pipelines(declared), translator or TableTranslator())
-    assets = _list_assets(modules)
+    translator = translator or TableTranslator()
+    pipelines = {
+        name: [_name_tables(asset, translator) for asset in assets]
+        for name, assets in _list_pipelines(declared).items()
+    }
+    assets = _list_distinct(pipelines)
     check_together(assets)
     tables = [asset.table for asset in assets]
     read = [upstream.table for asset in assets for upstream in asset.inputs]
-    histories = choose_histories(tables, chosen.once_flows, begin=days.begin)
+    histories = choose_histories(assets, chosen.once_flows, begin=days.begin)
     dated = {
         table.key: replace(
             _set_calendar(table, days, histories),
@@ -70,17 +78,13 @@ def build_catalog(
         )
         for table in (*tables, *(table for table in read if not table.is_published))
     }
-    pipelines = {name: [one.table for one in found] for name, found in modules.items()}
-    recipes = {
-        asset.table.key: _build_recipe(asset, dated, histories.get(asset.table.key))
-        for asset in assets
-    }
     catalog = Catalog(
-        recipes=recipes,
+        recipes={
+            asset.table.key: _build_recipe(asset, dated, histories.get(asset.table.key))
+            for asset in assets
+        },
         pipelines=_move_versions(pipelines),
-        tables=_sort_by_layer(recipes.values()),
-        once_flows=_list_once_flows(tables),
-        histories=histories,
+        tables=tuple(dated[table.key] for table in _sort_by_layer(assets)),
         module=module,
         name_prefix=name_prefix,
         given=settings,
@@ -104,20 +108,22 @@ def _list_pipelines(declared: Iterable[Declared]) -> dict[str, list[TableAsset]]
 
 def list_table_assets(declared: Iterable[Declared]) -> tuple[TableAsset, ...]:
     """Lists what modules declare, by module and in their order there."""
-    return _list_assets(_list_pipelines(declared))
+    return _list_distinct(_list_pipelines(declared))
 
 
-def _list_assets(pipelines: Mapping[str, Iterable[TableAsset]]) -> tuple[TableAsset, ...]:
-    # A module that imports an asset of another declares it no second time.
-    return tuple({id(one): one for found in pipelines.values() for one in found}.values())
+def _list_distinct(pipelines: Mapping[str, Iterable[TableAsset]]) -> tuple[TableAsset, ...]:
+    found: list[TableAsset] = []
+    for asset in chain.from_iterable(pipelines.values()):
+        # A module that imports an asset of another declares it no second time.
+        if asset not in found:
+            found.append(asset)
+    return tuple(found)
 
 
-def _translate(
-    pipelines: Mapping[str, Sequence[TableAsset]], translator: TableTranslator
-) -> dict[str, list[TableAsset]]:
-    """Gives each table the key of its asset, wherever a declaration names the table."""
+def _name_tables(asset: TableAsset, translator: TableTranslator) -> TableAsset:
+    """Gives each table the key of its asset, wherever the declaration names the table."""
 
-    def place(table: Table) -> Table:
+    def name(table: Table) -> Table:
         path = tuple(translator.get_asset_key(table).path)
         if not all(map(NAME.fullmatch, path)):
             raise DeclarationError(
@@ -127,20 +133,12 @@ def _translate(
         return replace(
             table,
             asset_path=() if path == (table.layer, table.name) else path,
-            versions=tuple(map(place, table.versions)),
-            begins_with=place(table.begins_with) if table.begins_with is not None else None,
+            versions=tuple(map(name, table.versions)),
+            begins_with=name(table.begins_with) if table.begins_with is not None else None,
         )
 
-    placed = {
-        id(asset): replace(
-            asset,
-            table=place(asset.table),
-            inputs=tuple(replace(read, table=place(read.table)) for read in asset.inputs),
-        )
-        for assets in pipelines.values()
-        for asset in assets
-    }
-    return {name: [placed[id(asset)] for asset in assets] for name, assets in pipelines.items()}
+    inputs = tuple(replace(upstream, table=name(upstream.table)) for upstream in asset.inputs)
+    return replace(asset, table=name(asset.table), inputs=inputs)
 
 
 def _list_modules(module: ModuleType) -> list[ModuleType]:
@@ -154,61 +152,85 @@ def _list_modules(module: ModuleType) -> list[ModuleType]:
     ]
 
 
-def _move_versions(pipelines: Mapping[str, Sequence[Table]]) -> dict[str, tuple[str, ...]]:
+def _move_versions(pipelines: Mapping[str, Sequence[TableAsset]]) -> dict[str, tuple[str, ...]]:
     """Lists a served table's versions after the first with it, not where they are declared.
 
     Who works with the first version alone misses nothing.
     """
     later = {
-        name: [version.key for table in tables for version in table.versions[1:]]
-        for name, tables in pipelines.items()
+        name: [version.key for asset in assets for version in asset.table.versions[1:]]
+        for name, assets in pipelines.items()
     }
-    moved = {version for versions in later.values() for version in versions}
+    moved = set(chain.from_iterable(later.values()))
     return {
-        name: (*later[name], *(table.key for table in tables if table.key not in moved))
-        for name, tables in pipelines.items()
+        name: (
+            *later[name],
+            *(asset.table.key for asset in assets if asset.table.key not in moved),
+        )
+        for name, assets in pipelines.items()
     }
 
 
-def _sort_by_layer(recipes: Iterable[Recipe]) -> tuple[Table, ...]:
+def _sort_by_layer(assets: Sequence[TableAsset]) -> list[Table]:
     """Sorts tables by layer: those first of which a table reads least; then as declared."""
-    by_key = {recipe.table.key: recipe for recipe in recipes}
-    depths: dict[str, int] = {}
-
-    def measure_depth(key: str) -> int:
-        if key not in depths:
-            inputs = [read.key for read in by_key[key].inputs if read.is_published]
-            depths[key] = 1 + max(map(measure_depth, inputs), default=-1)
-        return depths[key]
-
-    layers: dict[str, int] = {}
-    for key, recipe in by_key.items():
-        layer = recipe.table.layer
-        layers[layer] = min(layers.get(layer, len(by_key)), measure_depth(key))
-    ranks = {layer: at for at, layer in enumerate(sorted(layers, key=layers.__getitem__))}
-    tables = (recipe.table for recipe in by_key.values())
-    return tuple(sorted(tables, key=lambda table: ranks[table.layer]))
+    tables = {asset.table.key: asset.table for asset in assets}
+    by_depth = TopologicalSorter(_list_inputs(assets)).static_order()
+    layers = list(dict.fromkeys(tables[key].layer for key in by_depth))
+    return sorted(tables.values(), key=lambda table: layers.index(table.layer))
 
 
-def _list_once_flows(tables: Iterable[Table]) -> dict[str, tuple[str, OnceFlow]]:
-    found: dict[str, tuple[str, OnceFlow]] = {}
-    for table in tables:
-        for flow in table.once:
-            if flow.name in found:
-                raise DeclarationError(
-                    f"{found[flow.name][0]} and {table.key} both have a once-flow `{flow.name}`, "
-                    "and a job is called so: rename one"
+def _list_inputs(assets: Iterable[TableAsset]) -> dict[str, list[str]]:
+    """Lists the tables of the project that each table reads, by key."""
+    return {
+        asset.table.key: [read.table.key for read in asset.inputs if read.table.is_published]
+        for asset in assets
+    }
+
+
+def choose_histories(
+    assets: Iterable[TableAsset], names: Collection[str], *, begin: dt.date
+) -> dict[str, History]:
+    """Chooses the once-flows that are active, by table key.
+
+    Args:
+        assets: with all of their flows.
+        names: of the flows; `all` for all. One from its table's begin on is never active.
+        begin: the first day of what lands daily, for a table that doesn't say.
+
+    Raises:
+        SettingsError: if there is no such flow, or a day between them and the feed would be left
+            out.
+    """
+    found = list(assets)
+    known = {flow.name for asset in found for flow in asset.history}
+    if unknown := [name for name in names if name not in (*known, _ALL_FLOWS)]:
+        raise SettingsError(
+            f"unusable environment: BACKFILL_ONCE_FLOWS: there is no once-flow {unknown[0]}: "
+            f"choose of {', '.join((*sorted(known), _ALL_FLOWS))}, or leave it empty"
+        )
+    chosen: dict[str, History] = {}
+    for asset in found:
+        feed = asset.table.begin or begin
+        flows = [
+            flow
+            for flow in sorted(asset.history, key=lambda flow: flow.begin)
+            if flow.begin < feed and (flow.name in names or _ALL_FLOWS in names)
+        ]
+        for flow, follows in zip(flows, [*(flow.begin for flow in flows[1:]), feed], strict=False):
+            if flow.end < follows:
+                raise SettingsError(
+                    f"unusable environment: BACKFILL_ONCE_FLOWS: nothing would fill "
+                    f"{asset.table.key} from {flow.end}, where {flow.name} ends, up to {follows}: "
+                    "name the flow that does, or set BACKFILL_BEGIN to an earlier day"
                 )
-            found[flow.name] = table.key, flow
-    return found
+        if flows and asset.landing is not None:
+            chosen[asset.table.key] = History(asset.landing, tuple(flows), feed)
+    return chosen
 
 
 def _set_calendar(table: Table, days: Calendar, histories: Mapping[str, History]) -> Table:
     """Sets the calendar of a table, and of those that its declaration names."""
-    origin = table
-    while origin.begins_with is not None and origin.key not in histories:
-        origin = origin.begins_with
-    history = histories.get(origin.key)
+    history = histories.get(_find_origin(table, histories).key)
     calendar = Calendar(
         table.begin or days.begin, table.end or days.end, history.begin if history else None
     )
@@ -217,6 +239,13 @@ def _set_calendar(table: Table, days: Calendar, histories: Mapping[str, History]
         calendar=calendar,
         versions=tuple(_set_calendar(version, days, histories) for version in table.versions),
     )
+
+
+def _find_origin(table: Table, histories: Container[str] = ()) -> Table:
+    """Finds the table with whose history another begins, itself if it does with none."""
+    while table.begins_with is not None and table.key not in histories:
+        table = table.begins_with
+    return table
 
 
 def check_together(found: Sequence[TableAsset]) -> None:
@@ -228,20 +257,14 @@ def check_together(found: Sequence[TableAsset]) -> None:
     Raises:
         DeclarationError: if a table has several assets, one reads a table that no asset publishes
             or itself in a circle, a partition of an input can't be found, or what two of them read
-            of the landing zone has one name.
+            of the landing zone, or two of their once-flows, have one name.
     """
-    published = [asset.table.key for asset in found]
-    lie_at: dict[str, str] = {}
+    tables = [asset.table for asset in found]
+    published = [table.key for table in tables]
     for asset in found:
         if (count := published.count(asset.table.key)) > 1:
             raise DeclarationError(
                 f"{asset.table.key} is published by {count} assets: leave it to one of them"
-            )
-        place = asset.table.location or asset.table.place
-        if lie_at.setdefault(place, asset.table.key) != asset.table.key:
-            raise DeclarationError(
-                f"{lie_at[place]} and {asset.table.key} both lie at {place}: give one of them "
-                "another place"
             )
         for upstream in asset.inputs:
             if upstream.table.is_published and upstream.table.key not in published:
@@ -249,22 +272,41 @@ def check_together(found: Sequence[TableAsset]) -> None:
                     f"{asset.table.key} reads {upstream.table.key}, which no asset publishes: "
                     "write one with @table_asset, or declare an ExternalDelta"
                 )
-            _check_mapping(asset.table, upstream, upstream.table)
-        _check_begin(asset)
-    _check_circles({asset.table.key: [one.table.key for one in asset.inputs] for asset in found})
-    _check_landings(found)
-
-
-def _check_circles(inputs: Mapping[str, Sequence[str]]) -> None:
-    """Refuses tables that read each other in a circle."""
+            _check_mapping(asset.table, upstream)
+        _check_begin(asset, {one.table.key for one in found if one.history})
     try:
-        TopologicalSorter(inputs).prepare()
+        TopologicalSorter(_list_inputs(found)).prepare()
     except CycleError as error:
         circle = " → ".join(error.args[1])
         raise DeclarationError(f"tables read each other, {circle}: break the circle") from error
+    _refuse_shared(
+        ((table.location or table.place, table.key) for table in tables),
+        "{} and {} both lie at {}: give one of them another place",
+    )
+    _refuse_shared(
+        (
+            (find_landing_key(asset.table).to_user_string(), asset.table.key)
+            for asset in found
+            if asset.landing is not None
+        ),
+        "{} and {} both read the landing zone, and what they read would be one asset, {}: give one "
+        "of them another name",
+    )
+    _refuse_shared(
+        ((flow.name, asset.table.key) for asset in found for flow in asset.history),
+        "{} and {} both have a once-flow `{}`: rename one",
+    )
 
 
-def _check_begin(asset: TableAsset) -> None:
+def _refuse_shared(things: Iterable[tuple[str, str]], message: str) -> None:
+    """Refuses a thing that two tables have, of things each with the key of its table."""
+    owners: dict[str, str] = {}
+    for thing, table in things:
+        if owners.setdefault(thing, table) != table:
+            raise DeclarationError(message.format(owners[thing], table, thing))
+
+
+def _check_begin(asset: TableAsset, with_history: Collection[str]) -> None:
     """Refuses a table that begins before one that it reads, or leaves out history that it could."""
     table = asset.table
     origins = {_find_origin(upstream.table) for upstream in asset.inputs}
@@ -274,40 +316,21 @@ def _check_begin(asset: TableAsset) -> None:
             f"{table.key} begins with {table.begins_with.key}, and not all that it reads does: "
             "leave `begins_with` out, or let them begin with the same history"
         )
-    if table.begins_with is None and begins is not None and begins.once:
+    if table.begins_with is None and begins is not None and begins.key in with_history:
         raise DeclarationError(
             f"all that {table.key} reads begins with the history of {begins.key}, and it doesn't: "
             "declare `begins_with`"
         )
 
 
-def _find_origin(table: Table) -> Table:
-    """Finds the table with whose history another begins, itself if it does with none."""
-    while table.begins_with is not None:
-        table = table.begins_with
-    return table
-
-
-def _check_landings(found: Sequence[TableAsset]) -> None:
-    """Refuses two tables of which what they read of the landing zone would be one asset."""
-    readers: dict[AssetKey, str] = {}
-    for table in (asset.table for asset in found if asset.landing is not None):
-        landing = find_landing_key(table)
-        if readers.setdefault(landing, table.key) != table.key:
-            raise DeclarationError(
-                f"{readers[landing]} and {table.key} both read the landing zone, and what they "
-                f"read would be one asset, {landing.to_user_string()}: give one of them another "
-                "name"
-            )
-
-
-def _check_mapping(table: Table, upstream: Upstream, read: Table) -> None:
+def _check_mapping(table: Table, upstream: Upstream) -> None:
     """Refuses an input of which no partition could be told that a partition needs."""
+    read, mapping = upstream.table, upstream.mapping
     both = f"{table.key} is partitioned by {table.grain} and reads {read.key}, by {read.grain}"
-    if upstream.mapping == SAME_KEY and table.grain != read.grain:
+    if mapping == SAME_KEY and table.grain != read.grain:
         cure = "give Upstream a mapping, such as map_offsets(), or both tables one grain"
         raise DeclarationError(f"{both}, by the same key: {cure}")
-    by_time = isinstance(upstream.mapping, TimeWindowPartitionMapping)
+    by_time = isinstance(mapping, TimeWindowPartitionMapping)
     if by_time and not (table.grain.cron and read.grain.cron):
         raise DeclarationError(f"{both}, by its time: give both a grain of time, or both buckets")
 

@@ -1,7 +1,11 @@
-"""Makes Dagster's assets: partitioned ones that publish their table safely.
+"""Makes Dagster's assets and checks of the tables of a catalog.
 
-Each step of a run goes `window → transform → audit → publish → record`, for all partitions of its
-range together: one Spark write and one Delta commit, whatever their number.
+A partitioned asset publishes its table safely: each step of a run goes `window → transform → audit
+→ publish → record`, for all partitions of its range together: one Spark write and one Delta commit,
+whatever their number. External assets stand for what lands and for tables that somebody else
+writes; Dagster runs nothing for these. The check `partition_is_readable` asks whether an
+independent reader still finds what the audit saw: each publish answers that, too, and the UI runs
+the check over any range.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,29 +14,42 @@ from datetime import UTC, datetime
 
 from dagster import (
     AssetCheckEvaluation,
+    AssetCheckExecutionContext,
     AssetCheckResult,
+    AssetChecksDefinition,
     AssetCheckSpec,
     AssetDep,
     AssetExecutionContext,
     AssetMaterialization,
     AssetsDefinition,
+    AssetSpec,
     BackfillPolicy,
     MaterializeResult,
+    MetadataValue,
     TableColumn,
     TableColumnConstraints,
     TableSchema,
     asset,
+    asset_check,
 )
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.orchestration.due.readiness import REQUIRED, ROWS_FOR
+from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.due.readiness import EXTERNAL, REQUIRED, ROWS_FOR
+from backfill_engine.orchestration.instance.batching_instance import store_together
 from backfill_engine.orchestration.instance.dagster_internals import (
     EVENTS_ARE_LOGGED,
     AssetGraph,
     ObjectMetadataValue,
+    find_run_assets,
 )
+from backfill_engine.orchestration.instance.materializations import find_latest_materializations
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.partition_definitions import (
+    LANDING,
     find_asset_key,
     find_landing_key,
     find_partitions_def,
@@ -40,10 +57,10 @@ from backfill_engine.orchestration.instance.partition_definitions import (
 from backfill_engine.orchestration.records.events import (
     build_readable_summary,
     build_summaries,
+    describe_target,
     list_publish_checks,
 )
 from backfill_engine.orchestration.records.failures import build_failure, fail_with_message
-from backfill_engine.orchestration.records.recording import StepResult
 from backfill_engine.orchestration.records.step_messages import describe_withheld
 from backfill_engine.orchestration.records.ui_pages import (
     build_certificate_metadata,
@@ -55,12 +72,12 @@ from backfill_engine.orchestration.runs.run_options import PublishConfig, build_
 from backfill_engine.orchestration.runs.run_tags import WITHHELD_TAG
 from backfill_engine.orchestration.steps import Step
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.resources import find_resources, list_resources
+from backfill_engine.resources import build_reader, find_resources, list_resources
 from backfill_engine.rules.finding_names import list_names
 from backfill_engine.rules.verdicts import Check
-from backfill_engine.table_assets import SAME_KEY, Upstream
-from backfill_engine.table_translator import TableTranslator
+from backfill_engine.table_assets import SAME_KEY, TableTranslator, Upstream
 from backfill_engine.tables.declarations import Table
+from backfill_engine.uris import join_uri
 
 CATALOG = "backfill_engine/catalog"
 """Name under which an asset's metadata has the catalog that it was built of."""
@@ -128,11 +145,10 @@ def build_asset(
         AssetMaterialization | AssetCheckEvaluation | AssetCheckResult | MaterializeResult
     ]:
         spark, lakehouse = find_resources(catalog, context)
-        outcome, now = StepResult(), datetime.now(tz=UTC)
+        now = datetime.now(tz=UTC)
         with fail_with_message(context):
             check_whole_run(catalog, context.instance, context.run, now=now)
-            recipes = catalog.recipes
-            run, chosen = build_run(table, config, context.run, now=now), recipe
+            run = build_run(table, config, context.run, now=now)
             request = StepRequest(
                 catalog,
                 context.instance,
@@ -141,27 +157,27 @@ def build_asset(
                 context.partition_keys,
                 lakehouse.warehouse(),
             )
-            hooks = prepare_hooks(features, request)
+            hooks, chosen = prepare_hooks(features, request), recipe
             for hook in hooks:
                 chosen = hook.choose_inputs(chosen)
             run = replace(run, hooks=hooks)
-            guards = [one for one in recipes.values() if table.key in one.guards]
+            guards = [other for other in catalog.recipes.values() if table.key in other.guards]
             step = Step(catalog, context, chosen, run, spark, lakehouse, guards)
             # As a generator, so that a chunk's events are stored before the next begins.
-            yield from step.publish(outcome)
-        certificate = build_certificate_metadata(outcome.certificate)
-        summaries = build_summaries(outcome.results, checks, certificate)
-        if outcome.withheld:
+            recorder = yield from step.publish()
+        certificate = build_certificate_metadata(recorder.certificate)
+        summaries = build_summaries(recorder.results, checks, certificate)
+        if recorder.withheld:
             tags = {WITHHELD_TAG: asset_key.to_user_string()}
             context.instance.add_run_tags(context.run.run_id, tags)
             yield from summaries
-            yield build_readable_summary(asset_key, outcome.results)
+            yield build_readable_summary(asset_key, recorder.results)
             found = find_what_can_go_on(catalog, context, lakehouse.warehouse())
             hold_up(catalog, context, found, lakehouse.check_events)
             message = describe_withheld(
-                catalog, context.run, table, outcome.withheld, len(outcome.results), found
+                catalog, context.run, table, recorder.withheld, len(recorder.results), found
             )
-            raise build_failure(message, build_failure_metadata(message, outcome.certificate))
+            raise build_failure(message, build_failure_metadata(message, recorder.certificate))
         yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)
 
     return publish_range
@@ -201,4 +217,112 @@ def _describe_columns(table: Table) -> TableSchema:
             )
             for column in table.columns
         ]
+    )
+
+
+def build_landing_asset(recipe: Recipe, landing_root: str) -> AssetSpec:
+    """Builds the asset that stands for what a table reads of the landing zone.
+
+    Its partitions are the table's. The sensor `observe_landing` observes them.
+
+    Args:
+        recipe: how the table is made; it reads the landing zone.
+        landing_root: root of the landing zone.
+    """
+    landing, table = recipe.landing, recipe.table
+    assert landing is not None, f"{table.key} reads no landing zone"
+    uri = join_uri(landing_root, landing.dataset)
+    kind, below = landing.describe_place(table)
+    return AssetSpec(
+        find_landing_key(table),
+        description=(
+            f"What lands for `{table.key}`, by its partitions, at `{uri}/{below}`. Observations "
+            "say what came, went or was rewritten, and when that was seen; nothing is run here."
+        ),
+        group_name=LANDING,
+        kinds={kind},
+        partitions_def=find_partitions_def(table),
+        metadata={"dagster/uri": uri},
+    )
+
+
+def build_external_asset(table: Table) -> AssetSpec:
+    """Builds the asset that stands for a Delta table that somebody else writes."""
+    return AssetSpec(
+        find_asset_key(table),
+        description=f"A Delta table at `{table.location}` that somebody else writes.",
+        group_name=table.layer,
+        kinds={"delta"},
+        owners=list(table.owners),
+        partitions_def=find_partitions_def(table),
+        metadata={"dagster/uri": table.location, EXTERNAL: True},
+    )
+
+
+def build_readable_check(catalog: Catalog, table: Table) -> AssetChecksDefinition:
+    """Builds the check of one table, over its asset's partitions."""
+    asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
+
+    @asset_check(
+        name=Check.READABLE.value,
+        asset=asset_key,
+        description="Does an independent reader find the rows and checksum that the audit saw?",
+        partitions_def=partitions_def,
+        op_tags=OWN_STEP,
+        required_resource_keys=list_resources(catalog),
+    )
+    def partition_is_readable(context: AssetCheckExecutionContext) -> AssetCheckResult:
+        spark, lakehouse = find_resources(catalog, context)
+        with fail_with_message(context):
+            return _check_range(
+                context, table, build_reader(spark, lakehouse), lakehouse.warehouse()
+            )
+
+    return partition_is_readable
+
+
+def _check_range(
+    context: AssetCheckExecutionContext, table: Table, reader: PartitionReader, warehouse: Warehouse
+) -> AssetCheckResult:
+    """Reads back what is published of the run's range, and logs an evaluation of each partition."""
+    asset_key = find_asset_key(table)
+    keys = context.op_execution_context.partition_keys
+    if asset_key in find_run_assets(context.instance, context.run):
+        # The asset ran in this very run: its publish has read back each partition.
+        return AssetCheckResult(
+            passed=True, metadata={"partitions": len(keys), "checked": "when published"}
+        )
+    log = read_log(warehouse, table)
+    published = [key for key in keys if key in log.publishes]
+    contents = reader.read_back(log.require(), build_partitions(table, published))
+    targets = find_latest_materializations(context.instance, asset_key, published)
+    different = [
+        key for key, found in contents.items() if not found.agrees_with(log.publishes[key])
+    ]
+    with store_together(context.instance):
+        for key, found in contents.items():
+            audited = log.publishes[key]
+            evaluation = AssetCheckEvaluation(
+                asset_key=asset_key,
+                check_name=Check.READABLE.value,
+                passed=key not in different,
+                partition=key,
+                metadata={
+                    "rows": found.rows,
+                    "rows audited": audited.rows,
+                    "checksum": found.checksum,
+                    "checksum audited": audited.checksum,
+                    "delta_version": log.version,
+                },
+                target_materialization_data=describe_target(targets.get(key)),
+            )
+            # Dagster takes it, though its signature doesn't say so.
+            context.op_execution_context.log_event(evaluation)  # pyright: ignore[reportArgumentType]
+    return AssetCheckResult(
+        passed=not different,
+        metadata={
+            "partitions": len(contents),
+            "never published": len(keys) - len(contents),
+            "different": MetadataValue.json(different),
+        },
     )

@@ -1,31 +1,43 @@
-"""Assembles the definitions of a code location, to be merged with whatever else it has."""
+"""Assembles the definitions of a code location, to be merged with whatever else it has.
 
+By a call, `build_defs`, or from a `defs.yaml` of `dg`, as a `BackfillTablesComponent`.
+"""
+
+import datetime as dt
+import importlib
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from dagster import Definitions
+from dagster import Component, ComponentLoadContext, Definitions, Model, Resolvable
 
 from backfill_engine.assembly import Declared, build_catalog
-from backfill_engine.asset_checks import build_readable_check
-from backfill_engine.asset_definitions import build_asset
+from backfill_engine.asset_definitions import (
+    build_asset,
+    build_external_asset,
+    build_landing_asset,
+    build_readable_check,
+)
+from backfill_engine.errors import SettingsError
 from backfill_engine.extras.alerts.sensor import build_report_withheld
 from backfill_engine.extras.health.backfill_health import build_backfill_health
 from backfill_engine.extras.health.late_arrivals import build_late_arrivals
 from backfill_engine.extras.health.schedule import build_watch_schedule
+from backfill_engine.extras.landing.sensor import build_observe_landing
+from backfill_engine.extras.maintenance.job import (
+    MAINTAIN,
+    build_maintenance_schedule,
+    maintain_tables,
+)
 from backfill_engine.extras.rehearsal import job as rehearsal_job
 from backfill_engine.extras.rehearsal.applying import apply_rehearsal
 from backfill_engine.extras.versions import jobs as version_jobs
 from backfill_engine.grains.grain import Grain
-from backfill_engine.jobs import JOBS, MAINTAIN, build_job, build_maintenance_schedule
-from backfill_engine.landing_assets import build_external_asset, build_landing_asset
-from backfill_engine.landing_sensor import build_observe_landing
-from backfill_engine.once_jobs import build_once_jobs
+from backfill_engine.jobs import JOBS, build_job, build_range_jobs
 from backfill_engine.orchestration.runs.features import Feature, keep_served_version
 from backfill_engine.orchestration.runs.pinned_code import pin_code
 from backfill_engine.orchestration.runs.protecting import protect_partitions
 from backfill_engine.pause_sensor import build_go_on_after_pause
-from backfill_engine.range_jobs import build_range_jobs
 from backfill_engine.resources import build_resources
 from backfill_engine.rolling_schedules import build_rolling_schedules
 from backfill_engine.sensors import (
@@ -33,8 +45,8 @@ from backfill_engine.sensors import (
     build_process_due_partitions,
     build_recover_dead_runs,
 )
-from backfill_engine.settings import Settings
-from backfill_engine.table_translator import TableTranslator
+from backfill_engine.settings import Settings, read_settings
+from backfill_engine.table_assets import TableTranslator
 from backfill_engine.tables.declarations import Calendar
 
 
@@ -60,12 +72,7 @@ _HOOKS: tuple[Feature, ...] = (
 )
 """What takes part in each publish, in the order in which a run is refused."""
 
-_JOBS = {
-    **JOBS,
-    MAINTAIN: replace(JOBS[MAINTAIN], after=(rehearsal_job.remove_abandoned_tables,)),
-    **rehearsal_job.JOBS,
-    **version_jobs.JOBS,
-}
+_JOBS = {**JOBS, MAINTAIN: maintain_tables, **rehearsal_job.JOBS, **version_jobs.JOBS}
 """What a person or a schedule runs over partitions that are published."""
 
 
@@ -113,7 +120,7 @@ def build_defs(
     )
     landing, on = catalog.settings.landing, features.sensors
     range_jobs = build_range_jobs(catalog)
-    jobs = {name: build_job(catalog, name, declared) for name, declared in _JOBS.items()}
+    jobs = {name: build_job(catalog, name, work) for name, work in _JOBS.items()}
     watch = build_watch_schedule(catalog)
     return Definitions(
         assets=[
@@ -140,7 +147,6 @@ def build_defs(
         jobs=[
             *(job.definition for job in range_jobs.of_pipelines),
             *range_jobs.grain_definitions,
-            *build_once_jobs(catalog),
             *jobs.values(),
             watch.job,
         ],
@@ -159,3 +165,56 @@ def build_defs(
         ],
         resources=build_resources(catalog),
     )
+
+
+class BackfillTablesComponent(Component, Model, Resolvable):
+    """Tables that are filled by safe partition backfills.
+
+    Attributes:
+        module: that declares them by `@table_asset`, or a package of such modules.
+        landing: root of the landing zone; left out, `BACKFILL_LANDING`.
+        warehouse: root of the Delta tables; left out, `BACKFILL_WAREHOUSE`.
+        begin: the first day of the partitions, as YYYY-MM-DD; left out, `BACKFILL_BEGIN`.
+        end: the day after the last; left out with `begin`, `BACKFILL_END`, else up to today.
+        sensors: whether sensors are on without being turned on.
+        name_prefix: of the names of jobs, ops, sensors, schedules and resources.
+    """
+
+    module: str
+    landing: str | None = None
+    warehouse: str | None = None
+    begin: str | None = None
+    end: str | None = None
+    sensors: bool = False
+    name_prefix: str = ""
+
+    def build_defs(self, context: ComponentLoadContext) -> Definitions:
+        """Builds the definitions.
+
+        Raises:
+            BackfillError: if the tables don't fit together, or a setting can't be used.
+        """
+        is_given = self.landing is not None or self.warehouse is not None
+        lakehouse = read_settings(landing=self.landing, warehouse=self.warehouse)
+        return build_defs(
+            [importlib.import_module(self.module)],
+            lakehouse=lakehouse if is_given else None,
+            calendar=self._build_calendar(),
+            features=Features(sensors=self.sensors),
+            module=f"{context.defs_module_name.partition('.')[0]}.definitions",
+            name_prefix=self.name_prefix,
+        )
+
+    def _build_calendar(self) -> Calendar | None:
+        if self.begin is None:
+            if self.end is not None:
+                raise SettingsError("`end` is a day after `begin`: give both, or neither")
+            return None
+        return Calendar(_read_day(self.begin), _read_day(self.end) if self.end else None)
+
+
+def _read_day(text: str) -> dt.date:
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        raise SettingsError(f"{text} is no day: write YYYY-MM-DD") from None

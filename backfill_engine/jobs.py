@@ -1,16 +1,24 @@
-"""Jobs beside the assets: what a person or a schedule runs over partitions that are published."""
+"""Jobs: asset jobs over a range of partitions, and jobs of one op beside the assets.
 
-import datetime as dt
+A range job materializes the same partitions of several assets in one run. A backfill of several
+assets would give the keys to the first of them only, and to the others all that Dagster's mappings
+make of these.
+"""
+
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from dagster import (
+    AssetKey,
+    AssetSelection,
     Config,
     JobDefinition,
     OpExecutionContext,
-    ScheduleDefinition,
+    define_asset_job,
     in_process_executor,
     job,
     op,
@@ -19,16 +27,17 @@ from pydantic import Field
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import SettingsError
-from backfill_engine.lake.maintenance import maintain_table
 from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.side_table_writer import vacuum_watermarks
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
-from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_engine.orchestration.instance.partition_definitions import (
+    find_asset_key,
+    find_partitions_def,
+)
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.instance.recovered_runs import note_reconciliation
 from backfill_engine.orchestration.records.failures import build_failure, fail_with_message
-from backfill_engine.orchestration.rollbacks import RollbackConfig, roll_back
+from backfill_engine.orchestration.rollbacks import restore_partitions
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range, select_tables
 from backfill_engine.proof.golden_comparison import compare_with_golden
 from backfill_engine.proof.reconciliation import ReconciledPartition, Reconciler
@@ -41,21 +50,39 @@ from backfill_engine.resources import (
 )
 from backfill_engine.tables.declarations import Table
 
+Work: TypeAlias = Callable[..., str]
+"""What a job of one op does, given catalog, context, config, session and lakehouse.
+
+Returns what was done. The function gives the op its name, configuration and description.
+"""
+
 _LISTED = 50
 
 
-def restore_partitions(
-    catalog: Catalog,
-    context: OpExecutionContext,
-    config: RollbackConfig,
-    spark: SparkResource,
-    lakehouse: LakehouseResource,
-) -> str:
-    """Takes partitions of a table back to what an earlier version held; returns what was done."""
-    with fail_with_message(context):
-        done = roll_back(catalog, context, config, spark, lakehouse)
-    context.log.info(done)
-    return done
+def build_job(catalog: Catalog, name: str, work: Work) -> JobDefinition:
+    """Builds a job of one op, so that its configuration is short."""
+
+    def do_work(context: OpExecutionContext, config: Config) -> str:
+        spark, lakehouse = find_resources(catalog, context)
+        with fail_with_message(context):
+            done = work(catalog, context, config, spark, lakehouse)
+        context.log.info(done)
+        return done
+
+    do_work.__annotations__["config"] = work.__annotations__["config"]
+    description = inspect.getdoc(work)
+    step = op(
+        name=catalog.prefix(work.__name__),
+        description=description,
+        tags=OWN_STEP,
+        required_resource_keys=list_resources(catalog),
+    )(do_work)
+
+    @job(name=catalog.prefix(name), description=description, executor_def=in_process_executor)
+    def of_one_op() -> None:
+        step()
+
+    return of_one_op
 
 
 class ReconcileConfig(Config):
@@ -82,36 +109,26 @@ def compare_with_source(
     spark: SparkResource,
     lakehouse: LakehouseResource,
 ) -> str:
-    """Computes the partitions again from their inputs as they are, and fails if any differs."""
-    with fail_with_message(context):
-        if config.golden is None:
-            found = reconcile_tables(
-                catalog,
-                spark,
-                lakehouse,
-                select_tables(
-                    catalog,
-                    lakehouse.warehouse(),
-                    ",".join(config.tables),
-                    first=config.first,
-                    last=config.last,
-                ),
-                first=config.first,
-                last=config.last,
-            )
-            mismatches = {f"{row.table} {row.partition}": row.mismatch for row in found}
-        else:
-            mismatches = _compare_with_golden(catalog, lakehouse, config, config.golden)
-    different = {where: what for where, what in mismatches.items() if what}
+    """Compares published partitions with what follows from their source now; fails if any differs.
+
+    The partitions are computed again from their inputs as they are.
+    """
+    first, last = config.first, config.last
+    if config.golden is None:
+        names, warehouse = ",".join(config.tables), lakehouse.warehouse()
+        tables = select_tables(catalog, warehouse, names, first=first, last=last)
+        found = reconcile_tables(catalog, spark, lakehouse, tables, first=first, last=last)
+        mismatches = {f"{row.table} {row.partition}": row.mismatch for row in found}
+    else:
+        mismatches = _compare_with_golden(catalog, lakehouse, config, config.golden)
+    different = [f"{where}: {mismatch}" for where, mismatch in mismatches.items() if mismatch]
     other = config.golden or "their source"
     note_reconciliation(
         context.instance, context.run_id, compared=len(mismatches), different=len(different)
     )
     context.add_output_metadata({"partitions": len(mismatches), "different": len(different)})
     if different:
-        listed = "\n  ".join(
-            shorten([f"{where}: {what}" for where, what in different.items()], _LISTED)
-        )
+        listed = "\n  ".join(shorten(different, _LISTED))
         raise build_failure(
             f"{len(different)} of {len(mismatches)} partitions don't agree with "
             f"{other}:\n  {listed}"
@@ -176,142 +193,104 @@ def reconcile_tables(
     ]
 
 
-class MaintainConfig(Config):
-    """What counts as final and as old."""
-
-    final_days: int = Field(
-        default=7, ge=0, description="Partitions that end so many days ago get their files joined."
-    )
-
-
-def maintain_tables(
-    catalog: Catalog,
-    context: OpExecutionContext,
-    config: MaintainConfig,
-    spark: SparkResource,
-    lakehouse: LakehouseResource,
-) -> str:
-    """Joins small files of final partitions, vacuums, and drops old withheld and rejected rows."""
-    with fail_with_message(context):
-        return _maintain_tables(catalog, context, config, spark, lakehouse)
-
-
-def _maintain_tables(
-    catalog: Catalog,
-    context: OpExecutionContext,
-    config: MaintainConfig,
-    spark: SparkResource,
-    lakehouse: LakehouseResource,
-) -> str:
-    lakehouse.warehouse().check_writable()
-    today = dt.datetime.now(tz=dt.UTC).date()
-    final_before = today - dt.timedelta(days=config.final_days)
-    messages: list[str] = []
-    for table in catalog.tables:
-        partitions = build_partitions(table, find_partitions_def(table).get_partition_keys())
-        done = maintain_table(
-            spark.spark_session,
-            lakehouse.warehouse(),
-            table,
-            [
-                partition
-                for partition in partitions
-                if table.grain.is_over(partition.slice.start, final_before)
-            ],
-            keep_aside_since=today - dt.timedelta(days=lakehouse.withheld_days),
-        )
-        messages.append(
-            f"{table.key}: joined {done.files_before} files of {len(done.optimized)} partitions "
-            f"to {done.files_after}; dropped {done.pruned} withheld or rejected rows"
-        )
-        context.log.info(messages[-1])
-    vacuum_watermarks(spark.spark_session, lakehouse.warehouse())
-    return "\n".join(messages)
-
-
-ROLLBACK, RECONCILE, MAINTAIN = "rollback_partitions", "reconcile", "maintain"
+JOBS: Mapping[str, Work] = {
+    "rollback_partitions": restore_partitions,
+    "reconcile": compare_with_source,
+}
+"""The core's jobs of one op, by name."""
 
 
 @dataclass(frozen=True)
-class OpJob:
-    """A job of one op, so that its configuration is short.
+class RangeJob:
+    """A job that materializes a range of some tables.
 
     Attributes:
-        op: the op's name.
-        config: what configures it.
-        work: what it does, given catalog, context, config, session and lakehouse; returns what was
-            done.
-        description: of the job.
-        after: what is done likewise once that is done.
+        name: of the job.
+        tables: with the same partitions.
+        description: for the UI.
     """
 
-    op: str
-    config: type[Config]
-    work: Callable[..., str]
+    name: str
+    tables: Sequence[Table]
     description: str
-    after: tuple[Callable[..., str], ...] = ()
+
+    @cached_property
+    def definition(self):
+        """The job, as Dagster knows it."""
+        return define_asset_job(
+            self.name,
+            AssetSelection.assets(*map(find_asset_key, self.tables)),
+            description=self.description,
+            # All steps of a run in one process, so that they share one Spark session.
+            executor_def=in_process_executor,
+        )
 
 
-JOBS: Mapping[str, OpJob] = {
-    ROLLBACK: OpJob(
-        "restore_partitions",
-        RollbackConfig,
-        restore_partitions,
-        "Takes partitions of a table back to an earlier version, in one audited commit.",
-    ),
-    RECONCILE: OpJob(
-        "compare_with_source",
-        ReconcileConfig,
-        compare_with_source,
-        "Compares published partitions with what follows from their source now.",
-    ),
-    MAINTAIN: OpJob(
-        "maintain_tables",
-        MaintainConfig,
-        maintain_tables,
-        "Joins small files, vacuums, and drops old withheld and rejected rows.",
-    ),
-}
-"""The core's, by name."""
+@dataclass(frozen=True)
+class RangeJobs:
+    """The jobs that materialize ranges.
+
+    Attributes:
+        of_pipelines: for people: one for each pipeline, and where it has several grains, for each
+            of them.
+        of_grains: whose runs the sensors request, over all pipelines: one for each grain, and for
+            the tables of it that have the same days.
+    """
+
+    of_pipelines: Sequence[RangeJob]
+    of_grains: Sequence[RangeJob]
+
+    def find_grain_job(self, asset_key: AssetKey) -> str:
+        """Finds the name of the job of all assets that have the partitions of this one."""
+        return next(
+            job.name for job in self.of_grains if asset_key in map(find_asset_key, job.tables)
+        )
+
+    @property
+    def grain_definitions(self):
+        """The jobs of the grains, as Dagster knows them."""
+        return [job.definition for job in self.of_grains]
 
 
-def build_job(catalog: Catalog, name: str, declared: OpJob) -> JobDefinition:
-    """Builds a job of one op."""
-
-    def do_work(context: OpExecutionContext, config: Config) -> str:
-        spark, lakehouse = find_resources(catalog, context)
-        works = (declared.work, *declared.after)
-        done = [work(catalog, context, config, spark, lakehouse) for work in works]
-        return "\n".join(filter(None, done))
-
-    do_work.__annotations__["config"] = declared.config
-    step = op(
-        name=catalog.prefix(declared.op),
-        description=inspect.getdoc(declared.work),
-        tags=OWN_STEP,
-        required_resource_keys=list_resources(catalog),
-    )(do_work)
-
-    @job(
-        name=catalog.prefix(name),
-        description=declared.description,
-        executor_def=in_process_executor,
-    )
-    def of_one_op() -> None:
-        step()
-
-    return of_one_op
+def build_range_jobs(catalog: Catalog) -> RangeJobs:
+    """Builds the jobs that materialize ranges."""
+    of_pipelines: list[RangeJob] = []
+    for pipeline, keys in catalog.pipelines.items():
+        grouped = _group_by_partitions(map(catalog.find_table, keys))
+        of_pipelines += [
+            RangeJob(
+                catalog.prefix(pipeline if len(grouped) == 1 else f"{pipeline}_{partitions}"),
+                tables,
+                f"Materializes a range of {tables[0].grain} of "
+                f"{' → '.join(table.key for table in tables)}: "
+                "one run for all of them, each with the same partitions.",
+            )
+            for partitions, tables in grouped.items()
+        ]
+    of_grains = [
+        RangeJob(
+            catalog.prefix(f"materialize_{partitions}"),
+            tables,
+            f"Materializes a range of {tables[0].grain} of some assets in a run; for the sensors.",
+        )
+        for partitions, tables in _group_by_partitions(catalog.tables).items()
+    ]
+    return RangeJobs(of_pipelines, of_grains)
 
 
-def build_maintenance_schedule(maintain: JobDefinition) -> ScheduleDefinition:
-    """Builds the schedule by which tables are maintained at night."""
-    return ScheduleDefinition(
-        name=f"{maintain.name}_nightly",
-        job=maintain,
-        cron_schedule="30 3 * * *",
-        execution_timezone="UTC",
-        description=(
-            "At 03:30 UTC: joins small files of days that are final, vacuums, and drops old "
-            "withheld and rejected rows, of all tables."
-        ),
-    )
+def _group_by_partitions(tables: Iterable[Table]) -> Mapping[str, list[Table]]:
+    """Groups tables by a word for it, as the assets of one job must have the same partitions."""
+    grouped: dict[str, list[Table]] = {}
+    for table in tables:
+        grouped.setdefault(f"{table.grain.slug}{_name_days(table)}", []).append(table)
+    return grouped
+
+
+def _name_days(table: Table) -> str:
+    """Names the days of a table that has others than most."""
+    calendar = table.calendar
+    if not table.grain.cron or calendar is None:
+        return ""
+    first = calendar.first_day or table.begin
+    since = f"_from_{first:%Y%m%d}" if first else ""
+    return f"{since}_to_{table.end:%Y%m%d}" if table.end else since

@@ -1,10 +1,10 @@
-"""What goes on by itself once a pause is over, or a window opens, or others were first for long."""
+"""What goes on by itself once a pause is over, or a window opens."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from dagster import (
-    DagsterInstance,
+    AssetKey,
     DagsterRun,
     DefaultSensorStatus,
     RunRequest,
@@ -16,23 +16,20 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.jobs import RangeJobs
 from backfill_engine.orchestration.backfills.cancelling import is_cancelled
-from backfill_engine.orchestration.backfills.remainders import Remainder, look_for_remainders
+from backfill_engine.orchestration.backfills.remainders import look_for_remainders
 from backfill_engine.orchestration.backfills.resuming import Resumer
-from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.runs.continuation import (
     Continuation,
     build_continuing_tags,
-    find_rest,
+    find_continuation,
 )
 from backfill_engine.orchestration.runs.pausing import (
-    LONGEST_WAIT,
     drop_paused,
     find_why_none_may_go,
     list_paused_at,
     list_paused_runs,
-    put_forward_waited,
 )
 from backfill_engine.orchestration.runs.run_options import build_asset_config
 from backfill_engine.orchestration.runs.run_tags import (
@@ -41,7 +38,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     find_chain,
     find_run_range,
 )
-from backfill_engine.range_jobs import RangeJobs
 
 
 def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> SensorDefinition:
@@ -55,8 +51,7 @@ def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> S
             "options, of the tables that were not done and what comes after these. Chunks that "
             "are published already stay as they are. Once these have ended, also what Dagster "
             "requested no run for, as it takes a paused run for a failed one: the rest of the "
-            "backfill. Runs that waited in the queue for six hours, behind others, come first "
-            "as these do."
+            "backfill."
         ),
         minimum_interval_seconds=30,
         default_status=DefaultSensorStatus.RUNNING if on else DefaultSensorStatus.STOPPED,
@@ -67,8 +62,6 @@ def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> S
         assert context.repository_def is not None
         instance, graph = context.instance, context.repository_def.asset_graph
         warehouse, now = catalog.warehouse, datetime.now(tz=UTC)
-        for run in put_forward_waited(instance, now=now):
-            context.log.info(f"run {run.run_id} has waited for {LONGEST_WAIT}: it comes first now")
         requests: list[RunRequest] = []
         waiting: list[str] = []
         for run in list_paused_runs(instance):
@@ -82,17 +75,27 @@ def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> S
             if why := find_why_none_may_go(instance, run, list_paused_at(run), now=now):
                 waiting.append(f"run {run.run_id[:8]} is paused: {why}")
                 continue
-            rest = _find_rest(catalog, instance, graph, run, warehouse)
+            first, last = find_run_range(run) or ("", "")
+            rest = find_continuation(
+                catalog, instance, graph, None, run, warehouse=warehouse, first=first, last=last
+            )
             for left_out in rest.protected:
                 context.log.info(f"run {run.run_id}: {left_out}")
             if not rest.ranges:
                 waiting.append(f"run {run.run_id[:8]} can't go on: {_describe_nothing(run, rest)}")
-            requests += _request_rest(jobs, run, rest)
+            tags = {GOES_ON_WITH_TAG: run.run_id}
+            requests += [
+                _request(jobs, f"{run.run_id} goes on", run, rest.assets, ends, tags)
+                for ends in rest.ranges
+            ]
         resumer = Resumer(instance, graph, warehouse, catalog, catalog.settings.landing)
         found = look_for_remainders(resumer, now=now)
         for left_alone in found.left_alone:
             context.log.info(f"left alone: {left_alone}")
-        requests += [_request_remainder(jobs, remainder) for remainder in found.requested]
+        for left in found.requested:
+            tables = ", ".join(key.to_user_string() for key in left.assets)
+            key, tags = f"{left.told.run_id} lacks {tables}", {CONTINUES_TAG: left.continues}
+            requests.append(_request(jobs, key, left.told, left.assets, left.ends, tags))
         waiting += found.waiting
         return SensorResult(
             run_requests=requests,
@@ -102,20 +105,6 @@ def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> S
     return go_on_after_pause
 
 
-def _find_rest(
-    catalog: Catalog,
-    instance: DagsterInstance,
-    graph: AssetGraph,
-    run: DagsterRun,
-    warehouse: Warehouse,
-) -> Continuation:
-    ends = find_run_range(run)
-    assert ends is not None, "only a run of partitions is paused"
-    return find_rest(
-        catalog, instance, graph, run, warehouse=warehouse, first=ends[0], last=ends[1]
-    )
-
-
 def _describe_nothing(run: DagsterRun, rest: Continuation) -> str:
     if rest.assets:
         return rest.describe_nothing()
@@ -123,26 +112,20 @@ def _describe_nothing(run: DagsterRun, rest: Continuation) -> str:
     return f"there is no table {tables} any more; `backfill-assets cancel {run.run_id}` ends that"
 
 
-def _request_rest(jobs: RangeJobs, run: DagsterRun, rest: Continuation) -> Iterator[RunRequest]:
-    for first, last in rest.ranges:
-        yield RunRequest(
-            run_key=f"{run.run_id} goes on {first}...{last}",
-            job_name=jobs.find_grain_job(rest.assets[0]),
-            asset_selection=rest.assets,
-            run_config=build_asset_config(run, rest.assets, with_acceptances=True),
-            tags={**build_continuing_tags(run, first, last), GOES_ON_WITH_TAG: run.run_id},
-        )
-
-
-def _request_remainder(jobs: RangeJobs, one: Remainder) -> RunRequest:
-    tables = ", ".join(key.to_user_string() for key in one.assets)
+def _request(
+    jobs: RangeJobs,
+    key: str,
+    told: DagsterRun,
+    assets: Sequence[AssetKey],
+    ends: tuple[str, str],
+    tags: Mapping[str, str],
+) -> RunRequest:
+    """Requests a run of a range that is told what another run was told, and has some other tags."""
+    first, last = ends
     return RunRequest(
-        run_key=f"{one.told.run_id} lacks {tables} {one.first}...{one.last}",
-        job_name=jobs.find_grain_job(one.assets[0]),
-        asset_selection=one.assets,
-        run_config=build_asset_config(one.told, one.assets, with_acceptances=True),
-        tags={
-            **build_continuing_tags(one.told, one.first, one.last),
-            CONTINUES_TAG: one.continues,
-        },
+        run_key=f"{key} {first}...{last}",
+        job_name=jobs.find_grain_job(assets[0]),
+        asset_selection=assets,
+        run_config=build_asset_config(told, assets, with_acceptances=True),
+        tags={**build_continuing_tags(told, first, last), **tags},
     )

@@ -1,6 +1,7 @@
 """The Spark session and the lakehouse as Dagster resources."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from dagster import (
@@ -11,6 +12,7 @@ from dagster import (
     OpExecutionContext,
 )
 from dagster_pyspark import LazyPySparkResource
+from dagster_pyspark.resources import spark_session_from_config
 from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
 
@@ -18,9 +20,10 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.settings import Settings, read_settings
+from backfill_engine.spark.connect import limit_retries
+from backfill_engine.spark.gateway import start_context
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
-from backfill_engine.spark.session import build_spark_conf, check_prerequisites, start_session
-from backfill_engine.tables.once_flows import ONCE_TAG, OnceFlow
+from backfill_engine.spark.session import build_spark_conf, check_prerequisites
 
 
 class SparkResource(LazyPySparkResource):
@@ -28,8 +31,7 @@ class SparkResource(LazyPySparkResource):
 
     The environment says which session, when it is started: `SPARK_REMOTE` may have a token,
     `BACKFILL_SPARK_CONF` a password, and a resource's configuration is shown in the UI. A run may
-    name a Spark Connect server of its own by the tag `backfill_assets/spark_remote`, and one that
-    takes in a once-flow goes by the settings that are declared with that.
+    name a Spark Connect server of its own by the tag `backfill_assets/spark_remote`.
 
     Attributes:
         spark_config: settings by name that win over the environment's.
@@ -40,13 +42,12 @@ class SparkResource(LazyPySparkResource):
     )
     catalog: ClassVar[Catalog | None] = None
     _tagged_remote: str | None = PrivateAttr(default=None)
-    _once_flow: str | None = PrivateAttr(default=None)
     _input_bytes: int = PrivateAttr(default=0)
 
     def setup_for_execution(self, context: InitResourceContext) -> None:
         """Notes what the run says of its session, which is started when it is needed."""
         tags = context.run.tags if context.run else {}
-        self._tagged_remote, self._once_flow = tags.get(SPARK_REMOTE_TAG), tags.get(ONCE_TAG)
+        self._tagged_remote = tags.get(SPARK_REMOTE_TAG)
 
     def expect_input(self, input_bytes: int) -> None:
         """Notes how much the session is to read first; has no effect once it is started."""
@@ -82,9 +83,7 @@ class SparkResource(LazyPySparkResource):
             s3=settings.s3 is not None,
             remote_from="SPARK_REMOTE" if tagged is None else SPARK_REMOTE_TAG,
         )
-        flows = self.catalog.once_flows if self.catalog else {}
-        _, flow = flows.get(self._once_flow or "", ("", None))
-        overrides = build_overrides(settings.spark_conf, flow, self.spark_config)
+        overrides = {**settings.spark_conf, **self.spark_config}
         conf = (
             build_spark_conf(
                 remote=remote,
@@ -96,14 +95,22 @@ class SparkResource(LazyPySparkResource):
             if tagged is None
             else build_tagged_conf(tagged, overrides)
         )
-        return start_session(conf)
+        start_context(conf)
+        session = spark_session_from_config(conf)
+        if remote is not None:
+            limit_retries(session)
+        _started.append(session)
+        return session
 
 
-def build_overrides(
-    environment: Mapping[str, str], flow: OnceFlow | None, own: Mapping[str, str]
-) -> dict[str, str]:
-    """Builds the settings that win over the project's own: what is said more narrowly, last."""
-    return {**environment, **dict(flow.session_conf if flow else ()), **own}
+_started: list[SparkSession] = []
+
+
+def interrupt_sessions() -> None:
+    """Ends what the sessions of this process are computing; who waits for it gets an error."""
+    for session in _started:
+        with suppress(Exception):  # one that is lost computes nothing
+            session.interruptAll()
 
 
 def build_tagged_conf(remote: str, overrides: Mapping[str, str]) -> dict[str, str]:

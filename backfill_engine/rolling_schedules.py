@@ -15,6 +15,7 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
+from backfill_engine.jobs import RangeJob, RangeJobs
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -24,12 +25,13 @@ from backfill_engine.orchestration.instance.partition_definitions import (
 )
 from backfill_engine.orchestration.instance.ranges import find_ranges
 from backfill_engine.orchestration.runs.protecting import split_protected
-from backfill_engine.orchestration.runs.run_tags import PRIORITY_TAG, RANGE_END_TAG, RANGE_START_TAG
+from backfill_engine.orchestration.runs.run_tags import (
+    IN_BACKGROUND,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+)
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
-from backfill_engine.range_jobs import RangeJob, RangeJobs
 from backfill_engine.tables.declarations import Table
-
-_BEHIND_OTHERS = "-1"
 
 
 def find_last_days(warehouse: Warehouse, tables: Sequence[Table], days: int) -> list[str]:
@@ -80,11 +82,7 @@ def _build_schedule(catalog: Catalog, job: RangeJob) -> ScheduleDefinition:
             yield RunRequest(
                 run_key=f"{context.scheduled_execution_time:%Y-%m-%d} {first}",
                 asset_selection=[find_asset_key(table) for table in tables],
-                tags={
-                    RANGE_START_TAG: first,
-                    RANGE_END_TAG: last,
-                    PRIORITY_TAG: _BEHIND_OTHERS,
-                },
+                tags={**IN_BACKGROUND, RANGE_START_TAG: first, RANGE_END_TAG: last},
             )
 
     return ScheduleDefinition(

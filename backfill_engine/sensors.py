@@ -1,10 +1,13 @@
 """What goes on by itself where the daemon runs."""
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from dagster import (
     AssetKey,
+    DagsterInstance,
+    DagsterRun,
     DefaultSensorStatus,
     RunFailureSensorContext,
     RunRequest,
@@ -13,10 +16,10 @@ from dagster import (
     SensorResult,
     SkipReason,
     run_failure_sensor,
-    sensor,
 )
 
 from backfill_engine.catalog import Catalog
+from backfill_engine.jobs import RangeJobs
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.backfills.cancelling import is_cancelled
 from backfill_engine.orchestration.due.due_partitions import Memory
@@ -41,10 +44,40 @@ from backfill_engine.orchestration.runs.run_tags import (
     find_chain,
     find_run_range,
 )
-from backfill_engine.range_jobs import RangeJobs
 
 DUE_PARTITIONS = "process_due_partitions"
 """Name of the sensor, without its prefix."""
+
+
+def build_sensor(
+    catalog: Catalog,
+    evaluate: Callable[[SensorEvaluationContext], SensorResult | SkipReason],
+    jobs: RangeJobs | None = None,
+    *,
+    on: bool,
+    seconds: int = 60,
+) -> SensorDefinition:
+    """Builds a sensor of a function, which gives it its name and its description.
+
+    Args:
+        catalog: of the code location.
+        evaluate: what a tick does.
+        jobs: whose runs it requests; None if it requests none.
+        on: whether it is on without being turned on.
+        seconds: between two ticks, at least.
+    """
+    return SensorDefinition(
+        name=catalog.prefix(evaluate.__name__),
+        evaluation_fn=evaluate,
+        description=inspect.getdoc(evaluate),
+        minimum_interval_seconds=seconds,
+        default_status=_choose_status(on=on),
+        jobs=jobs.grain_definitions if jobs else None,
+    )
+
+
+def _choose_status(*, on: bool) -> DefaultSensorStatus:
+    return DefaultSensorStatus.RUNNING if on else DefaultSensorStatus.STOPPED
 
 
 def build_continue_after_withheld(
@@ -52,44 +85,21 @@ def build_continue_after_withheld(
 ) -> SensorDefinition:
     """Builds the sensor `continue_after_withheld`, which is on by default or off."""
 
-    @run_failure_sensor(
-        name=catalog.prefix("continue_after_withheld"),
-        description=(
-            "After a run that withheld partitions: requests runs of the same range, of the assets "
-            "that did not get their turn, for the partitions whose upstream is published."
-        ),
-        default_status=DefaultSensorStatus.RUNNING if on else DefaultSensorStatus.STOPPED,
-        request_jobs=jobs.grain_definitions,
-        minimum_interval_seconds=10,
-        # A run that a shell started belongs to no code location; the tag tells ours.
-        monitor_all_code_locations=True,
-    )
     def continue_after_withheld(
         context: RunFailureSensorContext,
     ) -> Iterator[RunRequest | SkipReason]:
-        """Goes on with what does not depend on withheld partitions.
+        """After a run that withheld partitions: goes on with what does not depend on these.
 
         Dagster stops the downstream steps of a run in which a step withheld something. This
         requests runs of the same range for the assets that did not get their turn, for the
         partitions whose upstream is published; once for each failed run, however that was started.
         """
-        run = context.dagster_run
-        withheld = run.tags.get(WITHHELD_TAG)
-        ends = find_run_range(run)
-        if withheld is None or ends is None:
-            yield SkipReason(f"run {run.run_id} withheld no partitions")
+        run, withheld = context.dagster_run, context.dagster_run.tags.get(WITHHELD_TAG)
+        if why := _find_why_not_gone_on_with(catalog, context.instance, run):
+            yield SkipReason(why)
             return
-        if withheld not in catalog.recipes:
-            yield SkipReason(f"run {run.run_id} is of another code location")
-            return
-        if FOREGROUND_TAG in run.tags:
-            yield SkipReason(f"run {run.run_id}: `backfill-assets run` goes on by itself")
-            return
-        if is_cancelled(context.instance, find_chain(run)):
-            yield SkipReason(f"backfill {find_chain(run)}, which the run is of, was cancelled")
-            return
-        repository = context.repository_def
-        assert repository is not None
+        ends, repository = find_run_range(run), context.repository_def
+        assert withheld is not None and ends is not None and repository is not None
         found = find_continuation(
             catalog,
             context.instance,
@@ -117,22 +127,36 @@ def build_continue_after_withheld(
                 tags=tags,
             )
 
-    return continue_after_withheld
+    return run_failure_sensor(
+        name=catalog.prefix(continue_after_withheld.__name__),
+        description=inspect.getdoc(continue_after_withheld),
+        default_status=_choose_status(on=on),
+        request_jobs=jobs.grain_definitions,
+        minimum_interval_seconds=10,
+        # A run that a shell started belongs to no code location; the tag tells ours.
+        monitor_all_code_locations=True,
+    )(continue_after_withheld)
+
+
+def _find_why_not_gone_on_with(
+    catalog: Catalog, instance: DagsterInstance, run: DagsterRun
+) -> str | None:
+    """Finds why nothing is to go on after a run that failed; None if something is."""
+    withheld = run.tags.get(WITHHELD_TAG)
+    if withheld is None or find_run_range(run) is None:
+        return f"run {run.run_id} withheld no partitions"
+    if withheld not in catalog.recipes:
+        return f"run {run.run_id} is of another code location"
+    if FOREGROUND_TAG in run.tags:
+        return f"run {run.run_id}: `backfill-assets run` goes on by itself"
+    if is_cancelled(instance, find_chain(run)):
+        return f"backfill {find_chain(run)}, which the run is of, was cancelled"
+    return None
 
 
 def build_recover_dead_runs(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> SensorDefinition:
     """Builds the sensor `recover_dead_runs`, which is on by default or off."""
 
-    @sensor(
-        name=catalog.prefix("recover_dead_runs"),
-        description=(
-            "Marks runs failed that were killed, and records what the tables know and this Dagster "
-            "home does not: partitions that were published before their events were stored."
-        ),
-        minimum_interval_seconds=60,
-        default_status=DefaultSensorStatus.RUNNING if on else DefaultSensorStatus.STOPPED,
-        jobs=jobs.grain_definitions,
-    )
     def recover_dead_runs(context: SensorEvaluationContext) -> SkipReason:
         """Marks dead runs failed, and records what the tables know and this Dagster home does not.
 
@@ -140,44 +164,38 @@ def build_recover_dead_runs(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> S
         published before its events were stored look as if they were missing, and so do all in a new
         home.
         """
-        settings, now = catalog.settings, datetime.now(tz=UTC)
-        instance = context.instance
-        dead = fail_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
-        messages = describe_dead_runs(dead)
-        warehouse = catalog.warehouse
+        now, instance = datetime.now(tz=UTC), context.instance
+        silent_seconds = catalog.settings.silent_seconds
+        messages = describe_dead_runs(
+            fail_dead_runs(instance, now=now, silent_seconds=silent_seconds)
+        )
         note_own_assets(instance, map(find_asset_key, catalog.tables))
-        for log in (read_log(warehouse, table) for table in catalog.tables):
-            for recovery in recover_table(catalog, instance, log, now=now):
+        for table in catalog.tables:
+            for recovery in recover_table(
+                catalog, instance, read_log(catalog.warehouse, table), now=now
+            ):
                 messages += describe_recovery(recovery)
         for message in messages:
             context.log.warning(message)
         return SkipReason("; ".join(messages) or "no run is dead, and no table is unknown here")
 
-    return recover_dead_runs
+    return build_sensor(catalog, recover_dead_runs, jobs, on=on)
 
 
 def build_process_due_partitions(catalog: Catalog, jobs: RangeJobs) -> SensorDefinition:
-    """Builds the sensor `process_due_partitions`."""
+    """Builds the sensor `process_due_partitions`, which is off by default."""
 
-    @sensor(
-        name=catalog.prefix(DUE_PARTITIONS),
-        description=(
-            "Requests runs of the partitions that are new (they have input and were never "
-            "published), changed (their input is not what they were computed from: files that "
-            "came late, were rewritten or taken back, rows that landed after the fact) or due "
-            "(computed before all of their input had come, and now it has). Told from what each "
-            "commit says that it consumed, however late: docs/late-data.md. Its runs move the "
-            "watermark."
-        ),
-        minimum_interval_seconds=60,
-        default_status=DefaultSensorStatus.STOPPED,
-        jobs=jobs.grain_definitions,
-    )
     def process_due_partitions(context: SensorEvaluationContext) -> SensorResult:
-        """Requests what is to be processed, each table once what it reads has been.
+        """Requests runs of the partitions that are new, changed or due.
 
-        A partition that is withheld is tried again once its input has changed, not before; and so
-        is one that a rollback brought back.
+        New: they have input and were never published. Changed: their input is not what they were
+        computed from: files that came late, were rewritten or taken back, rows that landed after
+        the fact. Due: computed before all of their input had come, and now it has. Told from what
+        each commit says that it consumed, however late: docs/late-data.md. Its runs move the
+        watermark.
+
+        Each table is requested once what it reads has been. A partition that is withheld is tried
+        again once its input has changed, not before; and so is one that a rollback brought back.
         """
         assert context.repository_def is not None
         settings = catalog.settings
@@ -204,7 +222,7 @@ def build_process_due_partitions(catalog: Catalog, jobs: RangeJobs) -> SensorDef
             cursor=found.memory.to_json(),
         )
 
-    return process_due_partitions
+    return build_sensor(catalog, process_due_partitions, jobs, on=False)
 
 
 def _request_work(jobs: RangeJobs, work: Work) -> RunRequest:

@@ -1,24 +1,27 @@
 """Declares what an asset is made of: its table, the tables it reads, the function that computes.
 
+A `TableTranslator` says how its table shows in Dagster.
+
 Nothing is built here and no environment is read: `assembly` finds what modules declare, and
 `asset_definitions` makes Dagster's assets of it.
 """
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dagster import IdentityPartitionMapping, PartitionMapping
+from dagster import AssetKey, IdentityPartitionMapping, PartitionMapping
 
 from backfill_engine.audit_columns import LANDED_FILE
 from backfill_engine.contents.partition_index import find_column
 from backfill_engine.errors import DeclarationError
 from backfill_engine.orchestration.due.readiness import Required
-from backfill_engine.publishing.recipes import Compute, CountSource
+from backfill_engine.publishing.recipes import Compute, CountSource, Recipe
 from backfill_engine.publishing.serving import count_served, read_served
 from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.sources.once_landing import OnceSource
+from backfill_engine.sources.once_flows import OnceFlow, check_flows
 from backfill_engine.sources.source import Source
 from backfill_engine.tables.declarations import Table
 
@@ -57,6 +60,7 @@ class TableAsset:
         compute: the rows of a window's partitions; its docstring is the asset's description.
         inputs: the tables that it reads.
         landing: what it reads of the landing zone.
+        history: what it reads there of days before that; an installation says which is active.
         count_source: records of the layer above that each partition must account for.
         files: what else decides the rows, such as SQL that `compute` reads.
     """
@@ -67,6 +71,8 @@ class TableAsset:
     landing: Source | None
     count_source: CountSource | None
     files: tuple[Path, ...] = ()
+    # No part of the code version: it changes no row of the feed.
+    history: tuple[OnceFlow, ...] = ()
 
 
 def table_asset(
@@ -74,6 +80,7 @@ def table_asset(
     *,
     inputs: Sequence[Upstream] = (),
     landing: Source | None = None,
+    history: Sequence[OnceFlow] = (),
     count_source: CountSource | None = None,
     files: Sequence[Path | str] = (),
 ) -> Callable[[Compute], TableAsset]:
@@ -83,6 +90,8 @@ def table_asset(
         table: what the asset publishes, as declared.
         inputs: the tables that the function reads.
         landing: what the function reads of the landing zone.
+        history: once-flows that fill the days before; the function gets their records as lines of
+            the landing's fields.
         count_source: records of the layer above that each partition must account for; left out, of
             what landed all, and of a single input those of the same partition.
         files: that the function reads besides, such as SQL, so that their contents are part of the
@@ -95,12 +104,13 @@ def table_asset(
         raise DeclarationError(f"{table.key} is written by somebody else: publish another table")
     _check_inputs(table, [upstream.table for upstream in inputs])
     for upstream in inputs:
-        _check_rows_for(table, upstream)
-        _check_guards(table, upstream, landing)
-    _check_landing(table, landing)
+        _check_upstream(table, upstream, landing)
+    if landing is not None:
+        _check_landing(table, landing)
+    flows = _fill_in(table, landing, history)
     count = count_source or _count_whole_source(inputs, landing)
     return lambda compute: TableAsset(
-        table, compute, tuple(inputs), landing, count, _find_files(table, compute, files)
+        table, compute, tuple(inputs), landing, count, _find_files(table, compute, files), flows
     )
 
 
@@ -112,9 +122,8 @@ def serve_versions(table: Table) -> TableAsset:
     """
     if not table.versions:
         raise DeclarationError(f"{table.key} serves nothing: declare the tables in its `versions`")
-    _check_inputs(table, table.versions)
     inputs = tuple(map(Upstream, table.versions))
-    return TableAsset(table, read_served, inputs, None, count_served)
+    return table_asset(table, inputs=inputs, count_source=count_served)(read_served)
 
 
 def _check_inputs(table: Table, inputs: Sequence[Table]) -> None:
@@ -125,45 +134,26 @@ def _check_inputs(table: Table, inputs: Sequence[Table]) -> None:
         raise DeclarationError(f"{table.key} reads {repeated[0]} twice: name it once in `inputs`")
 
 
-def _check_rows_for(table: Table, upstream: Upstream) -> None:
-    if upstream.rows_for is None:
-        return
-    types = {column.name: column.type for column in upstream.table.columns}
+def _check_upstream(table: Table, upstream: Upstream, landing: Source | None) -> None:
+    read, rows_for = upstream.table, upstream.rows_for
+    types = {column.name: column.type for column in read.columns}
     by = find_column(table, table.partition_by)
-    if types.get(upstream.rows_for) != by.type:
+    if rows_for is not None and types.get(rows_for) != by.type:
         raise DeclarationError(
-            f"{table.key} finds its rows of {upstream.table.key} by `{upstream.rows_for}`, which "
-            f"is {types.get(upstream.rows_for, 'no column')} there, and `{by.name}` is {by.type}: "
+            f"{table.key} finds its rows of {read.key} by `{rows_for}`, which is "
+            f"{types.get(rows_for, 'no column')} there, and `{by.name}` is {by.type}: "
             "name a column of the same type"
         )
-
-
-def _check_guards(table: Table, upstream: Upstream, landing: Source | None) -> None:
     if upstream.guards and landing is not None:
         raise DeclarationError(
-            f"{table.key} guards {upstream.table.key} and reads the landing zone, which may change "
+            f"{table.key} guards {read.key} and reads the landing zone, which may change "
             "meanwhile: read what landed into a table of its own"
         )
 
 
-def _check_landing(table: Table, landing: Source | None) -> None:
-    if landing is not None:
-        landing.refuse_table(table)
-    _check_landed_names(table, landing)
-    for flow in table.once:
-        if landing is None or not (landing.reads_lines and landing.record_fields):
-            raise DeclarationError(
-                f"{table.key}, once-flow `{flow.name}`: only a table that reads JSON lines with "
-                "declared fields has a history: give it a JsonLanding with `fields`, or a Source "
-                "with `reads_lines` and `record_fields`"
-            )
-        OnceSource(flow, landing.record_fields).refuse_table(table)
-
-
-def _check_landed_names(table: Table, landing: Source | None) -> None:
-    """Refuses fields that what lands has a column for, beside the record."""
-    if landing is None:
-        return
+def _check_landing(table: Table, landing: Source) -> None:
+    landing.refuse_table(table)
+    # What lands has columns beside the record.
     taken = {name.lower() for name in (LANDED_FILE, table.partition_by, table.folder_column)}
     for field in landing.columns:
         if field.name.lower() in taken:
@@ -171,6 +161,24 @@ def _check_landed_names(table: Table, landing: Source | None) -> None:
                 f"{table.key}: `{field.name}` is a column that tells where a record landed, and no "
                 f"field of landing `{landing.dataset}`: give the column another name"
             )
+
+
+def _fill_in(
+    table: Table, landing: Source | None, history: Sequence[OnceFlow]
+) -> tuple[OnceFlow, ...]:
+    """Gives once-flows the fields of the feed; refuses those that don't fit it, or each other."""
+    if history and not (landing and landing.reads_lines and landing.record_fields):
+        raise DeclarationError(
+            f"{table.key}, once-flow `{history[0].name}`: only a table that reads JSON lines with "
+            "declared fields has a history: give it a JsonLanding with `fields`, or a Source "
+            "with `reads_lines` and `record_fields`"
+        )
+    fields = landing.record_fields if landing else ()
+    flows = tuple(replace(flow, record_fields=fields) for flow in history)
+    for flow in flows:
+        flow.refuse_table(table)
+    check_flows(table.key, flows)
+    return flows
 
 
 def _find_files(table: Table, compute: Compute, files: Sequence[Path | str]) -> tuple[Path, ...]:
@@ -196,3 +204,27 @@ def _count_whole_source(inputs: Sequence[Upstream], landing: Source | None) -> C
         source = inputs[0].table
         return lambda window: window.count_input(source)
     return None
+
+
+class TableTranslator:
+    """Says how tables show in Dagster; a subclass changes what should be otherwise.
+
+    Where the table lies is not its matter: that is `<warehouse>/<layer>/<name>`, or the table's
+    `location`.
+    """
+
+    def get_asset_key(self, table: Table) -> AssetKey:
+        """Returns the key of the table's asset, by which commands know the table, too."""
+        return AssetKey([table.layer, table.name])
+
+    def get_group_name(self, table: Table) -> str:
+        """Returns the group of the table's asset."""
+        return table.layer
+
+    def get_owners(self, table: Table) -> Sequence[str]:
+        """Returns the owners of the table's asset: `team:name`, or addresses."""
+        return table.owners
+
+    def get_description(self, recipe: Recipe) -> str | None:
+        """Returns the description of the table's asset."""
+        return inspect.getdoc(recipe.compute)

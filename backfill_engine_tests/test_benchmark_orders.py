@@ -19,6 +19,7 @@ from benchmarks.orders_report import (
     read_results,
     write_orders_report,
 )
+from benchmarks.sections import PAGE
 
 _TABLE = replace(CUSTOMER_ORDERS, grain=Buckets(step=10, space=20))
 _MACHINE = {
@@ -97,7 +98,7 @@ def test_targets_are_judged_by_medians_and_only_where_they_were_promised():
 
 def test_scales_are_added_to_those_of_the_same_machine(tmp_path: Path):
     folder = tmp_path / "benchmarks"
-    page = tmp_path / "benchmarks.md"
+    page = tmp_path / PAGE
     page.write_text(
         "By hand.\n<!-- orders results: begin -->\nold\n<!-- orders results: end -->\nToo.\n",
         encoding="utf-8",

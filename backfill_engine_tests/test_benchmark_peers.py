@@ -22,6 +22,7 @@ from benchmarks.peers.contestants import (
 from benchmarks.peers.environments import read_versions
 from benchmarks.peers.report import FLIGHTS, TRIALS, write_page, write_peers_report
 from benchmarks.peers.results import build_flights
+from benchmarks.sections import PAGE
 from benchmarks.variants import REPOSITORY, Command
 
 _DAY, _NEXT_DAY = dt.date(2013, 1, 1), dt.date(2013, 1, 2)
@@ -75,7 +76,7 @@ def test_columns_with_other_values_are_named():
 
 def test_a_section_is_written_and_the_others_stay(tmp_path: Path):
     folder = tmp_path / "benchmarks"
-    page = tmp_path / "peers.md"
+    page = tmp_path / PAGE
     sections = [
         f"<!-- peers, {name}: begin -->\n{name} before\n<!-- peers, {name}: end -->"
         for name in (FLIGHTS, TRIALS)
@@ -98,19 +99,20 @@ def test_a_section_is_written_and_the_others_stay(tmp_path: Path):
     assert "before" not in text
 
 
-def test_a_page_without_the_section_is_refused(tmp_path: Path):
-    (tmp_path / "peers.md").write_text("# Peers\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="no section between <!-- peers, flights: begin"):
+def test_a_section_without_an_end_is_refused(tmp_path: Path):
+    (tmp_path / PAGE).write_text("<!-- peers, flights: begin -->\nBy hand.\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="peers, flights: begin --> without <!-- peers"):
         write_peers_report(FLIGHTS, {**_MEASURED, **build_flights({}, {})}, tmp_path / "benchmarks")
+    assert "By hand." in (tmp_path / PAGE).read_text(encoding="utf-8")
 
 
 def test_the_page_in_the_docs_says_what_its_json_says(tmp_path: Path):
     docs = REPOSITORY / "docs"
     shutil.copytree(docs / "benchmarks", tmp_path / "benchmarks")
-    shutil.copy(docs / "peers.md", tmp_path)
+    shutil.copy(docs / PAGE, tmp_path)
     write_page(tmp_path / "benchmarks")
-    made = (tmp_path / "peers.md").read_text(encoding="utf-8")
-    assert made == (docs / "peers.md").read_text(encoding="utf-8")
+    made = (tmp_path / PAGE).read_text(encoding="utf-8")
+    assert made == (docs / PAGE).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("contestant", CONTESTANTS[2:], ids=lambda one: one.name)

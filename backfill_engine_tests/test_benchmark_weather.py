@@ -10,6 +10,7 @@ from dagster import AssetKey, DagsterInstance, asset, materialize
 
 from benchmarks.daily_weather import defs
 from benchmarks.run_metadata import Metadata, measure_metadata
+from benchmarks.sections import PAGE
 from benchmarks.variants import Command
 from benchmarks.watching import watch_command
 from benchmarks.weather_days import land_days
@@ -107,7 +108,7 @@ def test_hours_are_judged_beside_days_alone_and_in_all():
 
 
 def test_a_page_without_the_section_gets_it_at_its_end(tmp_path: Path):
-    page = tmp_path / "benchmarks.md"
+    page = tmp_path / PAGE
     page.write_text("# Benchmarks\n\nOf others.\n", encoding="utf-8")
     samples = [asdict(PipelineSample(grain, _RAW, _REST)) for grain in ("hours", "days")]
     results = {"date": "2013-01-01", "machine": _MACHINE, "samples": samples}

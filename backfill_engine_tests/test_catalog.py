@@ -9,8 +9,7 @@ from dagster import AssetKey
 from backfill_engine.assembly import build_catalog
 from backfill_engine.errors import DeclarationError, TableError
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
-from backfill_engine.table_assets import TableAsset, Upstream, table_asset
-from backfill_engine.table_translator import TableTranslator
+from backfill_engine.table_assets import TableAsset, TableTranslator, Upstream, table_asset
 from backfill_engine.tables.declarations import Calendar, Column, Table, required
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 

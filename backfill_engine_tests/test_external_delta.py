@@ -77,7 +77,7 @@ class Lake:
     def find_due(self) -> list[str]:
         """The days that a plan of what is stale or failed would run."""
         graph, now = self.defs.get_repository_def().asset_graph, dt.datetime.now(tz=dt.UTC)
-        planner = open_planner(self.instance, graph, self.catalog, tables=[self.gold], now=now)
+        planner = open_planner(self.instance, graph, self.catalog, now=now)
         ranges = {self.gold: (DAYS[0], DAYS[-1])}
         plan = planner.plan(ranges, only=[Only.STALE, Only.FAILED])
         return [key for table in plan.tables for ends in table.ranges for key in ends]

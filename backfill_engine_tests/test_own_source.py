@@ -95,10 +95,10 @@ def test_it_has_a_history_if_it_says_that_it_reads_lines() -> None:
         day="on",
         fields=((text.name, "text"),),
     )
-    notes = replace(NOTES, columns=(*NOTES.columns, text), once=(flow,))
-    assert table_asset(notes, landing=LinesOfPigeons(fields=fields))
+    notes = replace(NOTES, columns=(*NOTES.columns, text))
+    assert table_asset(notes, landing=LinesOfPigeons(fields=fields), history=[flow])
     with pytest.raises(DeclarationError, match="or a Source with `reads_lines` and `record_fi"):
-        table_asset(notes, landing=Pigeons(fields=fields))
+        table_asset(notes, landing=Pigeons(fields=fields), history=[flow])
     other = LinesOfPigeons(fields=(required("page", "INT", "Its number."),))
     with pytest.raises(DeclarationError, match="no record has a field `text`: choose of page"):
-        table_asset(notes, landing=other)
+        table_asset(notes, landing=other, history=[flow])

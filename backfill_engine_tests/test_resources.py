@@ -1,7 +1,5 @@
 """Which Spark a run goes by: its tag's, or the environment's."""
 
-from dataclasses import replace
-
 import pytest
 from dagster import Definitions, job, op
 from dagster._core.remote_representation.external_data import RepositorySnap
@@ -10,7 +8,6 @@ from dagster_shared.serdes import serialize_value
 from backfill_engine.errors import SettingsError, SparkUnavailableError
 from backfill_engine.resources import (
     SparkResource,
-    build_overrides,
     build_resources,
     build_tagged_conf,
 )
@@ -26,19 +23,6 @@ def test_a_tagged_server_gets_settings_of_its_own_and_no_master() -> None:
     assert conf["spark.sql.ansi.enabled"] == "true"
     assert conf["spark.sql.session.timeZone"] == "UTC"
     assert not {"spark.master", "spark.jars", "spark.driver.memory"} & conf.keys()
-
-
-def test_a_once_flow_has_settings_of_its_own_between_the_environments_and_the_resources() -> None:
-    declared = (("spark.driver.memory", "8g"), ("spark.sql.ansi.enabled", "false"))
-    flow = replace(CATALOG.once_flows["flights_2012"][1], session_conf=declared)
-    environment = {"spark.driver.memory": "1g", "spark.app.name": "nightly"}
-    own = {"spark.sql.ansi.enabled": "true"}
-    assert build_overrides(environment, flow, own) == {
-        "spark.driver.memory": "8g",
-        "spark.app.name": "nightly",
-        "spark.sql.ansi.enabled": "true",
-    }
-    assert build_overrides(environment, None, {}) == environment
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def _write_audited(
         landing_root=landing_root,
         withheld_days=1,
     )
-    results = publisher.publish_chunk(partitions, pinned)
+    results, _ = publisher.publish_chunk(partitions, pinned)
     withheld = [result.key for result in results if result.version is None]
     if withheld:
         raise SystemExit(f"{recipe.table.key}: withheld {withheld}, so the times mean nothing")

@@ -23,7 +23,7 @@ from backfill_assets.tables.weather import (
 from backfill_engine.assembly import list_table_assets
 from backfill_engine.building import build_defs
 from backfill_engine.grains.dates import DAYS
-from backfill_engine.rules.row_count import RowCount
+from backfill_engine.rules.count_rules import RowCount
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.table_assets import TableAsset
 from backfill_engine.transforms.landed_rows import build_landed_rows

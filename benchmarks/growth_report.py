@@ -10,7 +10,8 @@ import altair as alt
 import pandas as pd
 
 from backfill_engine_tests.project import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
-from benchmarks.report import describe_measuring, replace_section
+from benchmarks.report import describe_measuring
+from benchmarks.sections import write_section
 
 BEGIN, END = "<!-- growth results: begin -->", "<!-- growth results: end -->"
 TABLES = (RAW_ORDERS, STAGING_ORDERS, CUSTOMER_ORDERS)
@@ -51,16 +52,11 @@ class GrowthRun:
 
 
 def write_growth_report(results: Mapping[str, Any], folder: Path) -> None:
-    """Writes the plot into `folder`, and the section within `growth.md` beside it.
-
-    Text of that page outside of the marker comments stays.
-    """
+    """Writes the plot into `folder`, and the section of the page beside it."""
     runs = [GrowthRun(**result) for result in results["runs"]]
     build_plot(runs).save(folder / _PLOT)
-    page = folder.with_name("growth.md")
-    old = page.read_text(encoding="utf-8") if page.exists() else f"# Growth\n\n{BEGIN}\n{END}\n"
     section = build_section(results, runs, plot=f"{folder.name}/{_PLOT}")
-    page.write_text(replace_section(old, section, markers=(BEGIN, END)), encoding="utf-8")
+    write_section(section, folder, markers=(BEGIN, END))
 
 
 def build_section(results: Mapping[str, Any], runs: Sequence[GrowthRun], *, plot: str) -> str:

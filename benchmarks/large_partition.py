@@ -2,7 +2,7 @@
 
 Spark's heap is bounded, and the bounds of a chunk and of the read-back are the project's own. The
 JVM's log of garbage collections says how much was alive; the processes are looked at while they
-run. Rewrites the section of `docs/scale.md`, unless told another folder.
+run. Rewrites the section of `docs/performance.md`, unless told another folder.
 """
 
 import argparse
@@ -24,7 +24,8 @@ from benchmarks.growth_report import TABLES
 from benchmarks.heap import build_heap_conf, find_most_alive
 from benchmarks.machine import describe_machine
 from benchmarks.materializing import prepare_range
-from benchmarks.report import DEFAULT_FOLDER, describe_measuring, replace_section
+from benchmarks.report import DEFAULT_FOLDER, describe_measuring
+from benchmarks.sections import write_results, write_section
 from benchmarks.variants import find_warehouse
 from benchmarks.watching import watch_command
 
@@ -81,14 +82,10 @@ def main() -> None:
             "machine": asdict(describe_machine()),
             "run": asdict(run),
         }
-        folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
-        (folder / _RESULTS).write_text(text, encoding="utf-8")
+        write_results(results, folder / _RESULTS)
     results = json.loads((folder / _RESULTS).read_text(encoding="utf-8"))
-    page = folder.with_name("scale.md")
-    old = page.read_text(encoding="utf-8") if page.exists() else f"# Scale\n\n{BEGIN}\n{END}\n"
     section = build_section(results)
-    page.write_text(replace_section(old, section, markers=(BEGIN, END)), encoding="utf-8")
+    write_section(section, folder, markers=(BEGIN, END))
     print(section)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from benchmarks.sections import write_results, write_section
+
 BEGIN, END = "<!-- benchmark results: begin -->", "<!-- benchmark results: end -->"
 DEFAULT_FOLDER = Path(__file__).parents[1] / "docs" / "benchmarks"
 
@@ -19,31 +21,11 @@ _RESULTS, _PLOT = "results.json", "range_backfills.svg"
 
 
 def write_report(results: Mapping[str, Any], folder: Path) -> None:
-    """Writes JSON and plot into `folder`, and the tables into `<folder>.md` beside it.
-
-    Text of that page outside of the marker comments stays.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
-    (folder / _RESULTS).write_text(text, encoding="utf-8")
+    """Writes JSON and plot into `folder`, and the tables into the page beside it."""
+    write_results(results, folder / _RESULTS)
     build_plot(results).save(folder / _PLOT)
-    page = folder.with_name(f"{folder.name}.md")
-    old = page.read_text(encoding="utf-8") if page.exists() else f"# Benchmarks\n\n{BEGIN}\n{END}\n"
     section = build_section(results, plot=f"{folder.name}/{_PLOT}")
-    page.write_text(replace_section(old, section), encoding="utf-8")
-
-
-def replace_section(page: str, section: str, *, markers: tuple[str, str] = (BEGIN, END)) -> str:
-    """`page` with `section` between the marker comments.
-
-    Raises:
-        ValueError: if the page lacks a marker comment.
-    """
-    before, begin, rest = page.partition(markers[0])
-    _, end, after = rest.partition(markers[1])
-    if not begin or not end:
-        raise ValueError(f"the page has no section between {' and '.join(markers)}")
-    return f"{before}{begin}\n{section}\n{end}{after}"
+    write_section(section, folder, markers=(BEGIN, END))
 
 
 def describe_measuring(results: Mapping[str, Any]) -> str:

@@ -72,10 +72,7 @@ class _Part:
 
 
 def write_weather_report(results: Mapping[str, Any], folder: Path) -> None:
-    """Writes the JSON into `folder`, and the section within `<folder>.md` beside it.
-
-    Text of that page outside of the marker comments stays.
-    """
+    """Writes the JSON into `folder`, and the section of the page beside it."""
     write_results(results, folder / _RESULTS)
     write_section(build_section(results), folder, markers=(BEGIN, END))
 

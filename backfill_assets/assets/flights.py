@@ -14,6 +14,7 @@ from backfill_assets.tables.flights import (
     STAGING_FLIGHTS,
     WINDOW_DAYS,
 )
+from backfill_assets.tables.flights_history import FLIGHTS_HISTORY
 from backfill_assets.transforms.carrier_delays import build_carrier_delays
 from backfill_assets.transforms.carrier_delays_v2 import build_carrier_delays_v2
 from backfill_assets.transforms.raw_flights import build_raw_flights
@@ -21,7 +22,7 @@ from backfill_assets.transforms.staging_flights import build_staging_flights
 from backfill_engine import InputWindow, JsonLanding, Required, Upstream, map_offsets, table_asset
 
 
-@table_asset(RAW_FLIGHTS, landing=JsonLanding("flights", FLIGHT_FIELDS))
+@table_asset(RAW_FLIGHTS, landing=JsonLanding("flights", FLIGHT_FIELDS), history=FLIGHTS_HISTORY)
 def raw_flights(window: InputWindow) -> DataFrame:
     """One row per landed record; a partition is the day on which its records landed.
 

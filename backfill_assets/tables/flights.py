@@ -1,6 +1,5 @@
 """The flights pipeline: what lands, the typed rows, and the weekly delay features."""
 
-from backfill_assets.tables.flights_history import FLIGHTS_HISTORY
 from backfill_assets.tables.owners import OWNERS
 from backfill_engine import Column, Table, required
 from backfill_engine.rules import (
@@ -56,7 +55,7 @@ FLIGHT_FIELDS = (
 
 # Rules are calibrated on 2013: none of its days fails or warns, whichever day a backfill begins on.
 # Each bound lies above the year's highest figure and below what faults that a person must see make
-# of any day; `docs/audit.md` has the figures.
+# of any day; `calibration.md` has the figures.
 DISTANCE_EDGES = (250, 500, 750, 1000, 1500, 2000)
 """Miles: between the clusters of New York's destinations."""
 
@@ -124,7 +123,6 @@ RAW_FLIGHTS = Table(
         Values("minute", 0, 59),
         Values("distance", 1, 12_500),
     ),
-    once=FLIGHTS_HISTORY,
 )
 
 STAGING_FLIGHTS = Table(

@@ -14,7 +14,6 @@ import typer
 
 from backfill_engine.cli import (
     backfill_commands,
-    once_command,
     partition_commands,
     plan_command,
     proof_commands,
@@ -47,7 +46,6 @@ for _command in (
     backfill_commands.pause,
     backfill_commands.unpause,
     run_command.run,
-    once_command.once,
     rehearsal_commands.rehearse,
     rehearsal_commands.apply,
     backfill_commands.backfills,

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from backfill_engine.cli.location import load_catalog, load_graph
-from backfill_engine.cli.options import AsJson, confirm, open_instance, print_json
+from backfill_engine.cli.options import AsJson, confirm, open_instance, print_grid, print_json
 from backfill_engine.cli.terminal import echo
 from backfill_engine.errors import HistoryError
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from backfill_engine.orchestration.backfills.backfills import Backfill
-    from backfill_engine.orchestration.backfills.progress import Progress
+    from backfill_engine.orchestration.backfills.progress_reader import Progress
 
 BackfillId = Annotated[
     str,
@@ -42,7 +41,7 @@ def backfills(
     held back is what was withheld or failed, was cancelled, or was never requested. Of what is
     paused it says until when.
     """
-    from backfill_engine.cli.progress_lines import describe_backfill, print_backfills
+    from backfill_engine.cli.progress_lines import build_grid, describe_backfill
     from backfill_engine.orchestration.backfills.backfills import list_backfills
     from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
 
@@ -57,7 +56,7 @@ def backfills(
     if as_json:
         print_json([describe_backfill(one) for one in found])
     elif found:
-        print_backfills(found)
+        print_grid(build_grid(found), width=160)
     else:
         echo("no backfill was ever asked for in this Dagster home")
 
@@ -79,7 +78,6 @@ def watch(
     """
     from backfill_engine.cli.progress_lines import (
         print_outcome,
-        print_outcome_line,
         show_progress,
     )
     from backfill_engine.orchestration.backfills.backfill_outcomes import find_outcome
@@ -108,10 +106,7 @@ def watch(
             echo(f"{found.kind} {found.id} is still at work: {progress.at_work}", err=True)
             raise typer.Exit(_STILL_AT_WORK_EXIT)
         outcome = find_outcome(catalog, instance, catalog.warehouse, progress)
-    if as_json:
-        print_outcome_line(outcome)
-    else:
-        print_outcome(found, outcome)
+    print_outcome(found, outcome, as_json=as_json)
     if outcome.state == "cancelled":
         raise typer.Exit(_CANCELLED_EXIT)
     if outcome.state != "published":
@@ -186,7 +181,6 @@ def resume(
     from backfill_engine.orchestration.backfills.backfills import find_backfill
     from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
     from backfill_engine.orchestration.backfills.resuming import Resumer, request_resumption
-    from backfill_engine.orchestration.instance.processes import DAEMON_COMMANDS, NO_DAEMON
 
     catalog = load_catalog()
     graph, warehouse = load_graph(), catalog.warehouse
@@ -224,24 +218,22 @@ def resume(
         words = "nothing can go now" if left_alone else "all of it is published"
         echo(f"nothing is left to resume of {found.backfill.id}: {words}")
     if requested and not has_daemon:
-        echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
+        echo(_say_no_daemon(), err=True)
 
 
 def _warn_of_what_is_in_the_way(
     instance: "DagsterInstance", progress: "Progress", warn: Callable[[str], None]
 ) -> None:
     """Says what keeps a backfill from coming on, however long one watches."""
-    from backfill_engine.orchestration.instance.processes import DAEMON_COMMANDS, NO_DAEMON
     from backfill_engine.orchestration.runs.claims import find_dead_runs
 
-    catalog = load_catalog()
     if progress.is_over or progress.has_daemon:
         return  # A daemon marks dead runs failed, too.
     backfill = progress.backfill
     waits = any(run.status.value == "QUEUED" for run in backfill.chain.runs)
     if waits or not backfill.is_settled or progress.why_paused:
-        warn(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}")
-    silent_seconds = catalog.settings.silent_seconds
+        warn(_say_no_daemon())
+    silent_seconds = load_catalog().settings.silent_seconds
     dead = find_dead_runs(instance, now=progress.read_at, silent_seconds=silent_seconds)
     for run in backfill.unfinished_runs:
         if why := dead.get(run.run_id):
@@ -258,11 +250,12 @@ def pause(
     Its runs end then, and those that are still queued do before they begin. What they published
     stays; `unpause` lets the rest go on.
     """
+    from backfill_engine.orchestration.backfills.backfills import find_backfill
     from backfill_engine.orchestration.runs.pausing import pause as note_pause
     from backfill_engine.orchestration.runs.run_tags import is_paused
 
     with open_instance() as instance:
-        named = _find_backfill(instance, backfill)
+        named = find_backfill(load_catalog(), instance, backfill)
         if named.ended_at is not None and not any(map(is_paused, named.chain.runs)):
             raise HistoryError(f"{named.kind} {named.id} is over: there is nothing to pause")
         found = note_pause(instance, named.id, reason=reason, now=datetime.now(tz=UTC))
@@ -277,29 +270,24 @@ def unpause(
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Let what is left of a paused backfill go on; the daemon's sensor asks for it."""
-    from backfill_engine.orchestration.instance.processes import (
-        DAEMON_COMMANDS,
-        NO_DAEMON,
-        has_daemon,
-    )
+    from backfill_engine.orchestration.backfills.backfills import find_backfill
+    from backfill_engine.orchestration.instance.processes import has_daemon
     from backfill_engine.orchestration.runs.pausing import unpause as take_back
 
     with open_instance() as instance:
-        named = _find_backfill(instance, backfill)
-        was_paused = take_back(instance, named.id)
-        has_one = has_daemon(instance)
-    if not was_paused:
-        raise HistoryError(f"{named.kind} {named.id} is not paused: nothing was changed")
+        named = find_backfill(load_catalog(), instance, backfill)
+        if not take_back(instance, named.id):
+            raise HistoryError(f"{named.kind} {named.id} is not paused: nothing was changed")
+        is_served = has_daemon(instance)
     if as_json:
-        print_json({"id": named.id, "kind": named.kind, "has_daemon": has_one})
+        print_json({"id": named.id, "kind": named.kind, "has_daemon": is_served})
     else:
         echo(f"{named.kind} {named.id}: the sensor go_on_after_pause asks for what is left")
-    if not has_one:
-        echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
+    if not is_served:
+        echo(_say_no_daemon(), err=True)
 
 
-def _find_backfill(instance: "DagsterInstance", wanted: str) -> "Backfill":
-    from backfill_engine.orchestration.backfills.backfills import find_backfill
+def _say_no_daemon() -> str:
+    from backfill_engine.orchestration.instance.processes import DAEMON_COMMANDS, NO_DAEMON
 
-    catalog = load_catalog()
-    return find_backfill(catalog, instance, wanted)
+    return f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}"

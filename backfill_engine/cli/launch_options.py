@@ -2,86 +2,61 @@
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, TypeVar
 
-import typer
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from backfill_engine.cli.location import load_catalog, load_graph
-from backfill_engine.cli.options import Select, prepare_planner
-from backfill_engine.cli.plan_options import (
-    AllowNewCode,
-    BoundedColumn,
-    Chunk,
-    Downstream,
-    End,
-    FirstOrAll,
-    KeepGoing,
-    LastOrAll,
-    OnlyThese,
-    OverrideProtection,
-    Reason,
-    Restart,
-    RowFilter,
-    SaveWatermark,
-    SparkRemote,
-    Start,
-    Strict,
-    TemplateName,
-    Window,
-    WriteModeName,
-)
+from backfill_engine.cli.options import SELECT_HELP, prepare_planner
 from backfill_engine.cli.terminal import echo
 from backfill_engine.errors import SettingsError
+from backfill_engine.orchestration.runs.option_declarations import (
+    PaceOptions,
+    RowOptions,
+    RunOptions,
+)
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from backfill_engine.orchestration.planning.launching import Launch
     from backfill_engine.orchestration.planning.plans import Only, Plan
     from backfill_engine.tables.declarations import Table
 
-Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
+Options = TypeVar("Options", bound=RunOptions)
 
 
-class Template(BaseModel):
+class Template(PaceOptions, RowOptions):
     """Options under a name; None where it says nothing of one.
 
     Attributes:
         when: when to use it, for people.
         only: which partitions of the range.
         downstream: whether also what was computed from them.
-        chunk: what is committed and recorded together.
-        restart: whether chunks are computed again that stand.
-        keep_going: whether it goes on after a chunk that failed.
-        window: when chunks may begin.
-        write_mode: how rows are written.
-        filter: which computed rows count.
         max_parallel: runs of it at once.
         priority: in the run queue.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     when: str
     only: str | None = None
     downstream: bool | None = None
-    chunk: str | None = None
-    restart: bool | None = None
-    keep_going: bool | None = None
-    window: str | None = None
-    write_mode: str | None = None
-    filter: str | None = None
     max_parallel: int | None = None
     priority: int | None = None
+
+    def fill_in(self, options: Options) -> Options:
+        """Returns options of a run, and as the template has it what they say nothing of."""
+        names = (*PaceOptions.model_fields, *RowOptions.model_fields)
+        unsaid = {name: getattr(self, name) for name in names if getattr(options, name) is None}
+        return options.model_copy(update=unsaid)
 
 
 _TEMPLATES = TypeAdapter(dict[str, Template])
 _NO_TEMPLATE = Template(when="")
+_NO_OPTIONS = RunOptions()
 
 
 def read_template(name: str | None, path: Path | None) -> Template:
@@ -122,23 +97,54 @@ def read_templates(path: Path | None) -> dict[str, Template]:
         raise SettingsError(f"templates in {source}: {error}") from None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Which partitions are asked for: a selection, a range as keys or as bounds, what follows.
+class AskedRange(BaseModel):
+    """Which partitions are asked for: a selection, a range as keys or as bounds, what follows."""
 
-    Or, of partitions as keys, which of their rows: bounds of a column that isn't the partition's.
-    """
+    model_config = ConfigDict(frozen=True)
 
-    first: FirstOrAll = None
-    last: LastOrAll = None
-    start: Start = None
-    end: End = None
-    column: BoundedColumn = None
-    strict: Strict = False
-    select: Select = None
-    only: OnlyThese = None
-    downstream: Downstream = None
-    template_name: TemplateName = None
+    first: str | None = Field(
+        default=None,
+        title="from",
+        description="First partition key; without --from and --to, all partitions.",
+    )
+    last: str | None = Field(default=None, title="to", description="Last partition key, included.")
+    start: str | None = Field(
+        default=None,
+        description="In place of --from: a date, a time (UTC) or an integer, whatever the grain.",
+    )
+    end: str | None = Field(
+        default=None,
+        description="In place of --to: the first value that is no longer meant.",
+    )
+    strict: bool = Field(default=False, description="Refuse a --start or --end inside a partition.")
+    select: str | None = Field(default=None, description=SELECT_HELP)
+    only: str | None = Field(
+        default=None,
+        description="Which of them, comma-separated: all (it needs a range; the default), missing "
+        "(never tried), failed (their step ended before them), withheld (by a verdict of their "
+        "audit), stale (input or code is another one).",
+    )
+    downstream: bool | None = Field(
+        default=None,
+        description="Also what else was computed from them, directly or not. With --chunk, what "
+        "stands when its turn comes is left as it is.",
+    )
+
+
+class Asked(AskedRange):
+    """Also, of partitions as keys, which of their rows; and what a template says of it all."""
+
+    column: str | None = Field(
+        default=None,
+        description="--start and --end are values of this column, not of the partition's: of the "
+        "partitions --from to --to only rows between them are computed anew, by a merge.",
+    )
+    template_name: str | None = Field(
+        default=None,
+        title="template",
+        description="Options that belong together: repair, logic_change, full_refresh, or those of "
+        "BACKFILL_TEMPLATES; what is given besides wins.",
+    )
 
     @cached_property
     def template(self) -> Template:
@@ -150,47 +156,36 @@ class Asked:
         catalog = load_catalog()
         return read_template(self.template_name, catalog.settings.templates)
 
-    def build_row_filter(self, tables: "Sequence[Table]") -> str:
-        """Builds the filter of the rows that are asked for; empty if that is all of them.
+    def find_ranges(self, tables: "Sequence[Table]") -> "tuple[dict[Table, tuple[str, str]], str]":
+        """Finds first and last key of each table, and the filter of the rows that are asked for.
+
+        It says on stderr where a bound cuts a partition.
+
+        Returns:
+            The ranges, and the filter; that is empty if all rows are asked for.
 
         Raises:
-            PartitionRangeError: if tables can't be bounded by the column.
+            BackfillError: if there is no such range, or tables can't be bounded by the column.
         """
-        from backfill_engine.orchestration.selecting.bounds import (
+        from backfill_engine.orchestration.selecting.selections import (
             build_column_filter,
+            find_table_ranges,
+            find_touched_partitions,
             is_of_partitions,
         )
 
-        if self.column is None or self.start is None or self.end is None:
-            return ""
-        if is_of_partitions(tables, self.column):
-            return ""
-        return build_column_filter(tables, self.column, self.start, self.end)
-
-    def find_ranges(
-        self, tables: "Sequence[Table]", *, by_keys: bool
-    ) -> "dict[Table, tuple[str, str]]":
-        """Finds first and last key of each table; says on stderr where a bound cuts a partition.
-
-        Args:
-            tables: the tables.
-            by_keys: whether --start and --end are about rows.
-
-        Raises:
-            BackfillError: if there is no such range.
-        """
-        from backfill_engine.orchestration.selecting.bounds import find_touched_partitions
-        from backfill_engine.orchestration.selecting.selections import find_table_ranges
-
-        if by_keys or self.start is None or self.end is None:
-            return find_table_ranges(tables, first=self.first, last=self.last)
+        if self.start is None or self.end is None:
+            return find_table_ranges(tables, first=self.first, last=self.last), ""
+        if self.column is not None and not is_of_partitions(tables, self.column):
+            row_filter = build_column_filter(tables, self.column, self.start, self.end)
+            return find_table_ranges(tables, first=self.first, last=self.last), row_filter
         found: dict[Table, tuple[str, str]] = {}
         for table in tables:
             touched = find_touched_partitions(table, self.start, self.end, strict=self.strict)
             found[table] = touched.first, touched.last
             if touched.snapped:
                 echo(touched.snapped, err=True)
-        return found
+        return found, ""
 
     @property
     def takes_downstream(self) -> bool:
@@ -247,76 +242,24 @@ class Asked:
         return frozenset(map(Only, names))
 
 
-@dataclass(frozen=True, kw_only=True)
-class HowToRun:
-    """How it is to be run: what its runs are told, beside their partitions."""
-
-    chunk: Chunk = None
-    restart: Restart = None
-    keep_going: KeepGoing = None
-    window: Window = None
-    write_mode: WriteModeName = None
-    row_filter: RowFilter = None
-    save_watermark: SaveWatermark = None
-    reason: Reason = ""
-    override_protection: OverrideProtection = ""
-    allow_new_code: AllowNewCode = ""
-    spark_remote: SparkRemote = None
-
-    def fill_in(self, template: Template) -> "HowToRun":
-        """Returns the same, and as the template has it what nothing is said of here."""
-        of_template = {
-            "chunk": template.chunk,
-            "restart": template.restart,
-            "keep_going": template.keep_going,
-            "window": template.window,
-            "write_mode": template.write_mode,
-            "row_filter": template.filter,
-        }
-        unsaid = {name: of for name, of in of_template.items() if getattr(self, name) is None}
-        return replace(self, **unsaid)
-
-    def build_launch(self) -> "Launch":
-        """Builds what the runs are told."""
-        from backfill_engine.orchestration.planning.launching import Launch
-
-        return Launch(
-            reason=self.reason,
-            options={
-                "chunk": self.chunk,
-                "restart": self.restart,
-                "keep_going": self.keep_going,
-                "window": self.window,
-                "write_mode": self.write_mode,
-                "filter": self.row_filter,
-                "save_watermark": self.save_watermark,
-            },
-            override_protection=self.override_protection,
-            allow_new_code=self.allow_new_code,
-            spark_remote=self.spark_remote,
-        )
-
-
-def make_plan(instance: "DagsterInstance", asked: Asked, how: HowToRun) -> "Plan":
+def make_plan(
+    instance: "DagsterInstance", asked: Asked, options: RunOptions = _NO_OPTIONS
+) -> "Plan":
     """Makes the plan of what is asked for.
 
     Args:
         instance: the Dagster instance.
         asked: which partitions.
-        how: how they are to be run, with what the template says of it.
+        options: of their runs, with what the template says of them.
 
     Raises:
-        BackfillError: if a table or a partition is unknown, a log can't be read, or a table's
-            partitions don't fit into such chunks.
+        BackfillError: if a table or a partition is unknown, a log can't be read, or a table can't
+            honour the options.
     """
     catalog = load_catalog()
     asked.check()
     from backfill_engine.orchestration.selecting.selections import select_tables
-    from backfill_engine.publishing.pacing import IN_ONE_GO, choose_pace
-    from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 
-    mode, kept = how.write_mode, how.row_filter
-    written = WriteOptions(write_mode=mode or OVERWRITE.write_mode, row_filter=kept or "")
     tables = select_tables(
         catalog,
         catalog.warehouse,
@@ -325,20 +268,11 @@ def make_plan(instance: "DagsterInstance", asked: Asked, how: HowToRun) -> "Plan
         last=asked.last,
         load_graph=load_graph,
     )
-    row_filter = asked.build_row_filter(tables)
-    wanted = asked.read_only(by_keys=bool(row_filter))
-    paces = {choose_pace(table, chunk=how.chunk, restart=how.restart) for table in tables}
-    ranges = asked.find_ranges(tables, by_keys=bool(row_filter))
-    downstream = asked.takes_downstream
-    known = catalog.tables if downstream else tables
-    plan = prepare_planner(instance, known).plan(
+    ranges, row_filter = asked.find_ranges(tables)
+    return prepare_planner(instance).plan(
         ranges,
-        only=wanted,
-        pace=next(iter(paces), IN_ONE_GO),
-        options=written if mode or kept else None,
-        downstream=downstream,
+        only=asked.read_only(by_keys=bool(row_filter)),
+        options=options,
+        downstream=asked.takes_downstream,
         row_filter=row_filter,
     )
-    for one in plan.tables:  # Those downstream have to be fit for it, too.
-        choose_pace(catalog.find_table(one.table), chunk=how.chunk, restart=how.restart)
-    return plan

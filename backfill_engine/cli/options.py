@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from backfill_engine.cli.terminal import Grid
     from backfill_engine.contents.partition_reader import PartitionReader
     from backfill_engine.orchestration.planning.planning import Planner
-    from backfill_engine.tables.declarations import Table
 
 First = Annotated[str, typer.Option("--from", help="First partition key.")]
 Last = Annotated[str, typer.Option("--to", help="Last partition key, included.")]
@@ -56,14 +55,11 @@ def refuse_blank(value: str) -> str:
     return value if value == "" else str(refuse_empty(value))
 
 
-Select = Annotated[
-    str | None,
-    typer.Option(
-        help="Tables, comma-separated, as raw/flights; or of Dagster's selection language: "
-        'group:staging, key:"raw/*", staging/flights+. All if left out.',
-        callback=refuse_empty,
-    ),
-]
+SELECT_HELP = (
+    "Tables, comma-separated, as raw/flights; or of Dagster's selection language: "
+    'group:staging, key:"raw/*", staging/flights+. All if left out.'
+)
+Select = Annotated[str | None, typer.Option(help=SELECT_HELP, callback=refuse_empty)]
 TableKeys = Annotated[
     str | None,
     typer.Option(
@@ -72,6 +68,14 @@ TableKeys = Annotated[
         callback=refuse_empty,
     ),
 ]
+Reason = Annotated[str, typer.Option(help="Why; a tag of the runs.")]
+OverrideProtection = Annotated[
+    str | None,
+    typer.Option(
+        help="Why protected partitions are to be published all the same.", callback=refuse_empty
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 TableKey = Annotated[str, typer.Argument(help="A table, as staging/flights.")]
 
@@ -179,12 +183,11 @@ def open_instance() -> "DagsterInstance":
         ) from error
 
 
-def prepare_planner(instance: "DagsterInstance", tables: "Sequence[Table]") -> "Planner":
+def prepare_planner(instance: "DagsterInstance") -> "Planner":
     """Prepares to plan tables as they are now, of the environment's warehouse; takes seconds."""
     from backfill_engine.orchestration.planning.planning import open_planner
 
-    now = datetime.now(tz=UTC)
-    return open_planner(instance, load_graph(), load_catalog(), tables=tables, now=now)
+    return open_planner(instance, load_graph(), load_catalog(), now=datetime.now(tz=UTC))
 
 
 def recover_dead_runs(instance: "DagsterInstance") -> None:

@@ -2,27 +2,27 @@
 
 import shutil
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_engine.cli.launch_options import Asked, HowToRun, Yes, make_plan
+from backfill_engine.cli.launch_options import Asked, make_plan
 from backfill_engine.cli.location import load_catalog, load_graph
 from backfill_engine.cli.options import (
     AsJson,
+    Yes,
     confirm,
     open_instance,
     print_grid,
     print_json,
     recover_dead_runs,
 )
-from backfill_engine.cli.plan_options import Chunk, Restart, spread_options
+from backfill_engine.cli.spread_options import spread_options
 from backfill_engine.cli.terminal import echo, echo_lines
+from backfill_engine.orchestration.runs.option_declarations import Launch, RunOptions
 
 if TYPE_CHECKING:
-    from backfill_engine.orchestration.planning.estimates import Estimate
     from backfill_engine.orchestration.planning.plans import Plan, TablePlan
 
 _LISTED = 20
@@ -31,29 +31,28 @@ _LISTED = 20
 @spread_options
 def plan(
     asked: Asked,
-    chunk: Chunk = None,
-    restart: Restart = None,
+    options: RunOptions,
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Show what a backfill would do: partitions and why, runs, commits, bytes, time, conflicts.
 
-    Nothing is written and nothing runs. Durations are those of earlier runs, by their certificates
-    of the last 90 days. With --chunk, what stands is told apart and not counted.
+    Nothing is written and nothing runs. Durations are by earlier steps, of the certificates of the
+    last 90 days. With --chunk, what stands is told apart and not counted.
     """
-    how = HowToRun(chunk=chunk, restart=restart).fill_in(asked.template)
+    options = asked.template.fill_in(options)
     with open_instance() as instance:
-        found = make_plan(instance, asked, how)
+        found = make_plan(instance, asked, options)
     if as_json:
         print_json(found)
         return
     print_plan(found, downstream=asked.takes_downstream)
-    _print_commands(found, {"chunk": how.chunk, "restart": how.restart or None})
+    _print_commands(found, options)
 
 
 @spread_options
 def launch(
     asked: Asked,
-    how: HowToRun,
+    request: Launch,
     max_parallel: Annotated[
         int | None, typer.Option(min=1, help="Runs of it that are at work at once.")
     ] = None,
@@ -74,25 +73,25 @@ def launch(
     from backfill_engine.orchestration.planning.launching import check_launch, request_planned
     from backfill_engine.orchestration.runs.run_tags import BEHIND_THE_DAILY_RUN
 
-    catalog = load_catalog()
-    ranks = (priority, asked.template.priority, BEHIND_THE_DAILY_RUN)
-    how = how.fill_in(asked.template)
-    told = replace(
-        how.build_launch(),
-        priority=next(rank for rank in ranks if rank is not None),
-        max_parallel=max_parallel or asked.template.max_parallel,
+    catalog, template = load_catalog(), asked.template
+    ranks = (priority, template.priority, BEHIND_THE_DAILY_RUN)
+    request = template.fill_in(request).model_copy(
+        update={
+            "priority": next(rank for rank in ranks if rank is not None),
+            "max_parallel": max_parallel or template.max_parallel,
+        }
     )
     with open_instance() as instance:
         recover_dead_runs(instance)
-        found = make_plan(instance, asked, how)
+        found = make_plan(instance, asked, request)
         if not as_json:
             print_plan(found, downstream=asked.takes_downstream)
-        check_launch(catalog, found, told)
+        check_launch(catalog, found, request)
         launched = None
         if any(table.partitions for table in found.tables):
             if not yes:
                 confirm("launch it?", is_aside=as_json)
-            launched = request_planned(catalog, instance, load_graph(), found, told)
+            launched = request_planned(catalog, instance, load_graph(), found, request)
     if as_json:
         print_json(
             {
@@ -107,14 +106,15 @@ def launch(
         echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
 
 
-def _print_commands(found: "Plan", pace: Mapping[str, str | bool | None]) -> None:
+def _print_commands(found: "Plan", options: RunOptions) -> None:
     from backfill_engine.orchestration.instance.ranges import build_command, join_tables, shorten
+    from backfill_engine.orchestration.planning.launching import bound_rows
     from backfill_engine.orchestration.runs.run_options import build_options_config
 
     catalog = load_catalog()
-    options = {**pace}
     if found.row_filter:
-        options |= {"write_mode": "merge", "filter": found.row_filter}
+        merging = options.model_copy(update={"write_mode": "merge"})
+        options = bound_rows(catalog, found, merging)
     commands = [
         build_command(catalog, keys, start, end, build_options_config(keys, options))
         for keys, ranges in join_tables({one.table: one.ranges for one in found.tables})
@@ -131,8 +131,6 @@ def _print_commands(found: "Plan", pace: Mapping[str, str | bool | None]) -> Non
 _RANGES_LISTED = 20
 _GRID_WIDTH = 152  # Characters; a narrower one cuts the names of tables.
 
-_FEWEST_STEPS = 3
-
 
 def print_plan(found: "Plan", *, downstream: bool) -> None:
     """Prints a grid of the tables, and what there is to remark of each.
@@ -145,8 +143,7 @@ def print_plan(found: "Plan", *, downstream: bool) -> None:
     for table in found.tables:
         _print_remarks(table)
     if found.total and sum(one.partitions > 0 for one in found.tables) > 1:
-        total = f"{_format_seconds(found.total)} s, {_describe_total(found.total)}"
-        echo(f"all tables, one after the other: {total}")
+        echo(f"all tables, one after the other: {found.total:,.0f} s, by earlier steps")
     if downstream:
         for key, ranges in found.downstream.items():
             listed = ", ".join(f"{start}...{end}" for start, end in ranges[:_RANGES_LISTED])
@@ -177,7 +174,7 @@ def _print_tables(found: "Plan") -> None:
             "?" if one.rows_read is None else f"{one.rows_read:,}",
             f"{one.rows:,}",
             _format_bytes(one.bytes_written),
-            _format_seconds(one.seconds),
+            "no earlier step" if one.seconds is None else f"{one.seconds:,.0f}",
         ]
         grid.add_row(one.table, states, *cells)
         if is_narrow:
@@ -204,29 +201,6 @@ def _print_remarks(table: "TablePlan") -> None:
             f"{table.stands:,} stand as they are: {table.table}, of {table.partitions:,} "
             "partitions; published from the same inputs by the same code, and not counted"
         )
-    if table.seconds and table.partitions:
-        echo(f"estimate of {table.table}: {_describe_estimate(table.seconds)}")
-
-
-def _describe_estimate(found: "Estimate") -> str:
-    if found.foretold:
-        return (
-            f"by {found.steps} earlier steps; of {found.foretold} estimates of earlier backfills "
-            f"half were off by × {found.off_by:.2f} at most"
-        )
-    if found.steps < _FEWEST_STEPS:
-        return f"by earlier steps: {found.steps}, too few to say how good it is"
-    return (
-        f"by {found.steps} earlier steps, half of which it would have been off by "
-        f"× {found.off_by:.2f} at most"
-    )
-
-
-def _describe_total(found: "Estimate") -> str:
-    if not found.foretold and found.steps < _FEWEST_STEPS:
-        return "by too few earlier steps to say how good it is"
-    earlier = "estimates of earlier backfills" if found.foretold else "steps"
-    return f"off by × {found.off_by:.2f} at most if each is as half of its {earlier} were"
 
 
 def _format_bytes(count: int) -> str:
@@ -236,9 +210,3 @@ def _format_bytes(count: int) -> str:
             break
         size, unit = size / 1000, larger
     return f"{size:,.0f} {unit}" if size >= 10 or unit == "B" else f"{size:,.1f} {unit}"
-
-
-def _format_seconds(found: "Estimate | None") -> str:
-    if found is None:
-        return "no earlier step"
-    return f"{found.seconds:,.0f} ({found.low:,.0f} to {found.high:,.0f})"

@@ -15,13 +15,12 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from backfill_engine.cli.location import load_catalog
-from backfill_engine.cli.options import print_grid
 from backfill_engine.cli.terminal import Grid, echo, echo_lines, write_text
 
 if TYPE_CHECKING:
     from backfill_engine.orchestration.backfills.backfill_outcomes import BackfillOutcome
     from backfill_engine.orchestration.backfills.backfills import Backfill
-    from backfill_engine.orchestration.backfills.progress import Progress, TableProgress
+    from backfill_engine.orchestration.backfills.progress_reader import Progress, TableProgress
 
 _BAR_WIDTH = 20
 _LISTED = 20
@@ -100,17 +99,14 @@ def build_bars(progress: "Progress") -> Group:
     grid = Grid.grid(padding=(0, 1))
     for table in progress.tables:
         colour = "red" if table.held_back else "green"
-        grid.add_row(
-            table.table,
-            ProgressBar(
-                total=max(1, table.partitions),
-                completed=table.done,
-                width=_BAR_WIDTH,
-                complete_style=colour,
-                finished_style=colour,
-            ),
-            _format_counts(table),
+        bar = ProgressBar(
+            max(1, table.partitions),
+            table.done,
+            _BAR_WIDTH,
+            complete_style=colour,
+            finished_style=colour,
         )
+        grid.add_row(table.table, bar, _format_counts(table))
     colour = _COLOURS.get(progress.state, "yellow")
     title = Text.assemble(
         backfill.id[:8], " ", (progress.state, colour), " ", write_text(backfill.title)
@@ -165,13 +161,11 @@ def describe_progress(progress: "Progress") -> dict[str, Any]:
     }
 
 
-def print_outcome_line(outcome: "BackfillOutcome") -> None:
-    """Prints the outcome as one line of JSON."""
-    echo(json.dumps({"outcome": outcome.state, **dataclasses.asdict(outcome)}))
-
-
-def print_outcome(backfill: "Backfill", outcome: "BackfillOutcome") -> None:
+def print_outcome(backfill: "Backfill", outcome: "BackfillOutcome", *, as_json: bool) -> None:
     """Prints what is published, what is held back and why, and the next commands."""
+    if as_json:
+        echo(json.dumps({"outcome": outcome.state, **dataclasses.asdict(outcome)}))
+        return
     counts = ", ".join(
         f"{count:,} of {outcome.partitions[table]:,} of {table}"
         for table, count in outcome.published.items()
@@ -219,20 +213,16 @@ def describe_backfill(progress: "Progress") -> dict[str, Any]:
     }
 
 
-def print_backfills(found: "Sequence[Progress]") -> None:
-    """Prints the list of backfills."""
-    print_grid(build_grid(found), width=160)
-
-
 def build_grid(found: "Sequence[Progress]") -> Grid:
     """Builds the list of backfills; long titles take more lines."""
-    grid = Grid("backfill", "requested", "by", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    grid = Grid(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    grid.add_column("backfill", no_wrap=True)
+    grid.add_column("requested", no_wrap=True)
+    grid.add_column("by")
     grid.add_column("what and why", ratio=1, overflow="fold")
     grid.add_column("state", no_wrap=True)
-    for name in ("published", "held"):
-        grid.add_column(name, justify="right", no_wrap=True)
-    for column in grid.columns[:2]:
-        column.no_wrap = True
+    grid.add_column("published", justify="right", no_wrap=True)
+    grid.add_column("held", justify="right", no_wrap=True)
     for progress in found:
         backfill = progress.backfill
         grid.add_row(

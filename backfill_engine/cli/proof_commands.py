@@ -1,8 +1,8 @@
 """What changed, that nothing else did, and whether it agrees with its source."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -24,12 +24,13 @@ from backfill_engine.errors import CertificateError, PartitionRangeError, Settin
 if TYPE_CHECKING:
     from backfill_engine.lake.partitions import Partition
     from backfill_engine.lake.table_log import TableLog
-    from backfill_engine.lake.warehouse import Warehouse
     from backfill_engine.proof.diffs import TableDiff
     from backfill_engine.proof.golden_comparison import GoldenReport
     from backfill_engine.proof.reconciliation import ReconciledPartition
     from backfill_engine.proof.table_history import Change, Pin
     from backfill_engine.tables.declarations import Table
+
+T = TypeVar("T")
 
 
 def reconcile(
@@ -55,23 +56,17 @@ def reconcile(
     if keys is not None:
         raise SettingsError("--keys says how to compare with --golden: give that too")
     from backfill_engine.jobs import reconcile_tables
-    from backfill_engine.orchestration.selecting.selections import select_tables
     from backfill_engine.resources import build_lakehouse, build_spark
 
     found = reconcile_tables(
         catalog,
         build_spark(catalog),
         build_lakehouse(catalog.settings),
-        select_tables(
-            catalog, _open_warehouse(), select, first=first, last=last, load_graph=load_graph
-        ),
+        _select_tables(select, first, last),
         first=first,
         last=last,
     )
-    if as_json:
-        print_json(found)
-    else:
-        print_reconciled(found)
+    _print(found, print_reconciled, as_json=as_json)
     if any(partition.mismatch for partition in found):
         raise typer.Exit(1)
 
@@ -91,10 +86,7 @@ def history(
     _check_keys(chosen, first, last)
     log = _read_log(chosen).require()
     changes = list_changes(log, first=first, last=last, limit=limit + 1 if limit else None)
-    if as_json:
-        print_json(changes[: limit or None])
-    else:
-        print_history(changes[: limit or None])
+    _print(changes[: limit or None], print_history, as_json=as_json)
     if limit and len(changes) > limit:
         echo(f"the newest {limit}; --limit 0 lists all", err=True)
     elif log.begins_with:
@@ -126,10 +118,7 @@ def diff(
         after=after,
         reader=build_partition_reader(),
     )
-    if as_json:
-        print_json(found)
-    else:
-        print_diff(found)
+    _print(found, print_diff, as_json=as_json)
 
 
 def pin(
@@ -141,19 +130,12 @@ def pin(
     Exit 1: partitions of one were computed from other contents than another has at its version, or
     another program has changed some.
     """
-    from backfill_engine.orchestration.selecting.selections import select_tables
     from backfill_engine.proof.table_history import pin_tables
 
-    catalog = load_catalog()
-    tables = select_tables(
-        catalog, _open_warehouse(), select, first=None, last=None, load_graph=load_graph
-    )
+    tables = _select_tables(select, None, None)
     found = pin_tables([_read_log(table).require() for table in tables])
-    if as_json:
-        print_json(found)
-    else:
-        print_pins(found)
-    if any(one.apart for one in found):
+    _print(found, print_pins, as_json=as_json)
+    if any(pin.apart for pin in found):
         raise typer.Exit(1)
 
 
@@ -168,7 +150,7 @@ def certificate(
     from backfill_engine.proof.verification import verify_run
 
     catalog = load_catalog()
-    warehouse = _open_warehouse()
+    warehouse = catalog.warehouse
     found, verified = [], {}
     if verify:
         logs = [_read_log(table) for table in catalog.tables]
@@ -193,13 +175,9 @@ def certificate(
 def _compare_with_golden(
     select: str | None, first: str, last: str, path: Path, keys: str | None, *, as_json: bool
 ) -> None:
-    from backfill_engine.orchestration.selecting.selections import select_tables
     from backfill_engine.proof.golden_comparison import compare_with_golden
 
-    catalog = load_catalog()
-    tables = select_tables(
-        catalog, _open_warehouse(), select, first=first, last=last, load_graph=load_graph
-    )
+    tables = _select_tables(select, first, last)
     if len(tables) != 1 or select is None:
         raise SettingsError("--golden is compared with one table: name it with --select")
     report = compare_with_golden(
@@ -208,22 +186,31 @@ def _compare_with_golden(
         path,
         keys=[key.strip() for key in keys.split(",")] if keys else tables[0].natural_key,
     )
-    if as_json:
-        print_json(report)
-    else:
-        print_golden(report)
+    _print(report, print_golden, as_json=as_json)
     if report.mismatches:
         raise typer.Exit(1)
 
 
-def _open_warehouse() -> "Warehouse":
-    return load_catalog().warehouse
+def _print(found: T, print_found: Callable[[T], None], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        print_found(found)
+
+
+def _select_tables(select: str | None, first: str | None, last: str | None) -> "tuple[Table, ...]":
+    from backfill_engine.orchestration.selecting.selections import select_tables
+
+    catalog = load_catalog()
+    return select_tables(
+        catalog, catalog.warehouse, select, first=first, last=last, load_graph=load_graph
+    )
 
 
 def _read_log(table: "Table") -> "TableLog":
     from backfill_engine.lake.table_log import read_log
 
-    return read_log(_open_warehouse(), table)
+    return read_log(load_catalog().warehouse, table)
 
 
 def _check_keys(table: "Table", first: str | None, last: str | None) -> None:
@@ -305,6 +292,8 @@ def print_pins(pins: "Sequence[Pin]") -> None:
 
 def print_diff(diff: "TableDiff") -> None:
     """Prints a row for each partition, and whether any other changed."""
+    from backfill_engine.proof.pages import list_touched
+
     title = f"{diff.table}: version {diff.before} → {diff.after}"
     grid = Grid("partition", title=title)
     for name in ("rows before", "rows", "added", "removed", "changed", "duplicates"):
@@ -334,11 +323,7 @@ def print_diff(diff: "TableDiff") -> None:
             )
         )
     else:
-        listed = ", ".join(
-            f"{key} (version {', '.join(map(str, versions))})"
-            for key, versions in proof.outside.items()
-        )
-        echo(f"Other partitions changed too: {listed}")
+        echo(f"Other partitions changed too: {list_touched(proof.outside)}")
 
 
 def print_golden(report: "GoldenReport") -> None:

@@ -4,33 +4,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_engine.cli.launch_options import (
-    Asked,
-    Downstream,
-    End,
-    FirstOrAll,
-    HowToRun,
-    LastOrAll,
-    OnlyThese,
-    OverrideProtection,
-    Reason,
-    Start,
-    Strict,
-    Yes,
-    make_plan,
-)
+from backfill_engine.cli.launch_options import Asked, AskedRange, make_plan
 from backfill_engine.cli.location import load_catalog
 from backfill_engine.cli.options import (
     AsJson,
-    Select,
+    OverrideProtection,
+    Reason,
+    Yes,
     confirm,
     open_instance,
     prepare_planner,
     print_json,
     recover_dead_runs,
 )
+from backfill_engine.cli.spread_options import spread_options
 from backfill_engine.cli.terminal import echo
 from backfill_engine.errors import RehearsalError
+from backfill_engine.orchestration.runs.option_declarations import Launch
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -39,15 +29,9 @@ if TYPE_CHECKING:
     from backfill_engine.orchestration.planning.plans import Plan
 
 
+@spread_options
 def rehearse(
-    first: FirstOrAll = None,
-    last: LastOrAll = None,
-    start: Start = None,
-    end: End = None,
-    strict: Strict = False,  # noqa: FBT002 (an option)
-    select: Select = None,
-    only: OnlyThese = None,
-    downstream: Downstream = None,
+    asked: AskedRange,
     keep: Annotated[  # noqa: FBT002 (an option)
         bool, typer.Option("--keep", help="Keep the rehearsed tables, to look into them.")
     ] = False,
@@ -73,18 +57,8 @@ def rehearse(
     from backfill_engine.extras.rehearsal.records import read_rehearsal
 
     catalog = load_catalog()
-    asked = Asked(
-        select=select,
-        first=first,
-        last=last,
-        start=start,
-        end=end,
-        strict=strict,
-        only=only,
-        downstream=downstream,
-    )
     with open_instance() as instance:
-        plan = make_plan(instance, asked, HowToRun())
+        plan = make_plan(instance, Asked(**asked.model_dump()))
         config = {
             "ranges": _list_ranges(plan),
             "reason": reason,
@@ -107,7 +81,7 @@ def apply(
     accept: Annotated[
         str, typer.Option(help="Why it is published though it is beyond the gates.")
     ] = "",
-    override_protection: OverrideProtection = "",
+    override_protection: OverrideProtection = None,
     yes: Yes = False,  # noqa: FBT002 (an option)
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
@@ -122,7 +96,7 @@ def apply(
     from backfill_engine.cli.plan_command import print_plan
     from backfill_engine.cli.run_command import carry_out
     from backfill_engine.extras.rehearsal.records import read_rehearsal
-    from backfill_engine.orchestration.planning.launching import Launch, check_launch
+    from backfill_engine.orchestration.planning.launching import check_launch
 
     catalog = load_catalog()
     found = read_rehearsal(catalog.warehouse, rehearsal)
@@ -157,8 +131,8 @@ def _plan_rest(instance: "DagsterInstance", found: "Rehearsal") -> "Plan | None"
 
     catalog = load_catalog()
     tables = [catalog.find_table(one.table) for one in found.tables]
-    planner = prepare_planner(instance, tables)
-    left = {one.key: list_unapplied(found, planner.chooser.logs[one.key]) for one in tables}
+    planner = prepare_planner(instance)
+    left = {one.key: list_unapplied(found, planner.logs[one.key]) for one in tables}
     ranges = {one: (left[one.key][0], left[one.key][-1]) for one in tables if left[one.key]}
     return planner.plan(ranges, among=left) if ranges else None
 

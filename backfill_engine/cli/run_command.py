@@ -13,26 +13,27 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
-from backfill_engine.cli.launch_options import Asked, HowToRun, Yes, make_plan
+from backfill_engine.cli.launch_options import Asked, make_plan
 from backfill_engine.cli.location import load_catalog, load_graph
 from backfill_engine.cli.options import (
     AsJson,
+    Yes,
     confirm,
     open_instance,
     print_grid,
     print_json,
     recover_dead_runs,
 )
-from backfill_engine.cli.plan_options import spread_options
+from backfill_engine.cli.spread_options import spread_options
 from backfill_engine.cli.terminal import Grid, echo, echo_lines, write_text
 from backfill_engine.errors import BackfillError
+from backfill_engine.orchestration.runs.option_declarations import Launch
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from backfill_engine.orchestration.backfills.backfill_outcomes import Verdicts
     from backfill_engine.orchestration.backfills.foreground import Foreground, RangeRun
-    from backfill_engine.orchestration.planning.launching import Launch
     from backfill_engine.orchestration.planning.plans import Plan
 
 _CANCELLED_EXIT = 130
@@ -42,7 +43,7 @@ _WAITING_EXIT = 3
 @spread_options
 def run(
     asked: Asked,
-    how: HowToRun,
+    request: Launch,
     yes: Yes = False,  # noqa: FBT002 (an option)
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
@@ -62,13 +63,13 @@ def run(
     from backfill_engine.orchestration.planning.launching import check_launch
 
     catalog = load_catalog()
-    how = how.fill_in(asked.template)
+    request = asked.template.fill_in(request)
     with open_instance() as instance:
         recover_dead_runs(instance)
-        plan = make_plan(instance, asked, how)
+        plan = make_plan(instance, asked, request)
         if not as_json:
             print_plan(plan, downstream=asked.takes_downstream)
-        told = check_launch(catalog, plan, how.build_launch())
+        request = check_launch(catalog, plan, request)
         if not any(table.partitions for table in plan.tables):
             if as_json:
                 print_json(build_idle_verdicts(plan))
@@ -77,10 +78,10 @@ def run(
             return
         if not yes:
             confirm("run it?", is_aside=as_json)
-        carry_out(instance, plan, told, as_json=as_json)
+        carry_out(instance, plan, request, as_json=as_json)
 
 
-def carry_out(instance: "DagsterInstance", plan: "Plan", told: "Launch", *, as_json: bool) -> None:
+def carry_out(instance: "DagsterInstance", plan: "Plan", request: Launch, *, as_json: bool) -> None:
     """Carries a plan out, prints the verdicts, and exits as `run` does.
 
     Raises:
@@ -98,7 +99,7 @@ def carry_out(instance: "DagsterInstance", plan: "Plan", told: "Launch", *, as_j
     targets = {
         key.to_user_string(): keys for key, keys in list_planned_partitions(catalog, plan).items()
     }
-    requests = build_range_runs(catalog, graph, plan, told, launch_id=launch_id)
+    requests = build_range_runs(catalog, graph, plan, request, launch_id=launch_id)
     warehouse, cancelled, error = catalog.warehouse, False, ""
     execute = partial(materialize, instance)
     foreground = Foreground(catalog, instance, graph, warehouse, execute, launch_id, targets)

@@ -1,8 +1,8 @@
 """What each partition holds and how its last run ended; which are missing; the story of one."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -21,21 +21,12 @@ from backfill_engine.cli.options import (
     print_line,
 )
 from backfill_engine.cli.terminal import Grid, echo, write_text
-from backfill_engine.errors import BackfillError, SettingsError
+from backfill_engine.errors import SettingsError
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance
-
-    from backfill_engine.orchestration.planning.stories import Story
-    from backfill_engine.orchestration.status.partition_statuses import (
-        PartitionStatus,
-        TableStatuses,
-    )
-
-    _Teller = Callable[[DagsterInstance, Sequence[TableStatuses]], list[PartitionStatus]]
     from rich.text import Text
 
-    from backfill_engine.orchestration.planning.stories import LastAttempt, PublishedContents
+    from backfill_engine.orchestration.planning.stories import Story
     from backfill_engine.orchestration.status.partition_statuses import PartitionStatus
 
 _WAITING_EXIT = 3
@@ -68,9 +59,7 @@ def status(
         return
     if first is None or last is None:
         raise SettingsError("give --from and --to, or --why KEY for all about one partition")
-    from backfill_engine.orchestration.status.attempts import tell_attempts
-
-    statuses = _read_statuses(select, first, last, told_by=tell_attempts)
+    statuses = _read_statuses(select, first, last, with_attempts=True)
     if as_json:
         print_json(statuses)
     else:
@@ -78,33 +67,16 @@ def status(
 
 
 def _tell_stories(select: str | None, key: str) -> "list[Story]":
-    from backfill_engine.lake.table_log import read_log
     from backfill_engine.orchestration.planning.stories import tell_story
-    from backfill_engine.orchestration.runs.claims import find_dead_runs
     from backfill_engine.orchestration.selecting.selections import select_tables
-    from backfill_engine.orchestration.status.partition_statuses import read_statuses
 
     catalog = load_catalog()
-    settings = catalog.settings
-    warehouse, now = catalog.warehouse, datetime.now(tz=UTC)
     with open_instance() as instance:
         tables = select_tables(
-            catalog, warehouse, select, first=key, last=key, load_graph=load_graph
+            catalog, catalog.warehouse, select, first=key, last=key, load_graph=load_graph
         )
-        dead = find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
-        planner = prepare_planner(instance, tables)
-        stories: list[Story] = []
-        for table in tables:
-            found = read_statuses(
-                catalog, instance, warehouse, [table], first=key, last=key, dead=dead
-            )
-            try:
-                plan = planner.plan({table: (key, key)})
-            except BackfillError as error:  # what is known of it is told all the same
-                plan = str(error)
-            (one,) = found[0].partitions
-            stories.append(tell_story(catalog, instance, read_log(warehouse, table), one, plan))
-    return stories
+        planner = prepare_planner(instance)
+        return [tell_story(planner, table, key) for table in tables]
 
 
 def missing(
@@ -157,11 +129,7 @@ def missing(
 
 
 def _read_statuses(
-    select: str | None,
-    first: str,
-    last: str,
-    *,
-    told_by: "_Teller | None" = None,
+    select: str | None, first: str, last: str, *, with_attempts: bool = False
 ) -> "list[PartitionStatus]":
     from backfill_engine.orchestration.recovery.recovering import (
         describe_dead_runs,
@@ -169,11 +137,11 @@ def _read_statuses(
     )
     from backfill_engine.orchestration.runs.claims import find_dead_runs
     from backfill_engine.orchestration.selecting.selections import select_tables
+    from backfill_engine.orchestration.status.attempts import add_attempts
     from backfill_engine.orchestration.status.partition_statuses import read_statuses
 
     catalog = load_catalog()
-    settings = catalog.settings
-    warehouse = catalog.warehouse
+    settings, warehouse = catalog.settings, catalog.warehouse
     with open_instance() as instance:
         tables = select_tables(
             catalog, warehouse, select, first=first, last=last, load_graph=load_graph
@@ -183,10 +151,10 @@ def _read_statuses(
         found = read_statuses(
             catalog, instance, warehouse, tables, first=first, last=last, dead=dead
         )
-        if told_by is None:
-            statuses = [status for table in found for status in table.partitions]
+        if with_attempts:
+            statuses = add_attempts(instance, found)
         else:
-            statuses = told_by(instance, found)
+            statuses = [status for table in found for status in table.partitions]
     notes = describe_dead_runs(dead, done=False)
     for table in found:
         notes += describe_recovery(table.recovery, done=False)
@@ -206,29 +174,46 @@ _LISTED = 20
 def print_statuses(statuses: "Sequence[PartitionStatus]") -> None:
     """Prints partitions by tables, or of one table with times; then why some are not published."""
     tables = list(dict.fromkeys(one.table for one in statuses))
-    if len(tables) == 1:
-        print_grid(build_table_grid(statuses), width=120)
-    else:
-        grid = _build_grid(statuses, tables)
-        if is_too_wide(grid):
-            grid = _build_narrow_grid(statuses, tables)
-        print_grid(grid, width=30 + 34 * len(tables))
+    grid, width = _build_list(statuses, tables), 120
+    if len(tables) > 1:
+        beside = _build_grid(statuses, tables)
+        if not is_too_wide(beside):
+            grid, width = beside, 30 + 34 * len(tables)
+    print_grid(grid, width=width)
     for table in tables:
         for line in describe_errors(table, statuses):
             print_line(line)
 
 
-def build_table_grid(statuses: "Sequence[PartitionStatus]") -> Grid:
-    """Builds the grid of one table, with when the last attempt at each partition was (UTC)."""
-    grid = Grid(title=f"{statuses[0].table}, and the last attempt at each partition (UTC)")
-    for name in ("partition", "rows", "status", "version", "started", "completed"):
-        right = name in ("rows", "version")
-        grid.add_column(name, justify="right" if right else "left", no_wrap=name == "partition")
-    for one in statuses:
-        times = _format_times(one.started, one.completed)
-        grid.add_row(one.partition, *_format_cells(one), *times)
+def _build_list(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) -> Grid:
+    """Builds the grid of a row a status; of one table with when the last attempt was (UTC)."""
+    is_one = len(tables) == 1
+    names = ("rows", "status", "version")
+    if is_one:
+        grid = Grid(title=f"{tables[0]}, and the last attempt at each partition (UTC)")
+        names = ("partition", *names, "started", "completed")
+    else:
+        grid = Grid(title=_TITLE, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        names = ("partition", "table", *names)
+    for name in names:
+        justify = "right" if name in ("rows", "version") else "left"
+        is_whole = name == "partition" or (not is_one and name != "table")
+        grid.add_column(name, justify=justify, no_wrap=is_whole, overflow="fold")
+    by_partition: dict[str, list[PartitionStatus]] = {}
+    for status in statuses:
+        by_partition.setdefault(status.partition, []).append(status)
+    for partition, found in by_partition.items():
+        for number, status in enumerate(found):
+            shown = "" if number else partition
+            if is_one:
+                times = _format_times(status.started, status.completed)
+                grid.add_row(shown, *_format_cells(status), *times)
+            else:
+                grid.add_row(shown, status.table, *_format_cells(status))
     grid.add_section()
-    grid.add_row("all", f"{_sum_rows(statuses, statuses[0].table):,}")
+    for number, table in enumerate(tables):
+        named = [] if is_one else [table]
+        grid.add_row("" if number else "all", *named, f"{_sum_rows(statuses, table):,}")
     return grid
 
 
@@ -253,29 +238,6 @@ def _build_grid(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) ->
         grid.add_row(partition, *(_format_cell(by_cell[partition, table]) for table in tables))
     grid.add_section()
     grid.add_row("all", *(f"{_sum_rows(statuses, table):,} rows" for table in tables))
-    return grid
-
-
-def _build_narrow_grid(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) -> Grid:
-    """Builds it with the tables of a partition below each other."""
-    by_cell = {(status.partition, status.table): status for status in statuses}
-    grid = Grid(title=_TITLE, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in ("partition", "table", "rows", "status", "version"):
-        right = name in ("rows", "version")
-        grid.add_column(
-            name,
-            justify="right" if right else "left",
-            no_wrap=name != "table",
-            overflow="fold",
-        )
-    for partition in dict.fromkeys(status.partition for status in statuses):
-        for table in tables:
-            shown = partition if table == tables[0] else ""
-            grid.add_row(shown, table, *_format_cells(by_cell[partition, table]))
-    grid.add_section()
-    for table in tables:
-        shown = "all" if table == tables[0] else ""
-        grid.add_row(shown, table, f"{_sum_rows(statuses, table):,}")
     return grid
 
 
@@ -333,11 +295,11 @@ def _describe(story: "Story") -> Iterator[str]:
         yield from _describe_published(story.published)
     attempt = story.attempt
     if attempt is not None and not (
-        story.published and attempt.status == "published" and attempt.run_id
+        story.published and attempt["status"] == "published" and attempt["run_id"]
     ):
         yield from _describe_attempt(attempt)
-    elif attempt is not None and attempt.started:
-        yield f"the run's step: {attempt.started} to {attempt.completed}"
+    elif attempt is not None and attempt["started"]:
+        yield f"the run's step: {attempt['started']} to {attempt['completed']}"
     if story.published is not None:
         yield f"stale: {story.stale or 'no, its input and its code are the same'}"
     if story.waits:
@@ -348,37 +310,41 @@ def _describe(story: "Story") -> Iterator[str]:
         yield "next: nothing is to be done"
 
 
-def _describe_published(published: "PublishedContents") -> Iterator[str]:
-    of = f" of backfill {published.backfill_id}" if published.backfill_id else ""
-    yield f"published: {published.at} as version {published.version}, {published.rows:,} rows"
-    yield f"by: run {published.run_id}{of}"
-    yield f"code: {published.code_version}"
-    if published.landed:
-        landed = published.landed
+def _describe_published(published: Mapping[str, Any]) -> Iterator[str]:
+    yield (
+        f"published: {published['at']} as version {published['version']}, "
+        f"{published['rows']:,} rows"
+    )
+    yield f"by: run {_name_run(published)}"
+    yield f"code: {published['code_version']}"
+    if landed := published["landed"]:
         yield f"from: {landed['files']:,} landed files, {landed['bytes']:,} bytes"
-    for table, checksums in published.upstream.items():
+    for table, checksums in published["upstream"].items():
         keys = sorted(checksums)
         absent = sum(not checksum for checksum in checksums.values())
         listed = keys[0] if len(keys) == 1 else f"{keys[0]}...{keys[-1]}"
-        version = published.input_versions.get(table)
+        version = published["input_versions"].get(table)
         at = "" if version is None else f", version {version}"
         yield f"from: {table} {listed}{at}" + (f", {absent} of them not there" if absent else "")
-    if published.provisional:
-        yield f"provisional: {published.provisional}"
-    if published.restored:
-        yield f"not computed, but put there: {published.restored}"
-    for remark in published.remarks[:_EVENTS_LISTED]:
+    if published["provisional"]:
+        yield f"provisional: {published['provisional']}"
+    if published["restored"]:
+        yield f"not computed, but put there: {published['restored']}"
+    for remark in published["remarks"][:_EVENTS_LISTED]:
         yield f"remark: {remark}"
 
 
-def _describe_attempt(attempt: "LastAttempt") -> Iterator[str]:
-    of = f" of backfill {attempt.backfill_id}" if attempt.backfill_id else ""
-    yield f"last run: {attempt.run_id}{of}, {attempt.status}"
-    if attempt.started:
-        yield f"it began {attempt.started}" + (
-            f" and ended {attempt.completed}" if attempt.completed else ""
-        )
-    if attempt.rows:
-        yield f"it computed {attempt.rows:,} rows"
-    if attempt.error:
-        yield f"why not: {attempt.error}"
+def _describe_attempt(attempt: Mapping[str, Any]) -> Iterator[str]:
+    yield f"last run: {_name_run(attempt)}, {attempt['status']}"
+    if attempt["started"]:
+        ended = f" and ended {attempt['completed']}" if attempt["completed"] else ""
+        yield f"it began {attempt['started']}{ended}"
+    if attempt["rows"]:
+        yield f"it computed {attempt['rows']:,} rows"
+    if attempt["error"]:
+        yield f"why not: {attempt['error']}"
+
+
+def _name_run(values: Mapping[str, Any]) -> str:
+    of = f" of backfill {values['backfill_id']}" if values["backfill_id"] else ""
+    return f"{values['run_id']}{of}"

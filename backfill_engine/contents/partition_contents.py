@@ -10,6 +10,7 @@ by Spark alone.
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,10 +26,11 @@ from backfill_engine.contents.canonical_words import (
     hash_rows,
 )
 from backfill_engine.contents.partition_index import PartitionIndex
-from backfill_engine.contents.rows import RowBatch, RowSource, TableRows
+from backfill_engine.contents.rows import RowBatch, StreamRows, stream_table
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.rules.drift import Drift
+from backfill_engine.tables.declarations import Table
 
 _ROWS_AT_ONCE = 10_000_000
 """Most rows to hold of more than one partition: 0.2 to 0.9 GB, by what is done with them."""
@@ -41,12 +43,12 @@ class Contents:
     While it is read, another 8 bytes a row are taken.
 
     Attributes:
-        source: where the rows are, to read them again.
+        table: the declaration by which the rows were read.
+        stream: reads the rows again.
         partitions: ascending.
         keys: columns that identify a row within its partition; empty where rows may repeat.
-        compared: columns that the row hashes are of, in declared order.
-        missing: declared columns that the source lacks; of a table they read as null and are
-            compared, of a golden data set they aren't.
+        compared: columns that the row hashes are of, in declared order; those that a table lacked
+            at its version are null.
         owners: per row, the index of its partition.
         key_hashes: per row, of its partition and its key; None without a key.
         row_hashes: per row, of the compared columns.
@@ -56,11 +58,11 @@ class Contents:
             of each `Drift` rule of a compared column.
     """
 
-    source: RowSource
+    table: Table
+    stream: StreamRows
     partitions: tuple[Partition, ...]
     keys: tuple[str, ...]
     compared: tuple[str, ...]
-    missing: tuple[str, ...]
     owners: NDArray[np.int32]
     key_hashes: Hashes | None
     row_hashes: Hashes
@@ -99,8 +101,7 @@ def read_contents(
     wanted = {*(table.column_names if columns is None else columns), *keys, table.partition_by}
     if undeclared := sorted(wanted - set(table.column_names)):
         raise ValueError(f"{table.key} has no columns {', '.join(undeclared)}")
-    source = TableRows(log)
-    return read_source(source, partitions, keys, wanted, present=source.read_column_names())
+    return read_rows(table, partial(stream_table, log), partitions, keys, wanted)
 
 
 def split_by_rows(
@@ -124,24 +125,22 @@ def split_by_rows(
         yield some
 
 
-def read_source(
-    source: RowSource,
+def read_rows(
+    table: Table,
+    stream: StreamRows,
     partitions: Sequence[Partition],
     keys: tuple[str, ...],
     wanted: Set[str],
-    *,
-    present: Set[str],
 ) -> Contents:
-    """Reads partitions of any source.
+    """Reads partitions of a table, or of what is to be compared with it.
 
     Args:
-        source: what to read.
+        table: the declaration by which the rows are read.
+        stream: reads them.
         partitions: in any order; disjoint.
         keys: columns that identify a row within its partition.
         wanted: columns to compare, the keys among them; those that aren't declared are ignored.
-        present: columns that the source has.
     """
-    table = source.table
     index = PartitionIndex(table, partitions)
     count = len(index.partitions)
     columns = [column for column in table.columns if column.name in wanted]
@@ -155,7 +154,7 @@ def read_source(
     histograms = {rule.histogram: np.zeros((count, rule.bins), np.int64) for rule in drifts}
     owners = [np.zeros(0, np.int32)]
     key_hashes, row_hashes = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
-    for batch in source.stream(columns, index):
+    for batch in stream(columns, index):
         words = {name: canonicalize(batch.values[name]) for name in names}
         owners.append(batch.owners.astype(np.int32))
         row_hashes.append(hash_whole(batch, words))
@@ -170,11 +169,11 @@ def read_source(
             np.add.at(histograms[rule.histogram], (batch.owners, bins), weights)
     joined = _join(owners)
     return Contents(
-        source=source,
+        table=table,
+        stream=stream,
         partitions=index.partitions,
         keys=keys,
         compared=names,
-        missing=tuple(name for name in table.column_names if name not in present),
         owners=joined,
         key_hashes=_join(key_hashes) if keys else None,
         row_hashes=_join(row_hashes),
@@ -315,7 +314,7 @@ def read_readable(log: TableLog, partitions: Sequence[Partition]) -> dict[str, R
     index = PartitionIndex(table, partitions)
     rows = np.zeros(len(index.partitions), np.int64)
     sums = np.zeros(len(index.partitions), np.uint64)
-    for batch in TableRows(log).stream(table.columns, index):
+    for batch in stream_table(log, table.columns, index):
         np.add.at(rows, batch.owners, 1)
         words = [canonicalize(batch.values[column.name]) for column in table.columns]
         np.add.at(sums, batch.owners, hash_rows(words))

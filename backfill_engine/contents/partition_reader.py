@@ -4,12 +4,10 @@ Whoever wants rows and checksums of partitions at a version goes this way. Loads
 which is imported once tasks are to read.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
-from backfill_engine.contents.file_sums import FileShare
 from backfill_engine.contents.partition_contents import ReadBack, read_back
 from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.table_log import TableLog
@@ -51,14 +49,15 @@ class PartitionReader:
         """
         if self.open_session is None or self.task_bytes is None or not partitions:
             return read_back(log, partitions)
+        sizes = log.sum_folder_bytes()
         folders = {find_folder(log.table, partition) for partition in partitions}
+        size = sum(sizes.get(folder, 0) for folder in folders)
         # Most are small: what only tasks need to know is looked up only where they read.
-        if _sum_bytes(log, folders) < self.task_bytes or not _has_plain_files(log):
+        if size < self.task_bytes or not _has_plain_files(log):
             return read_back(log, partitions)
         from backfill_engine.contents.task_read_back import read_back_in_tasks
 
-        files = _list_files(log, folders)
-        return read_back_in_tasks(self.open_session(), log, partitions, files)
+        return read_back_in_tasks(self.open_session(), log, partitions)
 
     def check_workers(self, log: TableLog, *, input_bytes: int) -> None:
         """Sees before a commit that tasks can read it back, if it may be one for them.
@@ -89,16 +88,3 @@ def _has_plain_files(log: TableLog) -> bool:
         return True
     features = protocol.reader_features
     return features is not None and _PLAIN_FEATURES.issuperset(features)
-
-
-def _sum_bytes(log: TableLog, folders: Collection[str]) -> int:
-    sizes = log.sum_folder_bytes()
-    return sum(sizes.get(folder, 0) for folder in folders)
-
-
-def _list_files(log: TableLog, folders: Collection[str]) -> list[FileShare]:
-    return [
-        FileShare(unquote(path), size, folder)
-        for folder, path, size in log.list_files("path", "size_bytes")
-        if folder in folders
-    ]

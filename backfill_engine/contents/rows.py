@@ -4,9 +4,9 @@ No Spark and no JVM: delta-rs and Arrow read, numpy computes. Batches come one a
 held doesn't grow with the rows.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from backfill_engine.contents.canonical_words import Longs, canonicalize, find_a
 from backfill_engine.contents.partition_index import PartitionIndex, find_column
 from backfill_engine.lake.partitions import Partition, build_predicate, merge_slices
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.tables.declarations import Column, Table
+from backfill_engine.tables.declarations import Column
 
 _BATCH_ROWS = 65_536
 
@@ -36,62 +36,40 @@ class RowBatch(NamedTuple):
     values: Mapping[str, pa.Array]
 
 
-class RowSource(Protocol):
-    """Rows of a table's partitions that can be read more than once."""
-
-    @property
-    def table(self) -> Table:
-        """The declaration by which they are read."""
-        ...
-
-    def stream(self, columns: Sequence[Column], index: PartitionIndex) -> Iterator[RowBatch]:
-        """Streams these columns of the rows in the partitions of `index`.
-
-        They come in no particular order.
-        """
-        ...
+StreamRows: TypeAlias = Callable[[Sequence[Column], PartitionIndex], Iterator[RowBatch]]
+"""Streams columns of the rows in the partitions of an index, more than once, in any order."""
 
 
-@dataclass(frozen=True)
-class TableRows:
-    """The rows of a table of the warehouse, at the version of its log."""
+def stream_table(
+    log: TableLog, columns: Sequence[Column], index: PartitionIndex
+) -> Iterator[RowBatch]:
+    """Streams rows of a table at the version of its log, and opens only files of the partitions.
 
-    log: TableLog
+    Args:
+        log: of the table.
+        columns: to read; those that the table lacks are null.
+        index: of the partitions.
 
-    @property
-    def table(self) -> Table:
-        """The declaration by which they are read."""
-        return self.log.table
-
-    def read_column_names(self) -> frozenset[str]:
-        """Reads the names of the columns that the table has at the version."""
-        return read_delta_names(self.log.open_snapshot())
-
-    def stream(self, columns: Sequence[Column], index: PartitionIndex) -> Iterator[RowBatch]:
-        """Streams rows as a `RowSource` does, and opens only files of the partitions.
-
-        Columns that the table lacks are null.
-
-        Raises:
-            ArrowInvalid: if a data file is missing, or unreadable.
-        """
-        if not index.partitions:
-            return
-        by = find_column(self.table, self.table.partition_by)
-        present = self.read_column_names()
-        wanted = dict.fromkeys((by, *columns))
-        read = [column for column in wanted if column.name in present]
-        names = [column.name for column in read]
-        snapshot, partitions = self.log.open_snapshot(), index.partitions
-        for batch in stream_rows(snapshot, names, partition_by=by.name, partitions=partitions):
-            values = {
-                column.name: stored.cast(find_arrow_type(column))
-                for column, stored in zip(read, batch.columns, strict=True)
-            }
-            for column in columns:
-                if column.name not in values:
-                    values[column.name] = pa.nulls(batch.num_rows, find_arrow_type(column))
-            yield RowBatch(index.find_owners(canonicalize(values[by.name])), values)
+    Raises:
+        ArrowInvalid: if a data file is missing, or unreadable.
+    """
+    if not index.partitions:
+        return
+    by = find_column(log.table, log.table.partition_by)
+    snapshot, partitions = log.open_snapshot(), index.partitions
+    present = read_delta_names(snapshot)
+    wanted = dict.fromkeys((by, *columns))
+    read = [column for column in wanted if column.name in present]
+    names = [column.name for column in read]
+    for batch in stream_rows(snapshot, names, partition_by=by.name, partitions=partitions):
+        values = {
+            column.name: stored.cast(find_arrow_type(column))
+            for column, stored in zip(read, batch.columns, strict=True)
+        }
+        for column in columns:
+            if column.name not in values:
+                values[column.name] = pa.nulls(batch.num_rows, find_arrow_type(column))
+        yield RowBatch(index.find_owners(canonicalize(values[by.name])), values)
 
 
 def stream_rows(
@@ -188,22 +166,19 @@ def find_moved_rows(
 
 
 def _sum_rows(log: TableLog, index: PartitionIndex, column: str, readers: PartitionIndex) -> _Sums:
-    sums: _Sums = {}
-    if not log.exists:
-        return sums
-    for batch in TableRows(log).stream(log.table.columns, index):
+    """Sums up rows and their hashes modulo 2^64, by owner and reader."""
+    rows, hashes = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for batch in stream_table(log, log.table.columns, index) if log.exists else ():
         words = {name: canonicalize(values) for name, values in batch.values.items()}
-        hashes = hash_rows([words[column.name] for column in log.table.columns])
+        of_rows = hash_rows([words[column.name] for column in log.table.columns])
         reading = readers.find_owners(words[column])
         read = reading >= 0
         pairs, of = np.unique(
             np.stack([batch.owners[read], reading[read]]), axis=1, return_inverse=True
         )
-        rows, totals = np.zeros(len(pairs.T), np.int64), np.zeros(len(pairs.T), np.uint64)
-        np.add.at(rows, of.reshape(-1), 1)
-        np.add.at(totals, of.reshape(-1), hashes[read])
-        for pair, count, total in zip(pairs.T, rows, totals, strict=True):
-            owner, reader = map(int, pair)
-            counted, summed = sums.get((owner, reader), (0, 0))
-            sums[owner, reader] = counted + int(count), (summed + int(total)) % 2**64
-    return sums
+        totals = np.zeros(len(pairs.T), np.uint64)
+        np.add.at(totals, of.reshape(-1), of_rows[read])
+        names = [(int(owner), int(reader)) for owner, reader in pairs.T]
+        rows.update(dict(zip(names, np.bincount(of.reshape(-1)).tolist(), strict=True)))
+        hashes.update(dict(zip(names, totals.tolist(), strict=True)))
+    return {pair: (count, hashes[pair] % 2**64) for pair, count in rows.items()}

@@ -1,38 +1,46 @@
 """The read-back of `contents.partition_contents` in Spark's tasks, each with some data files.
 
-Spark carries paths there and sums back; it reads no row. Rows are read by Arrow and hashed by
-numpy, as in one process, and which files there are is still what delta-rs finds in the log.
+Spark carries paths there and sums back; it reads no row. Rows are read by Arrow, which needs a path
+and no log, and hashed by the same numpy and XXH64 as in one process; which files there are is still
+what delta-rs finds in the log.
 """
 
-import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
 from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+import pyarrow.parquet as pq
+from pyspark.sql import Row, SparkSession
 
-from backfill_engine.contents.canonical_words import format_checksum
-from backfill_engine.contents.file_sums import FileShare, FileSums, TableFiles, sum_files
+from backfill_engine.contents.canonical_words import (
+    Hashes,
+    Longs,
+    canonicalize,
+    find_arrow_type,
+    format_checksum,
+    hash_rows,
+)
 from backfill_engine.contents.partition_contents import ReadBack, read_back
 from backfill_engine.contents.partition_index import PartitionIndex
 from backfill_engine.errors import SparkUnavailableError
+from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.partitions import Partition, find_folder
-from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS
 from backfill_engine.lake.table_log import TableLog
+from backfill_engine.tables.columns import Column
 
 _TASK_BYTES = 32 * 2**20
 """Bytes of data files that are worth a task, some seconds of it."""
 
-_SCHEMA = "partition int, rows bigint, checksum bigint, unreadable string"
-_ARROW_SCHEMA = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("rows", pa.int64()),
-        ("checksum", pa.int64()),
-        ("unreadable", pa.string()),
-    ]
-)
+_BATCH_ROWS = 65_536
+_SCHEMA = "partition int, rows bigint, checksum bigint, folder string"
+_UNREADABLE = -1
+"""In the place of a partition, where a file of the folder is missing, broken or of another size."""
+
 _NO_WORKERS = (
     "ModuleNotFoundError",
     "ImportError",
@@ -43,8 +51,51 @@ _CHECKED: WeakSet[SparkSession] = WeakSet()
 """Sessions of whose workers a task has loaded all that reading takes."""
 
 
+@dataclass(frozen=True)
+class FileShare:
+    """Some row groups of a data file; those of all its shares are the file.
+
+    Attributes:
+        path: below the table.
+        size: of the whole file in bytes, as the log says.
+        folder: the value of the folder column, as text: it isn't in the file.
+        share: which share it is, from 0.
+        shares: how many the file has.
+    """
+
+    path: str
+    size: int
+    folder: str
+    share: int = 0
+    shares: int = 1
+
+    @property
+    def bytes(self) -> int:
+        """About as many as are read."""
+        return self.size // self.shares
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """What a task knows of a table whose files it reads without the log.
+
+    Attributes:
+        uri: where the table is.
+        columns: that the checksum is of, in declared order.
+        partition_by: the one that partitions are about.
+        folder_column: the one that isn't in the files.
+        index: of the partitions to sum; rows of others are left out.
+    """
+
+    uri: str
+    columns: tuple[Column, ...]
+    partition_by: str
+    folder_column: str
+    index: PartitionIndex
+
+
 def read_back_in_tasks(
-    spark: SparkSession, log: TableLog, partitions: Sequence[Partition], files: Iterable[FileShare]
+    spark: SparkSession, log: TableLog, partitions: Sequence[Partition]
 ) -> dict[str, ReadBack]:
     """Reads data files in tasks; what they can't, this process reads with the log.
 
@@ -52,7 +103,6 @@ def read_back_in_tasks(
         spark: the session.
         log: of the table, at the version to read.
         partitions: what to read; disjoint.
-        files: all that hold rows of theirs.
 
     Returns:
         What `contents.partition_contents.read_back` returns.
@@ -60,23 +110,25 @@ def read_back_in_tasks(
     Raises:
         SparkUnavailableError: if Spark's workers lack what the tasks need.
     """
-    table = log.table
-    index = PartitionIndex(table, partitions)
-    sums = _sum_in_tasks(
-        spark,
-        TableFiles(log.uri, table.columns, table.partition_by, table.folder_column, index),
-        _share_out(files),
-    )
+    table = _describe_table(log, partitions)
+    folders = {partition.key: find_folder(log.table, partition) for partition in partitions}
+    files = [
+        FileShare(unquote(path), size, folder)
+        for folder, path, size in log.list_files("path", "size_bytes")
+        if folder in folders.values()
+    ]
+    sums = _sum_in_tasks(spark, table, _share_out(files))
+    rows, checksums = Counter[int](), Counter[int]()
+    for part in sums:
+        rows[part.partition] += part.rows
+        checksums[part.partition] += part.checksum
     found = {
-        partition.key: ReadBack(int(rows), format_checksum(0, int(checksum)))
-        for partition, rows, checksum in zip(
-            index.partitions, sums.rows, sums.checksums, strict=True
-        )
+        partition.key: ReadBack(rows[number], format_checksum(0, checksums[number]))
+        for number, partition in enumerate(table.index.partitions)
     }
     # A folder may hold several partitions; which of them it is, the reader with the log can tell.
-    suspects = [
-        partition for partition in partitions if find_folder(table, partition) in sums.unreadable
-    ]
+    unreadable = {part.folder for part in sums if part.partition == _UNREADABLE}
+    suspects = [partition for partition in partitions if folders[partition.key] in unreadable]
     if suspects:
         found |= read_back(log, suspects)
     return {partition.key: found[partition.key] for partition in partitions}
@@ -92,33 +144,23 @@ def check_workers(spark: SparkSession, log: TableLog) -> None:
     Raises:
         SparkUnavailableError: if Spark's workers lack what the tasks need.
     """
-    if spark in _CHECKED:
-        return
-    table = log.table
-    nothing = PartitionIndex(table, ())
-    _sum_in_tasks(
-        spark,
-        TableFiles(log.uri, table.columns, table.partition_by, table.folder_column, nothing),
-        [[]],
-    )
-    _CHECKED.add(spark)
+    if spark not in _CHECKED:
+        _sum_in_tasks(spark, _describe_table(log, ()), [[]])
+        _CHECKED.add(spark)
+
+
+def _describe_table(log: TableLog, partitions: Sequence[Partition]) -> TableFiles:
+    table, index = log.table, PartitionIndex(log.table, partitions)
+    return TableFiles(log.uri, table.columns, table.partition_by, table.folder_column, index)
 
 
 def _share_out(files: Iterable[FileShare]) -> list[list[FileShare]]:
     """Shares files out among tasks of about the same number of bytes, large ones in shares."""
-    shares = sorted(
-        (share for file in files for share in _split(file)),
-        key=lambda share: share.size // share.shares,
-        reverse=True,
-    )
-    total = sum(share.size // share.shares for share in shares)
-    tasks: list[list[FileShare]] = [[] for _ in range(min(-(-total // _TASK_BYTES), len(shares)))]
-    loads = [(0, number) for number in range(len(tasks))]
-    for share in shares:
-        load, number = loads[0]
-        tasks[number].append(share)
-        heapq.heapreplace(loads, (load + share.size // share.shares, number))
-    return tasks
+    shares = [share for file in files for share in _split(file)]
+    shares.sort(key=lambda share: share.bytes, reverse=True)
+    total = sum(share.bytes for share in shares)
+    count = min(-(-total // _TASK_BYTES), len(shares))
+    return [shares[number::count] for number in range(count)]
 
 
 def _split(file: FileShare) -> Iterator[FileShare]:
@@ -129,41 +171,87 @@ def _split(file: FileShare) -> Iterator[FileShare]:
 
 def _sum_in_tasks(
     spark: SparkSession, table: TableFiles, tasks: Sequence[Sequence[FileShare]]
-) -> FileSums:
+) -> list[Row]:
+    """Sums up shares of files in tasks; returns the rows of all batches of `sum_share`."""
+
     def sum_tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield _build_batch(sum_files(table, tasks[number]))
+                yield from (sum_share(table, share) for share in tasks[number])
 
     frame = spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(sum_tasks, _SCHEMA)
     try:
-        found = frame.collect()
+        return frame.collect()
     except SPARK_ERRORS as error:
         if not any(sign in str(error) for sign in _NO_WORKERS):
             raise
         raise SparkUnavailableError(_describe_workers(error)) from error
-    held = [row for row in found if row.unreadable is None]
-    owners = np.array([row.partition for row in held], np.int64)
+
+
+def sum_share(table: TableFiles, share: FileShare) -> pa.RecordBatch:
+    """Sums up rows and row hashes (modulo 2^64) of a share, a row for each partition.
+
+    Of a share that can't be read the batch has one row, `_UNREADABLE` in the partition's place.
+    """
     count = len(table.index.partitions)
     rows, checksums = np.zeros(count, np.int64), np.zeros(count, np.uint64)
-    np.add.at(rows, owners, np.array([row.rows for row in held], np.int64))
-    np.add.at(checksums, owners, np.array([row.checksum for row in held], np.int64).view(np.uint64))
-    unreadable = frozenset(row.unreadable for row in found if row.unreadable is not None)
-    return FileSums(rows, checksums, unreadable)
+    try:
+        for owners, hashes in _hash_share(table, share):
+            np.add.at(rows, owners, 1)
+            np.add.at(checksums, owners, hashes)
+        held = np.flatnonzero(rows)
+        rows, checksums = rows[held], checksums[held]
+    except (OSError, pa.ArrowException):
+        held, rows, checksums = np.array([_UNREADABLE]), np.zeros(1, int), np.zeros(1, np.uint64)
+    return pa.RecordBatch.from_pydict(
+        {
+            "partition": pa.array(held, pa.int32()),
+            "rows": rows,
+            "checksum": checksums.view(np.int64),
+            "folder": pa.repeat(share.folder, len(held)),
+        }
+    )
 
 
-def _build_batch(sums: FileSums) -> pa.RecordBatch:
-    """Builds a row for each partition that has rows, and one for each folder with a bad file."""
-    held = np.flatnonzero(sums.rows)
-    bad = sorted(sums.unreadable)
-    sized = [
-        pa.array(held, pa.int32()),
-        pa.array(sums.rows[held]),
-        pa.array(sums.checksums[held].view(np.int64)),
-    ]
-    columns = [pa.concat_arrays([part, pa.nulls(len(bad), part.type)]) for part in sized]
-    folders = pa.concat_arrays([pa.nulls(len(held), pa.string()), pa.array(bad, pa.string())])
-    return pa.RecordBatch.from_arrays([*columns, folders], schema=_ARROW_SCHEMA)
+def _hash_share(table: TableFiles, share: FileShare) -> Iterator[tuple[Longs, Hashes]]:
+    """Yields the partition's number and the hash of each row in one of them."""
+    by = [column.name for column in table.columns].index(table.partition_by)
+    for batch in _stream_share(table, share):
+        words = [
+            canonicalize(_find_values(batch, column, table, share)) for column in table.columns
+        ]
+        owners, hashes = table.index.find_owners(words[by]), hash_rows(words)
+        within = owners >= 0
+        yield owners[within], hashes[within]
+
+
+def _stream_share(table: TableFiles, share: FileShare) -> Iterator[pa.RecordBatch]:
+    filesystem, base = open_filesystem(table.uri)
+    path = f"{base}/{share.path}"
+    size = filesystem.get_file_info(path).size
+    if size != share.size:
+        raise OSError(f"{path} has {size} bytes, the log says {share.size}")
+    # Spark writes INT96; as nanoseconds, the default, years before 1678 and after 2261 wrap around.
+    with pq.ParquetFile(path, filesystem=filesystem, coerce_int96_timestamp_unit="us") as file:
+        stored = set(file.schema_arrow.names) - {table.folder_column}
+        yield from file.iter_batches(
+            batch_size=_BATCH_ROWS,
+            row_groups=range(file.num_row_groups)[share.share :: share.shares],
+            columns=[column.name for column in table.columns if column.name in stored],
+            use_threads=False,  # a task has one core
+        )
+
+
+def _find_values(
+    batch: pa.RecordBatch, column: Column, table: TableFiles, share: FileShare
+) -> pa.Array:
+    """Finds a column's values: in the batch, by the folder, or null where the file is older."""
+    type_ = find_arrow_type(column)
+    if column.name == table.folder_column:
+        return pa.repeat(pa.scalar(share.folder).cast(type_), batch.num_rows)
+    if column.name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, type_)
+    return batch.column(column.name).cast(type_)
 
 
 def _describe_workers(error: Exception) -> str:

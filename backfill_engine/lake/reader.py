@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -9,6 +11,9 @@ from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.tables.declarations import Table
+
+SPARK_ERRORS = (PySparkException, Py4JError)
+"""What Spark raises: its own exceptions where it knows the error, Py4J's where it doesn't."""
 
 
 def read_table(spark: SparkSession, log: TableLog) -> DataFrame:

@@ -18,10 +18,13 @@ from deltalake.exceptions import DeltaError
 from backfill_engine.errors import HistoryError, TableError
 from backfill_engine.lake.commit_files import (
     CommitReader,
+    PublishIndex,
     count_file_rows,
     find_missing_files,
     is_as_read,
     is_newest,
+    read_index,
+    write_index,
 )
 from backfill_engine.lake.commits import (
     RUNS_KEPT,
@@ -35,24 +38,17 @@ from backfill_engine.lake.commits import (
 )
 from backfill_engine.lake.file_names import find_id
 from backfill_engine.lake.partitions import Partition, find_folder, find_partitions_in_folder
-from backfill_engine.lake.publish_index import PublishIndex, read_index, write_index
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Table
-
-
-@dataclass
-class _Newest:
-    """The newest of the logs that were read one after the other."""
-
-    log: "TableLog | None" = None
 
 
 @dataclass(frozen=True, eq=False)
 class TableLog:
     """The log of one table up to the version that was the newest when it was read.
 
-    It never changes: a step reads it once, works by it, and calls `reread` where it must see what
-    others have committed meanwhile. Commits and files are fetched when they are asked for, once.
+    It never changes: a step reads it once, works by it, and calls `reread` for another one where it
+    must see what was committed meanwhile. Commits and files are fetched when they are asked for,
+    once.
 
     Attributes:
         warehouse: where the table is.
@@ -69,11 +65,6 @@ class TableLog:
     earlier: "TableLog | None" = None
     given_index: PublishIndex | None = None
     read_at: float = field(default_factory=time.time)
-    _newest: _Newest = field(default_factory=_Newest)
-
-    def __post_init__(self) -> None:
-        if self._newest.log is None or self._newest.log.version <= self.version:
-            self._newest.log = self
 
     @property
     def exists(self) -> bool:
@@ -179,11 +170,10 @@ class TableLog:
     def reread(self) -> "TableLog":
         """Reads the log as it is now; the same, where nothing was committed since.
 
-        What was read so of one log, its rereadings or theirs, is not read twice.
+        Only the commits since then are read.
         """
-        newest = self._newest.log or self
-        if newest.exists and is_newest(self.uri, newest.version, read_at=newest.read_at):
-            return newest
+        if self.exists and is_newest(self.uri, self.version, read_at=self.read_at):
+            return self
         return read_log(self.warehouse, self.table, earlier=self)
 
     def keep_publishes(self, *, certified: Iterable[Commit] = ()) -> "TableLog":
@@ -200,7 +190,7 @@ class TableLog:
         )
         index = PublishIndex(self.version, self.known_since, keep_publishes(commits))
         write_index(self.warehouse, self.table, self.snapshot, index)
-        return replace(self, earlier=None, given_index=index, _newest=_Newest())
+        return replace(self, earlier=None, given_index=index)
 
     def open_snapshot(self) -> DeltaTable:
         """Returns the table as delta-rs opened it; it must exist."""
@@ -234,9 +224,8 @@ class TableLog:
         """
         if version < 0:
             return TableLog(self.warehouse, self.table, None)
-        for log in (self, self._newest.log):
-            if log is not None and log.version == version:
-                return log
+        if version == self.version:
+            return self
         earlier = self if self.version < version else None
         try:
             then = read_log(self.warehouse, self.table, version=version, earlier=earlier)
@@ -452,5 +441,4 @@ def read_log(
     snapshot = warehouse.open(table, version=version) if exists else None
     if earlier is not None and earlier.exists and not _continues(snapshot, earlier):
         earlier = None
-    shared = earlier._newest if earlier is not None else _Newest()
-    return TableLog(warehouse, table, snapshot, earlier, read_at=read_at, _newest=shared)
+    return TableLog(warehouse, table, snapshot, earlier, read_at=read_at)

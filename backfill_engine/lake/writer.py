@@ -30,7 +30,7 @@ from backfill_engine.lake.partitions import (
     build_folder_predicate,
     build_table_predicate,
 )
-from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS
 from backfill_engine.lake.stored_declarations import build_create_table, check_grain
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.warehouse import Warehouse
@@ -110,7 +110,9 @@ class HeldTable:
 
 
 @contextmanager
-def hold_partitions(log: TableLog, keys: Collection[str], *, run_id: str) -> Iterator[HeldTable]:
+def hold_partitions(
+    log: TableLog, keys: Collection[str], *, run_id: str, newest: TableLog | None = None
+) -> Iterator[HeldTable]:
     """Holds the table's lock for a run that judged partitions, unless another has changed some.
 
     What the run writes of them meanwhile, beside the table too, is then newer than all others'.
@@ -119,6 +121,7 @@ def hold_partitions(log: TableLog, keys: Collection[str], *, run_id: str) -> Ite
         log: of the table, as it was when the run pinned its inputs.
         keys: the partitions.
         run_id: the run.
+        newest: a later reading of the same log, if there is one.
 
     Yields:
         The table; whatever the run writes of these partitions belongs inside.
@@ -129,7 +132,7 @@ def hold_partitions(log: TableLog, keys: Collection[str], *, run_id: str) -> Ite
         TableError: if another table is there now, or an older state of it.
     """
     with hold_lock(log.warehouse, log.table.place) as lock:
-        newest = log.reread()
+        newest = (newest or log).reread()
         if not newest.exists:
             _refuse_lost_log(newest)
         if log.exists and (newest.table_id != log.table_id or newest.version < log.version):
@@ -165,7 +168,8 @@ def overwrite_partitions(
         ValueError, PartitionsChangedError, TableError: as `hold_partitions` and `overwrite_held`.
     """
     with hold_partitions(log, record.rows, run_id=record.run_id) as held:
-        return overwrite_held(frame, held, partitions, record, transaction=transaction)
+        version, _ = overwrite_held(frame, held, partitions, record, transaction=transaction)
+        return version
 
 
 def overwrite_held(
@@ -175,7 +179,7 @@ def overwrite_held(
     record: CommitRecord,
     *,
     transaction: str | None = None,
-) -> int:
+) -> tuple[int, TableLog]:
     """Replaces exactly `partitions` of a held table by the rows of `frame`, in one Delta commit.
 
     A partition without rows in `frame` becomes empty. Delta refuses rows outside the partitions
@@ -190,7 +194,7 @@ def overwrite_held(
             most once; None for none.
 
     Returns:
-        The version that the commit made.
+        The version that the commit made, and the log that has it.
 
     Raises:
         ValueError: if there are no partitions, or `record` isn't about them.
@@ -230,7 +234,7 @@ def overwrite_held(
         )
     earlier = [other for other in commits if other.version < commit.version]
     _refuse_changed(earlier, keys, record.run_id)
-    return commit.version
+    return commit.version, newest
 
 
 def build_record(table: Table, partitions: Sequence[Partition], **content: Any) -> CommitRecord:

@@ -90,18 +90,17 @@ class RollbackConfig(Config):
     )
 
 
-def roll_back(
+def restore_partitions(
     catalog: Catalog,
     context: OpExecutionContext,
     config: RollbackConfig,
     spark: SparkResource,
     lakehouse: LakehouseResource,
 ) -> str:
-    """Restores the partitions in one commit, records them, and says what depends on them.
+    """Takes partitions of a table back to an earlier version, in one audited commit.
 
-    Raises:
-        BackfillError: if it can't be done; nothing is written then, but for partitions that pass
-            where others fail their audit.
+    Records the partitions, and says what depends on them. If it can't be done, nothing is written,
+    but for partitions that pass where others fail their audit.
     """
     overrides = refuse_protected(
         lakehouse.warehouse(),

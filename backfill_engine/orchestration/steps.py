@@ -1,7 +1,7 @@
 """One step of a run: one table, all partitions of the run's range, chunk by chunk."""
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -9,7 +9,7 @@ from itertools import chain
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.errors import PartitionRangeError
 from backfill_engine.lake.filesystems import check_landing_root
 from backfill_engine.lake.partitions import Partition, build_partitions
@@ -20,13 +20,7 @@ from backfill_engine.orchestration.due.readiness import Readiness, find_readines
 from backfill_engine.orchestration.due.stale_partitions import find_standing
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.records.failures import describe_in_a_line
-from backfill_engine.orchestration.records.recording import (
-    ChunkRecords,
-    Recorder,
-    StepResult,
-    certify_outcome,
-)
-from backfill_engine.orchestration.records.told_evaluations import find_told_evaluations
+from backfill_engine.orchestration.records.recording import Recorder
 from backfill_engine.orchestration.records.watermark_moves import pass_over
 from backfill_engine.orchestration.recovery.recovering import (
     describe_dead_runs,
@@ -40,8 +34,6 @@ from backfill_engine.proof.certificates import keep_publishes
 from backfill_engine.publishing.audit import AuditsAhead, gather_lots
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
-    cut_range,
-    measure_input_bytes,
     pin_inputs,
     split_chunks,
 )
@@ -89,10 +81,13 @@ class Step:
     def _reader(self) -> PartitionReader:
         return build_reader(self.spark, self.lakehouse)
 
-    def publish(self, outcome: StepResult) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
+    def publish(self) -> Generator[AssetMaterialization | AssetCheckEvaluation, None, Recorder]:
         """Publishes what is good, chunk by chunk, and yields the events of each.
 
         However it ends, but for a kill, a certificate says what was done.
+
+        Returns:
+            What was recorded.
 
         Raises:
             BackfillError: if nothing can be done at all, or not all.
@@ -109,50 +104,38 @@ class Step:
         )
         for log in inputs:
             check_readable(log)
+        recorder = Recorder(
+            catalog=self.catalog,
+            context=self.context,
+            run=self.run,
+            target=target,
+            newest=target,
+            code_version=self.recipe.code_version,
+            reader=self._reader,
+            check_events=self.lakehouse.check_events,
+        )
         try:
             *upstream, recovery = self._recover([*inputs, target])
-            target = recovery.log
+            recorder.target = recorder.newest = recovery.log
             doubtful = {*recovery.doubtful, *recovery.changed}
-            yield from self._publish(partitions, target, upstream, doubtful, outcome)
+            yield from self._publish(partitions, upstream, doubtful, recorder)
         except Exception as error:
-            done = {result.key for result in outcome.results}
-            left = (partition.key for partition in partitions if partition.key not in done)
-            why = describe_in_a_line(error)
-            outcome.results += [fail(key, why) for key in left]
-            certify_outcome(
-                self.context,
-                target,
-                outcome,
-                self.run,
-                code_version=self.recipe.code_version,
-                reader=IN_THIS_PROCESS,  # Spark may be what is lost
-            )
+            recorder.fail_rest((partition.key for partition in partitions), error)
             raise
+        return recorder
 
     def _publish(
         self,
         partitions: Sequence[Partition],
-        target: TableLog,
         upstream: Sequence[Recovery],
         doubtful: Collection[str],
-        outcome: StepResult,
+        recorder: Recorder,
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
-        context = self.context
+        context, target = self.context, recorder.target
         keys = [partition.key for partition in partitions]
         self._check_may_go_on(left=len(keys), of=len(keys))
         readiness = self._wait_for_upstream(keys, upstream)
         inputs = {found.log.table.key: found.log for found in upstream}
-        recorder = Recorder(
-            context=context,
-            run=self.run,
-            target=target,
-            code_version=self.recipe.code_version,
-            reader=self._reader,
-            evaluations=find_told_evaluations(
-                self.catalog, context, target, self.lakehouse, partitions=len(partitions)
-            ),
-            outcome=outcome,
-        )
         blocked = [
             postpone(key, readiness.not_due[key])
             if key in readiness.not_due
@@ -172,7 +155,7 @@ class Step:
             partitions=ready,
             windows=readiness.windows,
         )
-        self.spark.expect_input(sum(measure_input_bytes(pinned, ready).values()))
+        self.spark.expect_input(sum(pinned.measure_bytes(ready).values()))
         publisher = Publisher(
             spark=self.spark.spark_session,
             recipe=self.recipe,
@@ -192,7 +175,7 @@ class Step:
             provisional=publisher.provisional,
         )
         yield from self._publish_chunks(publisher, recorder, pinned, ready, standing)
-        keep_publishes(target.reread())
+        keep_publishes(recorder.newest.reread())
         yield from recorder.unfold()
 
     def _prepare_read_tests(self, target: TableLog, keys: Sequence[str]) -> list[ReadTest]:
@@ -221,20 +204,14 @@ class Step:
         standing: Mapping[str, PartitionResult],
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         """Publishes chunk after chunk; what stands as it would be computed stays as it is."""
-        pace, outcome = self.run.pace, recorder.outcome
-        outcome.chunks = ChunkRecords(self.run.options.write_mode) if pace.chunk else None
-        chunks = cut_range(ready, pace.chunk, pinned)
+        chunks = pinned.cut(ready, self.run.pace.chunk)
         left = [[one for one in chunk if one.key not in standing] for chunk in chunks]
         with self._audit_ahead(pinned, left) as ahead:
             publisher = replace(publisher, ahead=ahead)
             for at, chunk in enumerate(chunks):
-                self._check_may_go_on(
-                    left=sum(map(len, chunks[at:])),
-                    of=len(ready),
-                    has_published=any(result.is_written for result in outcome.results),
-                )
-                if outcome.chunks:
-                    outcome.chunks.begin(chunk)
+                self._check_may_go_on(left=sum(map(len, chunks[at:])), of=len(ready))
+                if self.run.pace.chunk:
+                    recorder.begin_chunk(chunk)
                 stands = [partition for partition in chunk if partition.key in standing]
                 if stands:
                     yield from recorder.record([standing[partition.key] for partition in stands])
@@ -248,7 +225,7 @@ class Step:
         """Prepares to audit small chunks together: those that were asked for, not memory's."""
         if self.run.pace.chunk is None or self.run.options != OVERWRITE:
             return AuditsAhead(pinned)
-        sizes = measure_input_bytes(pinned, list(chain.from_iterable(chunks)))
+        sizes = pinned.measure_bytes(list(chain.from_iterable(chunks)))
         return AuditsAhead(pinned, gather_lots(pinned, chunks, sizes, **self._bounds))
 
     @property
@@ -256,17 +233,15 @@ class Step:
         lakehouse = self.lakehouse
         return {"max_partitions": lakehouse.chunk_partitions, "max_bytes": lakehouse.chunk_bytes}
 
-    def _check_may_go_on(self, *, left: int, of: int, has_published: bool = False) -> None:
-        instance, now = self.context.instance, datetime.now(tz=UTC)
+    def _check_may_go_on(self, *, left: int, of: int) -> None:
         check_may_go_on(
-            instance,
+            self.context.instance,
             self.context.run,
             self.recipe.table.key,
-            self.run.pace,
-            now=now,
+            self.run.pace.window,
+            now=datetime.now(tz=UTC),
             left=left,
             of=of,
-            has_published=has_published,
         )
 
     def _publish_chunk(
@@ -280,21 +255,22 @@ class Step:
 
         Where the run keeps going, what an error keeps from being published has failed with it.
         """
-        parts = split_chunks(chunk, measure_input_bytes(pinned, chunk), **self._bounds)
+        parts = split_chunks(chunk, pinned.measure_bytes(chunk), **self._bounds)
         for at, part in enumerate(parts):
             try:
-                results = publisher.publish_chunk(part, pinned)
+                results, newest = publisher.publish_chunk(
+                    part, replace(pinned, newest=recorder.newest)
+                )
             except Exception as caught:
                 error = describe_in_a_line(caught)
-                if recorder.outcome.chunks:
-                    recorder.outcome.chunks.end(error)
+                recorder.end_chunk(error)
                 if not self.run.pace.keep_going:
                     raise
                 self.context.log.error(f"{part[0].key}...{chunk[-1].key}: {error}")
                 lost = chain.from_iterable(parts[at:])
                 yield from recorder.record([fail(partition.key, error) for partition in lost])
                 return
-            yield from recorder.record(results)
+            yield from recorder.record(results, newest)
             self._pass_over(publisher, recorder)
 
     def _pass_over(self, publisher: Publisher, recorder: Recorder) -> None:
@@ -304,11 +280,11 @@ class Step:
         """
         if not self.run.saves_watermark:
             return
-        results = sorted(recorder.outcome.results, key=lambda result: result.key)
+        results = sorted(recorder.results, key=lambda result: result.key)
         recorded = build_partitions(self.recipe.table, [result.key for result in results])
         published = {result.key for result in results if result.version is not None}
         final = published - set(publisher.provisional)
-        target = recorder.target.reread()
+        target = recorder.newest.reread()
         pass_over(self.context, publisher.spark, target, self.run, recorded, final)
 
     def _find_partitions(self) -> tuple[Partition, ...]:

@@ -7,7 +7,6 @@ line, so that any reader of JSON lines can query all of them.
 
 import datetime as dt
 import hashlib
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import write_file
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE, WriteOptions
-from backfill_engine.rules.profiles import PartitionProfile
+from backfill_engine.rules.measured import PartitionProfile
 from backfill_engine.uris import join_uri
 
 NOT_DUE = "not due"
@@ -406,16 +405,15 @@ def find_certified_commits(log: TableLog) -> list[Commit]:
 
 
 def _list_commits(certificate: Certificate) -> Iterator[Commit]:
-    published: dict[int | None, list[CertifiedPartition]] = defaultdict(list)
-    for row in certificate.partitions:
-        if row.status == "published":
-            published[row.version].append(row)
+    appends = certificate.write_mode == APPEND_ONCE
     for commit in certificate.commits:
-        rows = published[commit.version]
+        rows = [
+            row
+            for row in certificate.partitions
+            if row.status == "published" and row.version == commit.version
+        ]
         if not rows:
             continue
-        keys = [row.partition for row in rows]
-        appends = certificate.write_mode == APPEND_ONCE
         record = CommitRecord(
             commit_id="",
             run_id=certificate.run_id,
@@ -426,12 +424,9 @@ def _list_commits(certificate: Certificate) -> Iterator[Commit]:
             rows={row.partition: row.rows for row in rows},
             checksums={row.partition: row.checksum for row in rows},
             profiles={row.partition: PartitionProfile(row.rows).to_json() for row in rows},
-            options={
-                "write_mode": certificate.write_mode,
-                "row_filter": certificate.row_filter,
-            },
+            options=certificate.describe(),
             backfill_id=certificate.backfill_id or "",
-            batches=dict.fromkeys(keys, certificate.batch) if appends else {},
+            batches={row.partition: certificate.batch for row in rows} if appends else {},
         )
         committed_at = datetime.fromisoformat(commit.committed_at)
         yield Commit(commit.version, committed_at, _OPERATION, record)

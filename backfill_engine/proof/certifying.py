@@ -19,13 +19,8 @@ from backfill_engine.proof.certificates import (
 )
 from backfill_engine.proof.pages import render_certificate
 from backfill_engine.proof.untouched import prove_untouched
-from backfill_engine.publishing.results import (
-    PartitionResult,
-    Run,
-    describe_failures,
-    find_outcomes,
-)
-from backfill_engine.publishing.statements import format_start
+from backfill_engine.publishing.results import PartitionResult, Run
+from backfill_engine.publishing.statements import describe_result, describe_run
 
 _CLOCKS_DIFFER = timedelta(hours=1)
 """Most that clocks of machines which commit to one table are taken to differ."""
@@ -63,23 +58,20 @@ def certify(
     ][::-1]
     commits = [_certify_commit(commit, record) for commit, record in own]
     publishes = group_publishes(log.known_commits)
-    start = format_start(run)
     keys = [result.key for result in ascending]
     proof = prove_untouched(
         log, keys, versions=[commit.version for commit, _ in own], reader=reader
     )
+    stated = describe_run(
+        run, asset_key=log.table.key, table_uri=log.uri, code_version=code_version
+    )
+    start = stated["started_at"]
     certificate = Certificate(
         **asdict(run.options),
-        run_id=run.run_id,
-        backfill_id=run.backfill_id,
-        asset_key=log.table.key,
-        table_uri=log.uri,
-        code_version=code_version,
-        run_config=run.config,
+        **stated,
         input_versions=merge_inputs((result.input_versions for result in ascending), commits),
         partition_start=keys[0],
         partition_end=keys[-1],
-        started_at=start,
         seconds=round((datetime.now(tz=UTC) - run.started_at).total_seconds(), 3),
         commits=commits,
         partitions=[
@@ -99,7 +91,6 @@ def certify(
             for result in ascending
             if result.version is None and result.consumed.state
         },
-        features=run.features,
     )
     place = locate_certificate(log, run.run_id, run.backfill_id)
     write_certificate(place, certificate, page=render_certificate(certificate))
@@ -112,8 +103,8 @@ def find_before(
     *,
     run_id: str,
     start: str,
-) -> CommitRecord | None:
-    """Finds the record of the newest commit that published a partition before a run judged it.
+) -> Publish | None:
+    """Finds the newest publish of a partition before a run judged it.
 
     Args:
         publishes: of the partition, newest first.
@@ -130,7 +121,7 @@ def find_before(
         committed_at = publish.commit.committed_at
         earlier = committed_at < began if version is None else publish.version < version
         if earlier and publish.record.run_id != run_id:
-            return publish.record
+            return publish
     return None
 
 
@@ -170,19 +161,13 @@ def format_time(commit: Commit) -> str:
     return commit.committed_at.isoformat(timespec="milliseconds")
 
 
-def _certify_partition(result: PartitionResult, before: CommitRecord | None) -> CertifiedPartition:
+def _certify_partition(result: PartitionResult, before: Publish | None) -> CertifiedPartition:
     return CertifiedPartition(
-        partition=result.key,
+        **describe_result(result),
         status=_find_status(result),
         version=result.version,
-        rows=result.measures.rows,
-        checksum=result.measures.checksum,
-        rows_before=before.rows[result.key] if before else None,
-        checksum_before=before.checksums[result.key] if before else None,
-        checks=find_outcomes(result.verdict),
-        failures=describe_failures(result.verdict),
-        accepted={acceptance.check: acceptance.reason for acceptance in result.verdict.accepted},
+        rows_before=before.rows if before else None,
+        checksum_before=before.checksum if before else None,
         stated_in=result.stated_in,
         never_came=result.not_due,
-        notes=result.notes,
     )

@@ -9,7 +9,7 @@ from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, Partition
 from backfill_engine.errors import TableError
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.proof.row_comparison import PartitionDiff, build_diffs
+from backfill_engine.proof.row_comparison import PartitionDiff, compare_contents
 from backfill_engine.proof.untouched import UntouchedProof, prove_untouched
 
 _VERSION = re.compile(r"[0-9]{1,7}")  # what is longer may be the beginning of a run
@@ -111,5 +111,5 @@ def compare_partitions(
     rows = {key: found.rows + older[key].rows for key, found in newer.items()}
     for some in split_by_rows(differing, rows):
         contents = (read_contents(log, some) for log in (before, after))
-        compared |= build_diffs(before.table, *contents)
+        compared |= compare_contents(*contents)
     return {partition.key: compared[partition.key] for partition in partitions}

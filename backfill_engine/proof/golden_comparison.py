@@ -12,15 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from numpy.typing import NDArray
 
-from backfill_engine.contents.canonical_words import Longs, canonicalize, find_arrow_type
+from backfill_engine.contents.canonical_words import canonicalize, find_arrow_type
 from backfill_engine.contents.partition_contents import (
     Contents,
     hash_keys,
     hash_whole,
     read_contents,
-    read_source,
+    read_rows,
 )
 from backfill_engine.contents.partition_index import PartitionIndex, find_column
 from backfill_engine.contents.rows import (
@@ -33,7 +32,7 @@ from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.proof.row_comparison import (
     Differing,
-    RowChanges,
+    PartitionDiff,
     compare_contents,
     find_differing,
 )
@@ -57,7 +56,7 @@ class ExampleKey:
 
 
 def find_example_keys(
-    before: Contents, after: Contents, *, limit: int = 5
+    before: Contents, after: Contents, *, limit: int = 2
 ) -> dict[str, tuple[ExampleKey, ...]]:
     """Names some keys that differ.
 
@@ -66,7 +65,7 @@ def find_example_keys(
     Args:
         before: of the same partitions, keys and columns as `after`.
         after: what is judged.
-        limit: most examples a partition; each kind of difference gets its turn.
+        limit: most examples of each kind of difference in a partition.
 
     Returns:
         Examples per partition key, only of partitions that differ, ascending; which rows are chosen
@@ -76,43 +75,24 @@ def find_example_keys(
         ValueError: as `compare_contents`.
         GoldenError, ArrowInvalid: as when they were read.
     """
-    found = _choose_examples(find_differing(before, after), limit)
+    found = find_differing(before, after)
+    kinds = np.select([found.gained == 0, found.lost == 0], [1, 2], 0)
+    groups = found.owners.astype(np.int64) * len(_KINDS) + kinds
+    order = np.argsort(groups, kind="stable")
+    ranks = np.arange(len(order)) - np.searchsorted(groups[order], groups[order])
+    chosen = order[ranks < limit]
+    found, kinds = found.take(chosen), kinds[chosen]
     lost = found.lost > 0
     values = {
         **_read_identities(before, found.take(lost)),
         **_read_identities(after, found.take(~lost)),
     }
     examples: dict[str, list[ExampleKey]] = {}
-    for identity, owner, kind in zip(
-        found.identities, found.owners, _find_kinds(found), strict=True
-    ):
+    for identity, owner, kind in zip(found.identities, found.owners, kinds, strict=True):
         if identity in values:  # else the golden data set was changed meanwhile
-            key = before.partitions[owner].key
-            examples.setdefault(key, []).append(ExampleKey(_KINDS[kind], values[identity]))
-    return {key: tuple(found) for key, found in examples.items()}
-
-
-def _find_kinds(found: Differing) -> Longs:
-    """Finds the kind of each difference, as indices into `_KINDS`."""
-    return np.select([found.gained == 0, found.lost == 0], [1, 2], 0)
-
-
-def _choose_examples(found: Differing, limit: int) -> Differing:
-    """Chooses up to `limit` of each partition.
-
-    These are the first of each kind, then the second, and so on.
-    """
-    kinds = _find_kinds(found)
-    order = np.lexsort((kinds, found.owners))
-    by_kind, kinds = found.take(order), kinds[order]
-    turns = _rank(by_kind.owners.astype(np.int64) * len(_KINDS) + kinds)
-    by_turn = by_kind.take(np.lexsort((kinds, turns, by_kind.owners)))
-    return by_turn.take(_rank(by_turn.owners) < limit)
-
-
-def _rank(groups: NDArray[Any]) -> Longs:
-    """Counts for each element how many of its group come before it; groups are ascending."""
-    return np.arange(len(groups)) - np.searchsorted(groups, groups, side="left")
+            of_partition = examples.setdefault(before.partitions[owner].key, [])
+            of_partition.append(ExampleKey(_KINDS[kind], values[identity]))
+    return {key: tuple(keys) for key, keys in examples.items()}
 
 
 def _read_identities(contents: Contents, wanted: Differing) -> dict[np.uint64, dict[str, Any]]:
@@ -120,12 +100,12 @@ def _read_identities(contents: Contents, wanted: Differing) -> dict[np.uint64, d
 
     Without a key these are the values of all compared columns.
     """
-    table = contents.source.table
+    table = contents.table
     names = contents.keys or contents.compared
     columns = [find_column(table, name) for name in names]
     index = PartitionIndex(table, [contents.partitions[at] for at in np.unique(wanted.owners)])
     found: dict[np.uint64, dict[str, Any]] = {}
-    for batch in contents.source.stream(columns, index):
+    for batch in contents.stream(columns, index):
         words = {name: canonicalize(batch.values[name]) for name in names}
         if contents.keys:
             hashes = hash_keys(batch, words, names, index)
@@ -157,7 +137,7 @@ class GoldenReport:
     golden: str
     keys: tuple[str, ...]
     not_compared: tuple[str, ...]
-    partitions: Mapping[str, RowChanges]
+    partitions: Mapping[str, PartitionDiff]
     examples: Mapping[str, Sequence[ExampleKey]]
     mismatches: int
 
@@ -180,12 +160,12 @@ def compare_with_golden(
     golden = read_golden(path, table, partitions, keys=keys)
     contents = read_contents(log, partitions, columns=golden.compared, keys=keys)
     changes = compare_contents(golden, contents)
-    mismatches = sum(rows.removed + rows.added + rows.changed for rows in changes.values())
+    mismatches = sum(diff.mismatches for diff in changes.values())
     return GoldenReport(
         table=table.key,
         golden=str(path),
         keys=tuple(keys),
-        not_compared=tuple(golden.missing),
+        not_compared=tuple(name for name in table.column_names if name not in golden.compared),
         partitions=changes,
         examples=find_example_keys(golden, contents) if mismatches else {},
         mismatches=mismatches,
@@ -216,14 +196,12 @@ class GoldenRows:
         with _naming(self.path):
             if not self.path.exists():
                 raise FileNotFoundError("there is nothing")
-            if self._is_csv():
-                return frozenset(pyarrow.csv.open_csv(str(self.path)).schema.names)
             if self._is_delta():
                 return read_delta_names(DeltaTable(str(self.path)))
-            return frozenset(self._open_parquet().schema.names)
+            return frozenset(self._open_dataset().schema.names)
 
     def stream(self, columns: Sequence[Column], index: PartitionIndex) -> Iterator[RowBatch]:
-        """Streams rows as a `RowSource` does.
+        """Streams rows as a table's are.
 
         Rows of other partitions are read past, and their values never cast.
 
@@ -254,35 +232,35 @@ class GoldenRows:
     def _read_batches(
         self, names: Sequence[str], by: Column, index: PartitionIndex
     ) -> Iterator[pa.RecordBatch]:
-        if self._is_csv():
-            yield from pyarrow.csv.open_csv(
-                str(self.path),
-                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    include_columns=names,
-                    column_types=dict.fromkeys(names, pa.string()),
-                    null_values=[""],
-                    strings_can_be_null=True,
-                ),
-            )
-        elif self._is_delta():
+        if self._is_delta():
             contents = DeltaTable(str(self.path))
             stored = pa.schema(contents.schema().to_arrow()).field(by.name).type
             # Of another type, it can't be compared with the bounds before it is cast.
             readable = index.partitions if stored == find_arrow_type(by) else None
             yield from stream_rows(contents, names, partition_by=by.name, partitions=readable)
         else:
-            yield from self._open_parquet().to_batches(
+            yield from self._open_dataset().to_batches(
                 columns=names, batch_size=65_536, batch_readahead=2, fragment_readahead=1
             )
 
-    def _open_parquet(self) -> "pyarrow.dataset.Dataset":
+    def _open_dataset(self) -> "pyarrow.dataset.Dataset":
         # Here, as it imports pandas, which takes each process half a second to start.
-        import pyarrow.dataset
+        from pyarrow import dataset
 
-        return pyarrow.dataset.dataset(
+        if self.path.name.endswith((".csv", ".csv.gz")):
+            texts = dataset.CsvFileFormat(
+                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    null_values=[""], strings_can_be_null=True
+                ),
+            )
+            names = dataset.dataset(str(self.path), format=texts).schema.names
+            # Read as other types, values would be changed before they are cast.
+            as_texts = pa.schema([(name, pa.string()) for name in names])
+            return dataset.dataset(str(self.path), format=texts, schema=as_texts)
+        return dataset.dataset(
             str(self.path),
-            format=pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us"),
+            format=dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us"),
             # The folders above a file are no part of it.
             partitioning="hive" if self.path.is_dir() else None,
         )
@@ -297,9 +275,6 @@ class GoldenRows:
                 f"{_find_uncastable(values, type_)!r}, which is not a {column.type}: correct it "
                 "(a column that is left out isn't compared)"
             ) from error
-
-    def _is_csv(self) -> bool:
-        return self.path.name.endswith((".csv", ".csv.gz"))
 
     def _is_delta(self) -> bool:
         return (self.path / "_delta_log").is_dir()
@@ -336,7 +311,7 @@ def read_golden(
             f"golden {path} lacks columns {', '.join(lacking)}, by which it is compared with "
             f"{table.key}: add them, or compare by other keys"
         )
-    return read_source(source, partitions, tuple(keys), present, present=present)
+    return read_rows(table, source.stream, partitions, tuple(keys), present)
 
 
 @contextmanager

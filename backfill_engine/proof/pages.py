@@ -111,10 +111,7 @@ def _describe_mode(certificate: Certificate) -> Markdown:
 
 def _describe_untouched(certificate: Certificate) -> str:
     if certificate.touched_outside:
-        listed = ", ".join(
-            f"{key} (version {', '.join(map(str, versions))})"
-            for key, versions in certificate.touched_outside.items()
-        )
+        listed = list_touched(certificate.touched_outside)
         return f"The commits also added or removed data files of {escape_markdown(listed)}."
     compared, others = certificate.compared_partitions, certificate.untouched_partitions
     these, those = ("partitions' folders", "folders") if compared else ("partitions", "partitions")
@@ -128,6 +125,13 @@ def _describe_untouched(certificate: Certificate) -> str:
             "checksums as before."
         )
     return texts
+
+
+def list_touched(outside: Mapping[str, Sequence[int]]) -> str:
+    """Lists partitions or folders outside of a range with the versions that changed them."""
+    return ", ".join(
+        f"{key} (version {', '.join(map(str, versions))})" for key, versions in outside.items()
+    )
 
 
 def _describe_partition(row: CertifiedPartition) -> str:
@@ -150,9 +154,6 @@ def _describe_feature(told: Any) -> str:
     return str(told)
 
 
-_LISTED = 10
-
-
 @dataclass(frozen=True)
 class VerifiedLine:
     """One statement of a certificate.
@@ -168,27 +169,16 @@ class VerifiedLine:
     found: str = ""
 
 
-def shorten(texts: Sequence[str]) -> str:
-    """Lists a few of many."""
-    listed = ", ".join(texts[:_LISTED])
-    return listed if len(texts) <= _LISTED else f"{listed} and {len(texts) - _LISTED} more"
-
-
-def render_verification(certificate: Certificate, lines: Sequence[VerifiedLine]) -> str:
-    """Renders what holds as one count, and the lines of which there is more to say.
-
-    These are the ones that don't hold or can't be told, and those with a remark.
-    """
-    return render_lines(build_title(certificate), lines)
-
-
 def build_title(certificate: Certificate) -> str:
     """Names the certificate: its table, its range and its run."""
     return f"{_describe_range(certificate)}, run {write_code(certificate.run_id)}"
 
 
 def render_lines(title: str, lines: Sequence[VerifiedLine]) -> str:
-    """Renders verified lines under a title, as `render_verification`."""
+    """Renders what holds as one count, and under a title the lines of which there is more to say.
+
+    These are the ones that don't hold or can't be told, and those with a remark.
+    """
     words = {True: "holds", False: "DOES NOT HOLD", None: "can't be told"}
     held = sum(line.holds is True for line in lines)
     texts = [

@@ -14,15 +14,13 @@ from backfill_engine.contents.partition_contents import (
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.errors import LandingError
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.proof.row_comparison import count_duplicates
 from backfill_engine.publishing.audit import compute_rows
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
-    find_never_landed,
-    measure_input_bytes,
     pin_inputs,
     split_chunks,
 )
@@ -30,8 +28,8 @@ from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.serving import choose_served
 from backfill_engine.publishing.write_modes.options import OVERWRITE
 from backfill_engine.quality.measures import measure_partitions
+from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.reconciled import Reconciled
 from backfill_engine.sources.input_window import InputWindow
 
 
@@ -107,7 +105,7 @@ class Reconciler:
             landing_root=self.landing_root,
             partitions=partitions,
         )
-        sizes = measure_input_bytes(pinned, partitions)
+        sizes = pinned.measure_bytes(partitions)
         for chunk in split_chunks(
             partitions, sizes, max_partitions=self.chunk_partitions, max_bytes=self.chunk_bytes
         ):
@@ -127,8 +125,9 @@ class Reconciler:
         )
         measures = _measure(recipe, window)
         source_records = recipe.count_source(window) if recipe.count_source else {}
-        published = self._read_published(pinned.target, partitions)
-        never_landed = find_never_landed(pinned)
+        known = [partition for partition in partitions if partition.key in pinned.target.publishes]
+        published = self.reader.read_back(pinned.target, known)
+        never_landed = pinned.find_never_landed()
         duplicates = _count_duplicates(pinned.target, partitions, published, measures)
         for key, measured in measures.items():
             found = published.get(key)
@@ -150,13 +149,6 @@ class Reconciler:
                 else 0.0,
                 mismatch=mismatch,
             )
-
-    def _read_published(
-        self, log: TableLog, partitions: Sequence[Partition]
-    ) -> dict[str, ReadBack]:
-        """Reads what is found, by key; partitions that were never published are absent."""
-        published = [partition for partition in partitions if partition.key in log.publishes]
-        return self.reader.read_back(log, published) if published else {}
 
 
 def _count_duplicates(

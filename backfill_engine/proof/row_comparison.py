@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,34 +10,9 @@ from numpy.typing import NDArray
 from backfill_engine.contents.canonical_words import Hashes, Longs
 from backfill_engine.contents.partition_contents import Contents
 from backfill_engine.rules.drift import Drift
-from backfill_engine.tables.declarations import Table
 
 # Comparing sorts copies of the hashes; of a block at a time, so that there are few of them.
 _BLOCKS = 16
-
-
-@dataclass(frozen=True)
-class RowChanges:
-    """Rows of a partition by what became of them.
-
-    Attributes:
-        same: on both sides, equal in all compared columns.
-        added: only after.
-        removed: only before.
-        changed: on both sides with the same key, but not equal; 0 without a key.
-        duplicates: rows after, beyond the first of their key; 0 without a key.
-    """
-
-    same: int = 0
-    added: int = 0
-    removed: int = 0
-    changed: int = 0
-    duplicates: int = 0
-
-    @property
-    def equal(self) -> bool:
-        """Whether both sides hold the same rows, each as often."""
-        return not (self.added or self.removed or self.changed)
 
 
 @dataclass(frozen=True)
@@ -47,14 +22,16 @@ class PartitionDiff:
     Attributes:
         rows_before: rows.
         rows_after: rows.
-        added: as in `RowChanges`; likewise the next three.
-        removed: only before.
-        changed: same key, other values.
-        duplicates: beyond the first of their key, after; None where rows weren't compared.
+        added: rows only after.
+        removed: rows only before.
+        changed: rows on both sides with the same key, but not equal; 0 without a key.
+        duplicates: rows after, beyond the first of their key, 0 without a key; None where rows
+            weren't compared.
         null_shares: shares of nulls (0 to 1) before and after, by column; only of columns that have
             any on either side.
         psi: population stability index between before and after, by column with a `Drift` rule
             (the largest, if it has several); None where a side has too few values to say.
+        same: rows on both sides, equal in all compared columns; None where rows weren't compared.
     """
 
     rows_before: int
@@ -65,15 +42,20 @@ class PartitionDiff:
     duplicates: int | None = None
     null_shares: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     psi: Mapping[str, float | None] = field(default_factory=dict)
+    same: int | None = None
+
+    @property
+    def mismatches(self) -> int:
+        """Rows that are not the same on both sides."""
+        return self.added + self.removed + self.changed
 
     @property
     def equal(self) -> bool:
         """Whether both sides hold the same rows, each as often."""
-        return not (self.added or self.removed or self.changed)
+        return not self.mismatches
 
 
-@dataclass(frozen=True, eq=False)
-class Differing:
+class Differing(NamedTuple):
     """Identities (see `Contents`) that differ, and the rows of each that don't cancel out.
 
     Attributes:
@@ -90,64 +72,47 @@ class Differing:
 
     def take(self, at: NDArray[Any]) -> "Differing":
         """Takes those at these indices, or where a mask is true."""
-        return Differing(self.identities[at], self.owners[at], self.lost[at], self.gained[at])
+        return Differing._make(part[at] for part in self)
 
 
-def compare_contents(before: Contents, after: Contents) -> dict[str, RowChanges]:
-    """Compares row by row, as multisets.
+def compare_contents(before: Contents, after: Contents) -> dict[str, PartitionDiff]:
+    """Compares row by row, as multisets, and null shares and distributions.
 
     Rows equal in all compared columns cancel out, each as often as both sides have it. Of what is
     left, rows with the same key on both sides are `changed`, the others `removed` or `added`. While
     it runs it takes about 8 bytes a row beside the contents, and 60 if every row differs.
 
+    Args:
+        before: of the same partitions, keys and columns as `after`; the `Drift` rules of its table
+            apply.
+        after: what is judged.
+
     Returns:
-        Changes per partition key, partitions ascending.
+        By partition key, partitions ascending.
 
     Raises:
         ValueError: if the two aren't of the same partitions, keys and columns.
     """
     found = find_differing(before, after)
-    changed = np.minimum(found.lost, found.gained)
+    both = np.minimum(found.lost, found.gained)
     count = len(before.partitions)
-    sums = {
-        "removed": _sum_by_group(found.owners, found.lost - changed, count),
-        "added": _sum_by_group(found.owners, found.gained - changed, count),
-        "changed": _sum_by_group(found.owners, changed, count),
-        "duplicates": count_duplicates(after),
-    }
-    sums["same"] = before.row_counts - sums["removed"] - sums["changed"]
+    changed = _sum_by_group(found.owners, both, count)
+    removed = _sum_by_group(found.owners, found.lost - both, count)
+    added = _sum_by_group(found.owners, found.gained - both, count)
+    duplicates = count_duplicates(after)
     return {
-        partition.key: RowChanges(**{name: int(each[at]) for name, each in sums.items()})
-        for at, partition in enumerate(before.partitions)
-    }
-
-
-def build_diffs(table: Table, before: Contents, after: Contents) -> dict[str, PartitionDiff]:
-    """Compares rows, null shares and distributions.
-
-    Args:
-        table: whose `Drift` rules apply, those of compared columns.
-        before: of the same partitions, keys and columns as `after`.
-        after: what is judged.
-
-    Returns:
-        Per partition key, partitions ascending.
-
-    Raises:
-        ValueError: as `compare_contents`.
-    """
-    return {
-        key: PartitionDiff(
+        partition.key: PartitionDiff(
             rows_before=int(before.row_counts[at]),
             rows_after=int(after.row_counts[at]),
-            added=changes.added,
-            removed=changes.removed,
-            changed=changes.changed,
-            duplicates=changes.duplicates,
+            added=int(added[at]),
+            removed=int(removed[at]),
+            changed=int(changed[at]),
+            duplicates=int(duplicates[at]),
             null_shares=_share_nulls_by_column(before, after, at),
-            psi=_compute_psi_by_column(table, before, after, at),
+            psi=_compute_psi_by_column(before, after, at),
+            same=int(before.row_counts[at] - removed[at] - changed[at]),
         )
-        for at, (key, changes) in enumerate(compare_contents(before, after).items())
+        for at, partition in enumerate(before.partitions)
     }
 
 
@@ -161,12 +126,7 @@ def find_differing(before: Contents, after: Contents) -> Differing:
         if getattr(before, what) != getattr(after, what):
             raise ValueError(f"contents differ in their {what}, and can't be compared")
     blocks = [_find_differing_in_block(before, after, block) for block in range(_BLOCKS)]
-    return Differing(
-        identities=np.concatenate([block.identities for block in blocks]),
-        owners=np.concatenate([block.owners for block in blocks]),
-        lost=np.concatenate([block.lost for block in blocks]),
-        gained=np.concatenate([block.gained for block in blocks]),
-    )
+    return Differing._make(np.concatenate(parts) for parts in zip(*blocks, strict=True))
 
 
 def count_duplicates(contents: Contents) -> Longs:
@@ -220,22 +180,19 @@ def _share_nulls_by_column(
     before: Contents, after: Contents, at: int
 ) -> dict[str, tuple[float, float]]:
     shares = {
-        name: (_share_nulls(before, name, at), _share_nulls(after, name, at))
+        name: tuple(_share_nulls(contents, name, at) for contents in (before, after))
         for name in before.compared
     }
-    return {name: both for name, both in shares.items() if any(both)}
+    return {name: (old, new) for name, (old, new) in shares.items() if old or new}
 
 
 def _share_nulls(contents: Contents, column: str, at: int) -> float:
-    rows = int(contents.row_counts[at])
-    return int(contents.nulls[column][at]) / rows if rows else 0.0
+    return int(contents.nulls[column][at]) / max(1, int(contents.row_counts[at]))
 
 
-def _compute_psi_by_column(
-    table: Table, before: Contents, after: Contents, at: int
-) -> dict[str, float | None]:
+def _compute_psi_by_column(before: Contents, after: Contents, at: int) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
-    for rule in table.rules:
+    for rule in before.table.rules:
         if isinstance(rule, Drift) and rule.histogram in before.histograms:
             name = rule.histogram
             older, newer = (side.histograms[name][at].tolist() for side in (before, after))

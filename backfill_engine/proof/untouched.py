@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from backfill_engine.contents.partition_contents import UNREADABLE
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
-from backfill_engine.errors import HistoryError, TableError
-from backfill_engine.lake.commit_files import read_actions
+from backfill_engine.errors import TableError
+from backfill_engine.lake.commit_files import read_changed_folders
 from backfill_engine.lake.partitions import (
     Partition,
     build_partitions,
@@ -67,6 +67,7 @@ def prove_untouched(
 
     Raises:
         TableError: if the log no longer has one of the commits, or a file that it takes is gone.
+        HistoryError: if the log no longer has the version before a commit, and it takes that.
     """
     table = log.table
     partitions = build_partitions(table, keys)
@@ -105,14 +106,9 @@ def _find_changed(
     """Finds the partitions whose rows or checksum differ from the version before, by key."""
     if version == 0:
         return set()
-    try:
-        before, after = (
-            reader.read_back(log.as_of(number), partitions) for number in (version - 1, version)
-        )
-    except HistoryError as error:
-        raise TableError(
-            f"{log.table.key}: version {version} can't be compared with the one before ({error})"
-        ) from error
+    before, after = (
+        reader.read_back(log.as_of(number), partitions) for number in (version - 1, version)
+    )
     if UNREADABLE in (*before.values(), *after.values()):
         raise TableError(
             f"{log.table.key}: files of version {version}, or of the one before, are gone, so it "
@@ -121,18 +117,12 @@ def _find_changed(
     return {key for key, found in after.items() if found != before[key]}
 
 
-def _find_touched(log: TableLog, version: int) -> set[str]:
+def _find_touched(log: TableLog, version: int) -> frozenset[str]:
     """Finds the folders of which the commit added or removed data."""
-    try:
-        actions = read_actions(log.uri, version)
-    except FileNotFoundError:
+    folders = read_changed_folders(log.uri, version, log.table.folder_column)
+    if folders is None:
         raise TableError(
-            f"{log.table.key}: the log no longer has version {version}, so nothing can be proven "
-            "of it"
-        ) from None
-    return {
-        str(file["partitionValues"][log.table.folder_column])
-        for action in actions
-        for file in (action.get("add") or action.get("remove"),)
-        if file and file.get("dataChange", True)
-    }
+            f"{log.table.key}: the log no longer has version {version}, or does not say what it "
+            "changed, so nothing can be proven of it"
+        )
+    return folders

@@ -3,14 +3,16 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from backfill_engine.contents.partition_contents import UNREADABLE, ReadBack
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.errors import BackfillError, CertificateError, HistoryError
 from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.proof.certificates import Certificate, CertificateDocument, find_documents
+from backfill_engine.proof.certifying import format_time
 from backfill_engine.proof.pages import VerifiedLine, build_title
-from backfill_engine.proof.stated import is_stated, verify_complete, verify_stated
-from backfill_engine.proof.untouched import prove_untouched
+from backfill_engine.proof.stated import find_own_records, is_stated, verify_stated
+from backfill_engine.proof.untouched import UntouchedProof, prove_untouched
 
 
 def verify_certificate(
@@ -28,21 +30,22 @@ def verify_certificate(
         partitions: its published partitions.
         reader: reads them.
     """
-    stated = is_stated(log, certificate)
+    own = find_own_records(log, certificate)
+    stated = is_stated(certificate, own)
     return [
         *_verify_commits(log, certificate),
-        *verify_complete(log, certificate),
-        *(verify_stated(log, certificate) if stated else ()),
+        *(verify_stated(log, certificate, own) if stated else ()),
         *_verify_contents(reader, log, certificate, partitions),
         *_verify_untouched(reader, log, certificate, counts=stated),
     ]
 
 
 def _verify_commits(log: TableLog, certificate: Certificate) -> Iterator[VerifiedLine]:
+    """Verifies that the certificate's commits are those of the run, and all of these."""
     commits = {commit.version: commit for commit in log.commits}
     for certified in certificate.commits:
         statement = f"version {certified.version} was committed by this run"
-        commit = commits.get(certified.version)
+        commit = commits.pop(certified.version, None)
         if certified.version > log.version:
             # Old versions leave a log in time; the newest only with the log, or with a part of it.
             yield VerifiedLine(statement, holds=False, found="the table has no such version")
@@ -50,12 +53,20 @@ def _verify_commits(log: TableLog, certificate: Certificate) -> Iterator[Verifie
         if commit is None:
             yield VerifiedLine(statement, None, "the log no longer has that version")
             continue
-        record = commit.record
+        record, time = commit.record, format_time(commit)
         run_id, predicate = (record.run_id, record.predicate) if record else ("others", "")
-        holds = (run_id, predicate) == (certificate.run_id, certified.predicate)
-        yield VerifiedLine(
-            statement, holds, "" if holds else f"it is {commit.operation} of {run_id}"
+        holds = (run_id, predicate, time) == (
+            *(certificate.run_id, certified.predicate, certified.committed_at),
         )
+        found = "" if holds else f"it is {commit.operation} of {run_id}, {time}"
+        yield VerifiedLine(statement, holds, found)
+    for commit in reversed(commits.values()):
+        if commit.record and commit.record.run_id == certificate.run_id:
+            yield VerifiedLine(
+                f"all commits of this run to {certificate.asset_key} are listed",
+                holds=False,
+                found=f"version {commit.version} was committed by it too",
+            )
 
 
 def _verify_contents(
@@ -64,37 +75,26 @@ def _verify_contents(
     certificate: Certificate,
     partitions: tuple[Partition, ...],
 ) -> Iterator[VerifiedLine]:
-    certified = {row.partition: row for row in certificate.partitions}
+    rows = {row.partition: row for row in certificate.partitions}
     by_version: dict[int, list[Partition]] = defaultdict(list)
     for partition in partitions:
-        version = certified[partition.key].version
+        version = rows[partition.key].version
         if version is None or (log.exists and not 0 <= version <= log.version):
             statement = f"{partition.key} was published as version {version}"
             yield VerifiedLine(statement, holds=False, found="the table has no such version")
-            continue
-        by_version[version].append(partition)
+        else:
+            by_version[version].append(partition)
     for version, published in sorted(by_version.items()):
-        try:
-            then = log.as_of(version)
-            gone = _find_gone(then, published)
-            contents = reader.read_back(
-                then, [partition for partition in published if partition.key not in gone]
-            )
-        except HistoryError as error:
-            gone, contents = {partition.key: str(error) for partition in published}, {}
-        for partition in published:
-            row = certified[partition.key]
-            statement = f"{row.partition} holds {row.rows} rows with checksum {row.checksum}"
-            found, newest = contents.get(row.partition), log.publishes.get(row.partition)
-            foreign = log.foreign_changes.get(row.partition)
-            if found is None:
-                is_current = newest is not None and newest.version == version
-                yield VerifiedLine(statement, False if is_current else None, gone[row.partition])
-                continue
-            holds, remark = found.agrees_with(row), ""
-            if not holds:
-                remark = f"{found.rows} rows with checksum {found.checksum}"
-            elif foreign is not None and newest is not None and newest.version == version:
+        for key, (found, gone) in _read_version(reader, log, version, published).items():
+            row, newest, foreign = rows[key], log.publishes.get(key), log.foreign_changes.get(key)
+            is_newest = newest is not None and newest.version == version
+            statement = f"{key} holds {row.rows} rows with checksum {row.checksum}"
+            holds, remark = True, ""
+            if gone:
+                holds, remark = False if is_newest else None, gone
+            elif not found.agrees_with(row):
+                holds, remark = False, f"{found.rows} rows with checksum {found.checksum}"
+            elif is_newest and foreign is not None:
                 holds, remark = False, f"at version {version}; since {foreign.describe_foreign()}"
             elif newest is not None and newest.version > version:
                 replaced_by = newest.record.run_id
@@ -102,15 +102,24 @@ def _verify_contents(
             yield VerifiedLine(statement, holds, remark)
 
 
-def _find_gone(log: TableLog, partitions: list[Partition]) -> dict[str, str]:
-    """Finds which files are no longer there, by partition key.
-
-    Partitions that have all of theirs are absent.
-    """
-    if not log.find_missing_files(partitions):
-        return {}
-    files = {partition.key: log.find_missing_files([partition]) for partition in partitions}
-    return {key: f"{', '.join(missing)} is gone" for key, missing in files.items() if missing}
+def _read_version(
+    reader: PartitionReader, log: TableLog, version: int, partitions: list[Partition]
+) -> dict[str, tuple[ReadBack, str]]:
+    """Reads partitions at a version: what each holds, and by name what of it is gone."""
+    try:
+        then = log.as_of(version)
+    except HistoryError as error:
+        return {partition.key: (UNREADABLE, str(error)) for partition in partitions}
+    contents = reader.read_back(then, partitions)
+    missing = {
+        partition.key: then.find_missing_files([partition])
+        for partition in partitions
+        if contents[partition.key] == UNREADABLE
+    }
+    return {
+        key: (found, f"{', '.join(missing[key])} is gone" if missing.get(key) else "")
+        for key, found in contents.items()
+    }
 
 
 def _verify_untouched(
@@ -121,30 +130,28 @@ def _verify_untouched(
         return
     statement = "no partition outside the range was changed"
     meant = [partition.partition for partition in certificate.partitions]
+    versions = [commit.version for commit in certificate.commits]
     try:
-        proof = prove_untouched(
-            log,
-            meant,
-            versions=[commit.version for commit in certificate.commits],
-            reader=reader,
-        )
+        proof = prove_untouched(log, meant, versions=versions, reader=reader)
     except BackfillError as error:
         yield VerifiedLine(statement, None, str(error))
         return
     listed = ", ".join(proof.outside)
     yield VerifiedLine(statement, proof.holds, f"changed: {listed}" if listed else "")
-    said = (
-        {key: tuple(versions) for key, versions in certificate.touched_outside.items()},
-        certificate.untouched_partitions,
-        certificate.untouched_files,
-        certificate.compared_partitions,
+    certified = UntouchedProof(
+        proof.versions,
+        {key: tuple(touched) for key, touched in certificate.touched_outside.items()},
+        partitions=certificate.untouched_partitions,
+        files=certificate.untouched_files,
+        compared=certificate.compared_partitions,
     )
-    found = ({**proof.outside}, proof.partitions, proof.files, proof.compared)
-    if counts and said != found:
+    if counts and certified != proof:
         yield VerifiedLine(
-            f"{said[1]} other partitions kept their {said[2]} files, and {said[3]} were compared",
+            f"{certified.partitions} other partitions kept their {certified.files} files, and "
+            f"{certified.compared} were compared",
             holds=False,
-            found=f"{found[1]}, {found[2]} and {found[3]}; changed: {listed or 'none'}",
+            found=f"{proof.partitions}, {proof.files} and {proof.compared}; "
+            f"changed: {listed or 'none'}",
         )
 
 
@@ -199,33 +206,35 @@ def _verify_document(
     run_id, table_key = document.subject
     try:
         certificate = document.read()
-        log = by_key.get(table_key)
-        if log is None:
-            raise CertificateError(
-                f"the certificate {document.path} is of {table_key}, and there is no such table: "
-                f"there are {', '.join(by_key)}"
-            )
-        try:
-            build_partitions(log.table, (row.partition for row in certificate.partitions))
-        except ValueError as error:
-            raise CertificateError(
-                f"the certificate {document.path} names partitions that {table_key} can't have "
-                f"({error}): restore it from a copy"
-            ) from error
+        log = by_key[table_key]
+        build_partitions(log.table, (row.partition for row in certificate.partitions))
     except CertificateError as error:
-        line = VerifiedLine("the certificate can be read", holds=False, found=str(error))
-        return f"{table_key}, run `{run_id}`", [line]
+        fault = str(error)
+    except KeyError:
+        fault = (
+            f"the certificate {document.path} is of {table_key}, and there is no such table: "
+            f"there are {', '.join(by_key)}"
+        )
+    except ValueError as error:
+        fault = (
+            f"the certificate {document.path} names partitions that {table_key} can't have "
+            f"({error}): restore it from a copy"
+        )
+    else:
+        return build_title(certificate), _verify_readable(reader, log, document, certificate)
+    line = VerifiedLine("the certificate can be read", holds=False, found=fault)
+    return f"{table_key}, run `{run_id}`", [line]
+
+
+def _verify_readable(
+    reader: PartitionReader, log: TableLog, document: CertificateDocument, certificate: Certificate
+) -> list[VerifiedLine]:
     partitions = build_partitions(log.table, dict.fromkeys(certificate.published))
     lines = verify_certificate(log, certificate, partitions, reader=reader)
-    if certificate.seal or is_stated(log, certificate):  # those of old releases have none
-        lines = [_verify_seal(document, certificate), *lines]
-    return build_title(certificate), lines
-
-
-def _verify_seal(document: CertificateDocument, certificate: Certificate) -> VerifiedLine:
-    holds = document.is_as_written(certificate)
-    return VerifiedLine(
-        "the document is as it was written, by its seal",
-        holds,
-        "" if holds else f"{document.path} was edited: restore it from a copy",
-    )
+    # Those of old releases have no seal.
+    if certificate.seal or is_stated(certificate, find_own_records(log, certificate)):
+        holds = document.is_as_written(certificate)
+        found = "" if holds else f"{document.path} was edited: restore it from a copy"
+        seal = VerifiedLine("the document is as it was written, by its seal", holds, found)
+        lines = [seal, *lines]
+    return lines

@@ -13,13 +13,12 @@ from types import TracebackType
 from pyspark.sql import DataFrame
 
 from backfill_engine.errors import TableError
-from backfill_engine.lake.commits import Publish
 from backfill_engine.lake.landing import FileFault
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS
 from backfill_engine.lake.stored_declarations import find_new_fields
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.publishing.inputs import PinnedInputs, find_never_landed, split_chunks
+from backfill_engine.publishing.inputs import PinnedInputs, split_chunks
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import Run
 from backfill_engine.publishing.write_modes.choosing import find_write_mode
@@ -27,9 +26,7 @@ from backfill_engine.publishing.write_modes.mode import mark_filtered_out
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.quality.judging import judge_partitions
 from backfill_engine.quality.measures import keep_rows, measure_partitions
-from backfill_engine.rules.landed import Landed, list_some
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.profiles import PartitionProfile
+from backfill_engine.rules.measured import Landed, PartitionMeasures, PartitionProfile, list_some
 from backfill_engine.rules.verdicts import Verdict
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table, build_ddl
@@ -91,7 +88,6 @@ def audit_window(
     recipe: Recipe,
     window: InputWindow,
     run: Run,
-    published: Mapping[str, Publish],
     provisional: Mapping[str, str],
     *,
     adds_fields: bool = True,
@@ -103,9 +99,8 @@ def audit_window(
 
     Args:
         recipe: how the table is made.
-        window: what to compute.
+        window: what to compute; its partitions are compared with what its table's log has.
         run: says how what is computed gets together with what is published.
-        published: the last publish of each partition, by key: what the window's are compared with.
         provisional: by key, what of a partition's input is not there yet, or not final.
         adds_fields: whether the frame gets them; where nothing is published nobody needs them.
     """
@@ -135,9 +130,7 @@ def audit_window(
                 break
         landed = window.listing.describe_landed() if window.listing else {}
         measures = _add_landed_bytes(measures, landed)
-        verdicts = _judge(
-            recipe, window, measures, source_records, landed, run, published, provisional
-        )
+        verdicts = _judge(recipe, window, measures, source_records, landed, run, provisional)
         new_fields = _find_fields_to_add(recipe, window, measures, verdicts)
         if new_fields and adds_fields:
             window = replace(window, extra_fields=(*window.extra_fields, *new_fields))
@@ -248,12 +241,11 @@ def _judge(
     source_records: Mapping[str, int],
     landed: Mapping[str, Landed],
     run: Run,
-    published: Mapping[str, Publish],
     provisional: Mapping[str, str],
 ) -> dict[str, Verdict]:
     # What a rollback is to undo is nothing to compare with.
     undone = measures if find_write_mode(run.options).restores else ()
-    profiles, is_lost = find_profiles(window.target.reread(), published)
+    profiles, is_lost = find_profiles(window.target)
     return judge_partitions(
         recipe.table,
         measures,
@@ -268,20 +260,18 @@ def _judge(
     )
 
 
-def find_profiles(
-    log: TableLog, published: Mapping[str, Publish]
-) -> tuple[dict[str, PartitionProfile], bool]:
+def find_profiles(log: TableLog) -> tuple[dict[str, PartitionProfile], bool]:
     """Finds what partitions are compared with: the profiles of what is published, by key.
 
     Of what neither log nor index knows any more, the table itself has the rows.
 
     Args:
         log: of the table.
-        published: the last publish of each partition, by key.
 
     Returns:
         The profiles; and whether some have less than the commits had that are gone.
     """
+    published = log.publishes
     profiles = {
         key: PartitionProfile.from_json(publish.record.profiles[key])
         for key, publish in published.items()
@@ -399,7 +389,7 @@ def gather_lots(
         max_partitions: most partitions to work on at once.
         max_bytes: most bytes of input to work on at once.
     """
-    never_landed = find_never_landed(pinned)
+    never_landed = pinned.find_never_landed()
     bounds = {"max_partitions": max_partitions, "max_bytes": max_bytes}
     lots: list[tuple[Partition, ...]] = []
     filled = 0

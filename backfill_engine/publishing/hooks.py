@@ -41,7 +41,7 @@ class PublishHook:
         Args:
             verdicts: by partition key.
             measures: of the same partitions.
-            target: log of the table, as it was when the step began.
+            target: log of the table, as it was when the audit was done.
         """
         return verdicts
 

@@ -28,6 +28,8 @@ class PinnedInputs:
         listing: files of the landing zone, for a table that reads it.
         windows: by input table, the upstream keys that each partition's mapping gives.
         restored: of a rollback, by partition key, what the version that comes back had consumed.
+        newest: a later reading of the log of the table, with what the step itself has published
+            since; None if there is none.
     """
 
     target: TableLog
@@ -35,6 +37,12 @@ class PinnedInputs:
     listing: Listing | None = None
     windows: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     restored: Mapping[str, Consumed] = field(default_factory=dict)
+    newest: TableLog | None = None
+
+    @property
+    def current(self) -> TableLog:
+        """The log of the table as it was read last."""
+        return self.newest or self.target
 
     def describe(self) -> dict[str, int | str]:
         """Describes the inputs for commits and events, by name.
@@ -78,6 +86,103 @@ class PinnedInputs:
         if self.listing is None:
             return self
         return replace(self, listing=self.listing.restrict(partitions))
+
+    def find_never_landed(self) -> set[str]:
+        """Finds the keys of partitions without files, now or ever.
+
+        Their files have not come, or the path is wrong. A partition that was consumed before and
+        has no files now is another thing: its data was taken back, or lost. Of one that a file with
+        a fault may hold records of nobody knows.
+        """
+        if self.listing is None or not self.listing.missing:
+            return set()
+        consumed = {*self.target.count_rows(), *self.target.publishes}
+        missing = {partition.key for partition in self.listing.missing}
+        return missing - consumed - {fault.partition.key for fault in self.listing.faults}
+
+    def withhold_never_landed(self) -> list[PartitionResult]:
+        """Withholds the partitions without files, now or ever, ascending, and says what there is.
+
+        That their folder is empty is no evidence: it may have been made ahead.
+        """
+        never = self.find_never_landed()
+        if self.listing is None or not never:
+            return []
+        missing = [partition for partition in self.listing.missing if partition.key in never]
+        landed = self.listing.restrict(missing).describe_landed()
+        return [
+            withhold(
+                key,
+                LANDING_FILES_EXIST,
+                f"nothing has ever landed; {landed[key].why_never_landed}",
+            )
+            for key in sorted(never)
+        ]
+
+    def withhold_foreign(
+        self, partitions: Sequence[Partition], *, keeps_rows: bool
+    ) -> list[PartitionResult]:
+        """Withholds what would be computed from rows that another program wrote, ascending.
+
+        Nobody has audited these rows. A partition whose published rows are all replaced isn't
+        computed from them, so that running the partition again mends it.
+
+        Args:
+            partitions: to be computed.
+            keeps_rows: whether some of the published rows stay, as of a merge.
+        """
+        found: dict[str, list[str]] = defaultdict(list)
+        own = self.target.foreign_changes if keeps_rows else {}
+        for table, windows in self.windows.items():
+            foreign = self.inputs[table].foreign_changes
+            for partition in partitions if foreign else ():
+                for key in foreign.keys() & set(windows.get(partition.key, ())):
+                    found[partition.key].append(
+                        f"{table} {key} was {foreign[key].describe_foreign()}"
+                    )
+        for partition in partitions:
+            if change := own.get(partition.key):
+                found[partition.key].append(f"the rows that stay were {change.describe_foreign()}")
+        return [
+            withhold(key, UPSTREAM_IS_PUBLISHED, f"{'; '.join(why)}: {_CURE}")
+            for key, why in sorted(found.items())
+        ]
+
+    def measure_bytes(self, partitions: Sequence[Partition]) -> dict[str, int]:
+        """Sums the bytes of input by partition key.
+
+        These are what landed, and the input tables' folders of that name.
+        """
+        sizes = dict(self.listing.measure_bytes()) if self.listing else {}
+        for log in self.inputs.values():
+            folders = log.sum_folder_bytes()
+            for partition in partitions:
+                size = folders.get(find_folder(self.target.table, partition), 0)
+                sizes[partition.key] = sizes.get(partition.key, 0) + size
+        return sizes
+
+    def cut(
+        self, partitions: Sequence[Partition], size: ChunkSize | None
+    ) -> list[tuple[Partition, ...]]:
+        """Cuts partitions into the chunks that a run was told to work in; without a size, into one.
+
+        Args:
+            partitions: ascending, at least one.
+            size: of a chunk, maybe in files that landed. A partition of a table is one file, so
+                that of what reads tables each counts as one. A file that the partition before is
+                in, too, counts once.
+        """
+        if size is None:
+            return [tuple(partitions)]
+        landed = self.listing.list_landed() if self.listing is not None else {}
+        files: dict[str, int] = {}
+        before: Collection[LandingFile] = ()
+        for key, found in landed.items():
+            files[key] = sum(one not in before for one in found)
+            before = set(found)
+        by_key = {partition.key: partition for partition in partitions}
+        starts = [(partition.key, partition.slice.start) for partition in partitions]
+        return [tuple(by_key[key] for key in chunk) for chunk in cut_chunks(starts, size, files)]
 
     def _find_upstream(self, key: str) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}
@@ -133,69 +238,6 @@ def list_landing(
     return recipe.source.list_files(landing_root, recipe.table, partitions)
 
 
-def find_never_landed(pinned: PinnedInputs) -> set[str]:
-    """Finds the keys of partitions without files, now or ever.
-
-    Their files have not come, or the path is wrong. A partition that was consumed before and has no
-    files now is another thing: its data was taken back, or lost. Of one that a file with a fault
-    may hold records of nobody knows.
-    """
-    if pinned.listing is None or not pinned.listing.missing:
-        return set()
-    consumed = {*pinned.target.count_rows(), *pinned.target.publishes}
-    missing = {partition.key for partition in pinned.listing.missing}
-    return missing - consumed - {fault.partition.key for fault in pinned.listing.faults}
-
-
-def withhold_never_landed(pinned: PinnedInputs) -> list[PartitionResult]:
-    """Withholds the partitions without files, now or ever, ascending; says what is there instead.
-
-    That their folder is empty is no evidence: it may have been made ahead.
-    """
-    never = find_never_landed(pinned)
-    if pinned.listing is None or not never:
-        return []
-    missing = [partition for partition in pinned.listing.missing if partition.key in never]
-    landed = pinned.listing.restrict(missing).describe_landed()
-    return [
-        withhold(
-            key,
-            LANDING_FILES_EXIST,
-            f"nothing has ever landed; {landed[key].why_never_landed}",
-        )
-        for key in sorted(never)
-    ]
-
-
-def withhold_foreign(
-    pinned: PinnedInputs, partitions: Sequence[Partition], *, keeps_rows: bool
-) -> list[PartitionResult]:
-    """Withholds what would be computed from rows that another program wrote, ascending.
-
-    Nobody has audited these rows. A partition whose published rows are all replaced isn't computed
-    from them, so that running the partition again mends it.
-
-    Args:
-        pinned: the inputs.
-        partitions: to be computed.
-        keeps_rows: whether some of the published rows stay, as of a merge.
-    """
-    found: dict[str, list[str]] = defaultdict(list)
-    own = pinned.target.foreign_changes if keeps_rows else {}
-    for table, windows in pinned.windows.items():
-        foreign = pinned.inputs[table].foreign_changes
-        for partition in partitions if foreign else ():
-            for key in foreign.keys() & set(windows.get(partition.key, ())):
-                found[partition.key].append(f"{table} {key} was {foreign[key].describe_foreign()}")
-    for partition in partitions:
-        if change := own.get(partition.key):
-            found[partition.key].append(f"the rows that stay were {change.describe_foreign()}")
-    return [
-        withhold(key, UPSTREAM_IS_PUBLISHED, f"{'; '.join(why)}: {_CURE}")
-        for key, why in sorted(found.items())
-    ]
-
-
 def split_chunks(
     partitions: Sequence[Partition],
     sizes: Mapping[str, int],
@@ -222,42 +264,3 @@ def split_chunks(
             chunks.append([partition])
             filled = size
     return [tuple(chunk) for chunk in chunks]
-
-
-def measure_input_bytes(pinned: PinnedInputs, partitions: Sequence[Partition]) -> dict[str, int]:
-    """Sums the bytes of input by partition key.
-
-    These are what landed, and the input tables' folders of that name.
-    """
-    sizes = dict(pinned.listing.measure_bytes()) if pinned.listing else {}
-    for log in pinned.inputs.values():
-        folders = log.sum_folder_bytes()
-        for partition in partitions:
-            size = folders.get(find_folder(pinned.target.table, partition), 0)
-            sizes[partition.key] = sizes.get(partition.key, 0) + size
-    return sizes
-
-
-def cut_range(
-    partitions: Sequence[Partition], size: ChunkSize | None, pinned: PinnedInputs
-) -> list[tuple[Partition, ...]]:
-    """Cuts partitions into the chunks that a run was told to work in; without a size, into one.
-
-    Args:
-        partitions: ascending, at least one.
-        size: of a chunk.
-        pinned: inputs, whose listing says how many files landed. A partition of a table is one
-            file, so that of what reads tables each counts as one. A file that the partition before
-            is in, too, counts once.
-    """
-    if size is None:
-        return [tuple(partitions)]
-    landed = pinned.listing.list_landed() if pinned.listing is not None else {}
-    files: dict[str, int] = {}
-    before: Collection[LandingFile] = ()
-    for key, found in landed.items():
-        files[key] = sum(one not in before for one in found)
-        before = set(found)
-    by_key = {partition.key: partition for partition in partitions}
-    starts = [(partition.key, partition.slice.start) for partition in partitions]
-    return [tuple(by_key[key] for key in chunk) for chunk in cut_chunks(starts, size, files)]

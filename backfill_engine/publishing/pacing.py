@@ -70,7 +70,10 @@ def choose_pace(
     Raises:
         SettingsError: if it can't be read, or the table's partitions don't fit into such chunks.
     """
-    size = read_chunk_size(chunk) if chunk else None
+    try:
+        size = parse_chunk_size(chunk) if chunk else None
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
     if size and (why := find_why_unfit(size, table.grain)):
         raise SettingsError(f"{table.key}: {why}; nothing was written")
     if size is None and (restart or keep_going):
@@ -82,18 +85,6 @@ def choose_pace(
         keep_going=bool(keep_going),
         window=parse_window(window) if window else None,
     )
-
-
-def read_chunk_size(text: str) -> ChunkSize:
-    """Reads the size of a chunk.
-
-    Raises:
-        SettingsError: if it is none.
-    """
-    try:
-        return parse_chunk_size(text)
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
 
 
 def parse_window(text: str) -> DailyWindow:

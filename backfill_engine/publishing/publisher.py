@@ -11,6 +11,7 @@ from backfill_engine.errors import TableError
 from backfill_engine.lake.consumed import CommitInputs
 from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.stored_declarations import check_grain, extend_table, find_missing_columns
+from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.writer import (
     HeldTable,
     PartitionsChangedError,
@@ -26,16 +27,17 @@ from backfill_engine.publishing.audit import Audit, AuditsAhead, audit_window, d
 from backfill_engine.publishing.hooks import describe_partition
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
-    measure_input_bytes,
     pin_inputs,
-    withhold_foreign,
-    withhold_never_landed,
 )
 from backfill_engine.publishing.read_tests import ReadTest, judge_by_readers
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.recorded_audits import describe_audits
 from backfill_engine.publishing.results import PartitionResult, Run, withhold
-from backfill_engine.publishing.statements import build_statement
+from backfill_engine.publishing.statements import (
+    describe_result,
+    describe_run,
+    hash_statement,
+)
 from backfill_engine.publishing.verifying import verify_publish
 from backfill_engine.publishing.withholding import keep_rejected_records, keep_withheld_rows
 from backfill_engine.publishing.write_modes.append_once import build_transaction, find_held
@@ -75,7 +77,7 @@ class Publisher:
 
     def publish_chunk(
         self, partitions: Sequence[Partition], pinned: PinnedInputs
-    ) -> list[PartitionResult]:
+    ) -> tuple[list[PartitionResult], TableLog]:
         """Computes, audits and publishes partitions, all together.
 
         Where another run changed some of them meanwhile, those are computed again from the inputs
@@ -86,7 +88,7 @@ class Publisher:
             pinned: the inputs, as they were when the step began.
 
         Returns:
-            A result for each of `partitions`, ascending.
+            A result for each of `partitions`, ascending; and the log of the table, read since.
 
         Raises:
             LandingError: if landing files changed while they were read; nothing was published then.
@@ -96,22 +98,23 @@ class Publisher:
         """
         table = self.recipe.table
         self._check_workers(partitions, pinned)
-        current = pinned.target.reread()
-        if not current.exists:
-            create_table_ahead(self.spark, current)
+        pinned = replace(pinned, newest=pinned.current.reread())
+        if not pinned.current.exists:
+            create_table_ahead(self.spark, pinned.current)
         else:
-            check_grain(current)
+            check_grain(pinned.current)
         results: dict[str, PartitionResult] = {}
         pending = tuple(partitions)
         changed: set[str] = set()
         for _ in range(_ROUNDS):
-            found, changed = _Attempt(self, pending, pinned.restrict(pending)).publish()
+            attempt = _Attempt(self, pending, pinned.restrict(pending))
+            found, changed, newest = attempt.publish()
             results.update({result.key: result for result in found})
             if not changed:
-                return [results[partition.key] for partition in partitions]
+                return [results[partition.key] for partition in partitions], newest
             pending = tuple(partition for partition in pending if partition.key in changed)
             pinned = pin_inputs(
-                pinned.target,
+                newest,
                 pinned.inputs,
                 self.recipe,
                 landing_root=self.landing_root,
@@ -135,7 +138,7 @@ class Publisher:
             TableError: if another run changed some of the partitions since; the others are done.
         """
         self._check_workers(partitions, pinned)
-        results, changed = _Attempt(self, tuple(partitions), pinned).publish()
+        results, changed, _ = _Attempt(self, tuple(partitions), pinned).publish()
         if changed:
             raise TableError(
                 f"{self.recipe.table.key}: another run has just changed "
@@ -144,25 +147,25 @@ class Publisher:
         return sorted(results, key=lambda result: result.key)
 
     def _check_workers(self, partitions: Sequence[Partition], pinned: PinnedInputs) -> None:
-        sizes = measure_input_bytes(pinned, partitions)
+        sizes = pinned.measure_bytes(partitions)
         self.reader.check_workers(pinned.target, input_bytes=sum(sizes.values()))
 
     def audit(
         self, pinned: PinnedInputs, partitions: tuple[Partition, ...]
     ) -> AbstractContextManager[Audit]:
         """Computes and audits partitions; their rows stay persisted for as long as it is open."""
-        current = pinned.target.reread()
+        current = pinned.current.reread()
         if current.exists:
             read_log_ahead(self.spark, current)  # For the commit, while the audit is planned.
         window = InputWindow(
             spark=self.spark,
-            target=pinned.target,
+            target=current,
             partitions=partitions,
             inputs=pinned.inputs,
             listing=pinned.restrict(partitions).listing,
             extra_fields=current.extra_fields,
         )
-        return audit_window(self.recipe, window, self.run, current.publishes, self.provisional)
+        return audit_window(self.recipe, window, self.run, self.provisional)
 
 
 @dataclass(frozen=True)
@@ -184,43 +187,52 @@ class _Attempt:
         """The run."""
         return self.publisher.run
 
-    def publish(self) -> tuple[list[PartitionResult], set[str]]:
-        """Returns results, and the keys that another run changed meanwhile."""
+    def publish(self) -> tuple[list[PartitionResult], set[str], TableLog]:
+        """Publishes what is good.
+
+        Returns:
+            Results, the keys that another run changed meanwhile, and the log of the table then.
+        """
         publisher, target = self.publisher, self.pinned.target
         others = self._find_undoable()
         decided = {result.key for result in others}
         pending = tuple(one for one in self.partitions if one.key not in decided)
         if not pending:
-            return others, set()
+            return others, set(), self.pinned.current
         with self._open_audit(pending) as audit:
             if audit.window.listing is not None:
                 audit.window.listing.check_unchanged()
             found = self._judge(audit)
             if not target.exists:
                 create_table(publisher.spark, target)  # Waits for what was begun ahead.
-            judged, version, changed = self._write_judged(audit, found, others)
+            judged, version, changed, newest = self._write_judged(audit, found, others)
             withheld = [result for result in judged if result.verdict.withheld]
             published = [
                 replace(result, version=version) for result in judged if not result.verdict.withheld
             ]
             if version is not None:
-                read_log_ahead(publisher.spark, target)
+                read_log_ahead(publisher.spark, newest)
                 published = verify_publish(
-                    audit.window, publisher.recipe, self.run, published, reader=publisher.reader
+                    audit.window,
+                    newest,
+                    publisher.recipe,
+                    self.run,
+                    published,
+                    reader=publisher.reader,
                 )
             ahead = publisher.ahead
             if ahead and (changed or any(result.version is None for result in published)):
                 # What comes after was judged as if all this were published.
                 ahead.drop()
         together = others + withheld + published
-        return [replace(result, stated_in=version) for result in together], changed
+        return [replace(result, stated_in=version) for result in together], changed, newest
 
     def _find_undoable(self) -> list[PartitionResult]:
         """Finds the partitions of which nothing is to be computed."""
         mode = find_write_mode(self.run.options)
-        results = withhold_foreign(self.pinned, self.partitions, keeps_rows=mode.keeps_rows)
+        results = self.pinned.withhold_foreign(self.partitions, keeps_rows=mode.keeps_rows)
         foreign = {result.key for result in results}
-        results += [one for one in withhold_never_landed(self.pinned) if one.key not in foreign]
+        results += [one for one in self.pinned.withhold_never_landed() if one.key not in foreign]
         decided = {result.key for result in results}
         landed = [partition for partition in self.partitions if partition.key not in decided]
         return results + mode.find_repeated(landed, self.pinned, self.run.options)
@@ -229,7 +241,8 @@ class _Attempt:
         """Audits partitions, unless they are audited together with what comes after them."""
         publisher, ahead = self.publisher, self.publisher.ahead
         if ahead is not None and ahead.pinned.target is self.pinned.target:
-            audit = ahead.find(partitions, lambda lot: publisher.audit(ahead.pinned, lot))
+            pinned = replace(ahead.pinned, newest=self.pinned.current)
+            audit = ahead.find(partitions, lambda lot: publisher.audit(pinned, lot))
             if audit is not None:
                 return nullcontext(audit)
         return publisher.audit(self.pinned, partitions)
@@ -242,8 +255,9 @@ class _Attempt:
         input_versions = pinned.describe()
         verdicts: Mapping[str, Verdict] = audit.verdicts
         for hook in self.run.hooks:
-            verdicts = hook.judge(verdicts, audit.measures, pinned.target)
-        verdicts = judge_by_readers(publisher.read_tests, audit, verdicts, self.run)
+            verdicts = hook.judge(verdicts, audit.measures, pinned.current.reread())
+        tests, source = publisher.read_tests, pinned.current
+        verdicts = judge_by_readers(tests, audit, source, verdicts, self.run)
         found = [
             PartitionResult(
                 verdicts[key],
@@ -265,7 +279,7 @@ class _Attempt:
 
     def _write_judged(
         self, audit: Audit, found: list[PartitionResult], others: list[PartitionResult]
-    ) -> tuple[list[PartitionResult], int | None, set[str]]:
+    ) -> tuple[list[PartitionResult], int | None, set[str], TableLog]:
         """Keeps aside what is withheld or rejected, and commits what is good.
 
         All of it only of partitions that no other run has changed meanwhile: neither its rows nor
@@ -278,26 +292,28 @@ class _Attempt:
 
         Returns:
             The results of the partitions that nobody changed, the version that published the good
-            ones (None if none is good), and the keys that another run changed.
+            ones (None if none is good), the keys that another run changed, and the newest log.
         """
-        changed: set[str] = set()
+        changed, newest = set[str](), self.pinned.current
         while judged := [result for result in found if result.key not in changed]:
             is_whole = any(hook.is_whole for hook in self.run.hooks)
             if is_whole and (changed or any(one.verdict.withheld for one in judged)):
-                return judged, None, changed
+                return judged, None, changed, newest
             keys = {result.key for result in judged}
             try:
-                with hold_partitions(self.pinned.target, keys, run_id=self.run.run_id) as held:
+                with hold_partitions(
+                    self.pinned.target, keys, run_id=self.run.run_id, newest=newest
+                ) as held:
                     for hook in self.run.hooks:
                         hook.check(held.newest, keys)
                     if not find_write_mode(self.run.options).restores:
                         self._keep_aside(audit, judged)
-                    version = self._commit(audit, judged, others, held)
+                    version, newest = self._commit(audit, judged, others, held)
             except PartitionsChangedError as error:
                 changed |= error.keys
             else:
-                return judged, version, changed
-        return [], None, changed
+                return judged, version, changed, newest
+        return [], None, changed, newest
 
     def _keep_aside(self, audit: Audit, judged: list[PartitionResult]) -> None:
         keys = {result.key for result in judged}
@@ -317,10 +333,10 @@ class _Attempt:
         judged: list[PartitionResult],
         others: list[PartitionResult],
         held: HeldTable,
-    ) -> int | None:
+    ) -> tuple[int | None, TableLog]:
         good = [result for result in judged if not result.verdict.withheld]
         if not good:
-            return None
+            return None, held.newest
         recipe, pinned, options = self.publisher.recipe, self.pinned, self.run.options
         keys = {result.key for result in good}
         partitions = [partition for partition in audit.window.partitions if partition.key in keys]
@@ -344,13 +360,16 @@ class _Attempt:
             backfill_id=self.run.backfill_id or "",
             based_on=pinned.target.version,
             features=self.run.features,
-            statement=build_statement(
-                self.run,
-                asset_key=recipe.table.key,
-                table_uri=pinned.target.uri,
-                code_version=recipe.code_version,
-                input_versions=pinned.describe(),
-                results=[*judged, *others],
+            statement=hash_statement(
+                describe_run(
+                    self.run,
+                    asset_key=recipe.table.key,
+                    table_uri=pinned.target.uri,
+                    code_version=recipe.code_version,
+                ),
+                options,
+                pinned.describe(),
+                map(describe_result, [*judged, *others]),
             ),
             audit=describe_audits(good),
             consumed=CommitInputs.of({result.key: result.consumed for result in good}),

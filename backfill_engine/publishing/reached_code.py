@@ -22,50 +22,47 @@ between two checkouts or processes nor by comments, docstrings and layout.
   counts. Methods of what a function is given are the engine's or Spark's.
 """
 
+import copy
 import copyreg
-import dataclasses
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cached_property
 from importlib.util import resolve_name
 from pathlib import Path, PurePath
-from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 from backfill_engine.publishing.code_texts import (
+    ENGINE,
+    WRITTEN_HERE,
     CodeText,
-    Kind,
-    Name,
-    find_class_text,
     find_file,
-    find_function_text,
     find_module_text,
     find_origin,
-    find_root,
+    find_texts,
     list_names,
-    read_cells,
+    resolve,
 )
 from backfill_engine.sources.source import Source
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table
 
 _PLAIN = {type(None), bool, int, float, complex, str, bytes, bytearray, type(...)}
-_ORDERED = (list, tuple)
-_MAPPINGS = (dict, MappingProxyType)
-_UNORDERED = (set, frozenset)
-_HOLDERS = {
+
+# What an object holds that counts, where that isn't what pickle says.
+_HELD = {
     property: ("fget", "fset", "fdel"),
     staticmethod: ("__func__",),
     classmethod: ("__func__",),
     cached_property: ("func",),
     MethodType: ("__func__", "__self__"),
-}
-
-# What rows could depend on of a table that code names: rules and descriptions are not for readers.
-_READ_OF = {
+    CodeType: ("co_code", "co_names", "co_varnames", "co_consts"),
+    # Of a table that code names: no row of a reader depends on rules and descriptions.
     Column: ("name", "type", "nullable"),
     Table: (
         *("layer", "name", "columns", "natural_key", "row_filter", "max_new_fields"),
@@ -75,339 +72,6 @@ _READ_OF = {
 
 _WHOLE_MODULE = {("globals",), ("eval",), ("exec",), ("sys", "modules")}
 _OF_IMPORT = {"__builtins__", "__cached__", "__doc__", "__file__", "__loader__", "__path__"}
-
-
-class ReachedCode:
-    """All that was reached so far, as a digest.
-
-    Attributes:
-        libraries: name and version of each that was reached.
-    """
-
-    def __init__(self, within: "ReachedCode | None" = None) -> None:
-        self.libraries: set[str] = within.libraries if within else set()
-        self._digest = hashlib.sha256()
-        # What is kept here stays alive, so that no other object takes its id.
-        self._seen: dict[int, tuple[int, object]] = dict(within._seen) if within else {}
-        self._open: set[int] = set(within._open) if within else set()
-        self._modules: set[str] = set(within._modules) if within else set()
-        self._named: set[tuple[int, Name]] = set(within._named) if within else set()
-        self._pending: list[Callable[[], None]] = []
-        self._root = within._root if within else ""
-
-    def add(self, *values: object) -> None:
-        """Adds values, and all that can be reached from them."""
-        for value in values:
-            self._write(value)
-        while self._pending:
-            self._pending.pop(0)()
-
-    def add_function(self, function: Callable[..., object]) -> None:
-        """Adds a function by its text, wherever it is from, and all that can be reached from it."""
-        if isinstance(function, FunctionType):
-            self._number(function)
-            self._read_function(function)
-        self.add(function)
-
-    def add_declaration(self, declaration: object) -> None:
-        """Adds all that a declaration says but for what it doesn't print."""
-        self._write_fields(declaration, _list_printed(declaration))
-        self.add()
-
-    def add_library(self, module: str) -> None:
-        """Adds the version of the library that a module is part of."""
-        self._find_kind(module)
-
-    def finish(self) -> str:
-        """Returns the digest, in hexadecimal digits."""
-        whole = self._digest.copy()
-        whole.update(repr(sorted(self.libraries - {""})).encode())
-        return whole.hexdigest()
-
-    def _put(self, *texts: str) -> None:
-        text = "".join(f"{len(text)}:{text}" for text in texts)
-        self._digest.update(text.encode("utf-8", "surrogatepass"))
-
-    def _write(self, value: Any) -> None:
-        kind = type(value)
-        if kind in _PLAIN:
-            self._put(self._describe(value))
-        elif kind in _ORDERED or kind in _MAPPINGS or kind in _UNORDERED:
-            self._put(kind.__name__, str(len(value)))
-            self._write_inside(value, self._write_parts)
-        elif kind in _HOLDERS:
-            self._put(kind.__name__)
-            for name in _HOLDERS[kind]:
-                self._write(getattr(value, name))
-        elif isinstance(value, type):
-            if self._number(value):
-                self._write_class(value)
-        elif isinstance(value, FunctionType):
-            if self._number(value):
-                self._write_function(value)
-        else:
-            self._write_object(value)
-
-    def _describe(self, value: Any) -> str:
-        # A long number has no decimal text.
-        text = hex(value) if type(value) is int else repr(value)
-        return f"{type(value).__name__} {self._cut_root(text)}"
-
-    def _write_inside(self, value: Any, write: Callable[[Any], None]) -> None:
-        """Writes what a value holds, once where the value is inside of itself."""
-        if id(value) not in self._open:
-            self._open.add(id(value))
-            write(value)
-            self._open.remove(id(value))
-
-    def _write_parts(self, values: Any) -> None:
-        if isinstance(values, _UNORDERED):
-            self._write_unordered(values)
-        elif isinstance(values, _MAPPINGS):
-            for key, value in values.items():
-                self._write(key)
-                self._write(value)
-        else:
-            for value in values:
-                self._write(value)
-
-    def _write_unordered(self, values: Iterable[object]) -> None:
-        texts: list[str] = []
-        for value in values:
-            if type(value) in _PLAIN:
-                texts.append(self._describe(value))
-            else:
-                apart = ReachedCode(within=self)
-                apart.add(value)
-                texts.append(apart._digest.hexdigest())
-        self._put(*sorted(texts))
-
-    def _write_object(self, value: Any) -> None:
-        kind = type(value)
-        if isinstance(value, Enum):
-            self._put(str(value.name))
-            self._write(value.value)
-            self._write(kind)
-        elif isinstance(value, ModuleType):
-            self._write_module(value)
-        elif isinstance(value, PurePath):
-            self._put("path", self._cut_root(str(value)))
-        # Equal objects of Python's own, such as patterns, may be one or several: they are values.
-        elif self._find_kind(kind.__module__) in (Kind.PYTHON, Kind.ENGINE):
-            self._write_inside(value, self._write_instance)
-        elif self._number(value):
-            self._write_instance(value)
-
-    def _number(self, value: object) -> bool:
-        """Numbers an object, so that it is known when it comes again; tells whether it is new."""
-        is_new = id(value) not in self._seen
-        number, _ = self._seen.setdefault(id(value), (len(self._seen), value))
-        self._put(f"#{number}")
-        return is_new
-
-    def _cut_root(self, text: str) -> str:
-        return text.replace(self._root, "") if self._root else text
-
-    def _find_kind(self, module: object) -> Kind:
-        # Some classes of Python's own have a descriptor there.
-        origin = find_origin(module if isinstance(module, str) else "builtins")
-        self.libraries.add(origin.library)
-        return origin.kind
-
-    def _write_module(self, module: ModuleType) -> None:
-        """Writes a module that is used as a whole."""
-        if self._find_kind(module.__name__) is Kind.WRITTEN_HERE:
-            self._write_whole(vars(module))
-        else:
-            self._put(module.__name__)
-
-    def _write_whole(self, namespace: dict[str, Any]) -> None:
-        if self._number(namespace):
-            names = [(name,) for name in sorted(namespace) if not _is_dunder(name)]
-            self._pending.append(lambda: self._read_names(namespace, {}, names))
-
-    def _write_class(self, kind: type) -> None:
-        if self._find_kind(kind.__module__) is Kind.WRITTEN_HERE:
-            self._pending.append(lambda: self._read_class(kind))
-        else:
-            self._put(f"{kind.__module__}.{kind.__qualname__}")
-
-    def _read_class(self, kind: type) -> None:
-        namespace = vars(sys.modules[kind.__module__]) if kind.__module__ in sys.modules else {}
-        self._root = find_root(namespace)
-        text = find_class_text(kind, namespace.get("__file__") or "", namespace)
-        if text:
-            self._read_text(text, namespace, {}, set(namespace))
-        for base in (type(kind), *kind.__bases__):
-            self._write(base)
-        if issubclass(kind, Enum):
-            self._write({name: member.value for name, member in kind.__members__.items()})
-            return
-        for name, value in sorted(vars(kind).items()):
-            if self._is_counted(name, value, namespace):
-                self._put(name)
-                self._write(value)
-
-    def _is_counted(self, name: str, value: object, namespace: dict[str, Any]) -> bool:
-        """Tells whether somebody wrote or set an attribute of a class; others are generated."""
-        if not isinstance(value, FunctionType):
-            return not _is_dunder(name)
-        is_generated = "__file__" in namespace and value.__code__.co_filename.startswith("<")
-        return not is_generated and self._find_kind(_find_module(value)) is Kind.WRITTEN_HERE
-
-    def _write_function(self, function: FunctionType) -> None:
-        if self._find_kind(_find_module(function)) is Kind.WRITTEN_HERE:
-            self._pending.append(lambda: self._read_function(function))
-            return
-        self._put(f"{_find_module(function)}.{function.__code__.co_qualname}")
-        # A decorator of a library has what it decorates in its closure, or says what that is.
-        for value in (vars(function).get("__wrapped__"), *read_cells(function).values()):
-            inner = value.values() if isinstance(value, dict) else (value,)
-            self._write_unordered([one for one in inner if _is_code(one)])
-
-    def _read_function(self, function: FunctionType) -> None:
-        code, namespace = function.__code__, function.__globals__
-        self._root = find_root(namespace)
-        cells, looked_up = read_cells(function), set(list_names(code))
-        text = find_function_text(code, namespace)
-        if text:
-            self._read_text(text, namespace, cells, looked_up)
-        else:
-            self._write_code(code)
-            self._read_names(namespace, cells, [(name,) for name in sorted(looked_up)])
-        for value in (function.__defaults__, function.__kwdefaults__, vars(function)):
-            self._write(value)
-
-    def _write_code(self, code: CodeType) -> None:
-        """Writes code without a source, as it was compiled: each Python compiles it otherwise."""
-        self._put(code.co_code.hex(), *code.co_names, *code.co_varnames)
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                self._write_code(constant)
-            else:
-                self._write(constant)
-
-    def _read_text(
-        self,
-        text: CodeText,
-        namespace: dict[str, Any],
-        cells: Mapping[str, Any],
-        looked_up: Container[str],
-    ) -> None:
-        self._put(text.text)
-        names = [name for name in text.names if name[0] in looked_up]
-        self._read_names(namespace, cells, names)
-        self._read_imports(text, namespace.get("__package__") or "")
-        for callee, decorator in text.decorators:
-            if not self._is_of_engine(namespace, callee):
-                self._read_text(decorator, namespace, {}, namespace)
-
-    def _is_of_engine(self, namespace: dict[str, Any], callee: Name) -> bool:
-        found = self._resolve(namespace, callee) if callee and callee[0] in namespace else None
-        module = getattr(found, "__module__", None)
-        return isinstance(module, str) and find_origin(module).kind is Kind.ENGINE
-
-    def _read_names(
-        self, namespace: dict[str, Any], cells: Mapping[str, Any], names: Iterable[Name]
-    ) -> None:
-        self._root = find_root(namespace)
-        for name in names:
-            if name[0] in cells:
-                self._put(".".join(name))
-                self._write(self._resolve(cells, name))
-            elif name in _WHOLE_MODULE:
-                self._write_whole(namespace)
-            elif name[0] in namespace and name[0] not in _OF_IMPORT:
-                self._put(".".join(name))
-                key = (id(namespace), name)
-                if key not in self._named:
-                    self._named.add(key)
-                    self._write(self._resolve(namespace, name))
-
-    def _resolve(self, namespace: Mapping[str, Any], name: Name) -> Any:
-        """Finds what a name stands for: a library itself for whatever is in it."""
-        value, inner = namespace[name[0]], name[1:]
-        while isinstance(value, ModuleType) and inner:
-            if find_origin(value.__name__).kind in (Kind.LIBRARY, Kind.PYTHON):
-                return value
-            members, attribute, *inner = vars(value), *inner
-            value = members.get(attribute, members.get("__getattr__"))
-        return value
-
-    def _read_imports(self, text: CodeText, package: str) -> None:
-        """Reads modules that a function imports: as a whole, and whether they are loaded or not."""
-        for module, taken in text.imports:
-            name = resolve_name(module, package) if module.startswith(".") else module
-            for candidate in (name, f"{name}.{taken}"):
-                if candidate not in self._modules:
-                    self._modules.add(candidate)
-                    self._read_module(candidate)
-
-    def _read_module(self, name: str) -> None:
-        file = find_file(name)
-        if self._find_kind(name) is not Kind.WRITTEN_HERE or not file:
-            return
-        text = find_module_text(file)
-        if text:
-            package = name if PurePath(file).stem == "__init__" else name.rpartition(".")[0]
-            self._put(text.text)
-            self._read_imports(text, package)
-
-    def _write_instance(self, value: Any) -> None:
-        kind = type(value)
-        self._write(kind)
-        if kind.__module__.startswith("py4j") or value is os.environ:
-            return
-        self._find_kind(getattr(value, "__module__", None))
-        attributes = getattr(value, "__dict__", {})
-        if "__wrapped__" in attributes:
-            self._write(attributes["__wrapped__"])
-        elif dataclasses.is_dataclass(kind) and self._find_kind(kind.__module__) is Kind.ENGINE:
-            self._write_fields(value, _READ_OF.get(kind) or _list_printed(value))
-        else:
-            self._write_state(value)
-
-    def _write_fields(self, value: object, names: Iterable[str]) -> None:
-        for name in names:
-            self._put(name)
-            self._write(getattr(value, name))
-
-    def _write_state(self, value: Any) -> None:
-        """Writes what an object would be made of again, as pickle sees it."""
-        kind = type(value)
-        try:
-            reduce = copyreg.dispatch_table.get(kind)
-            state = reduce(value) if reduce else value.__reduce_ex__(4)
-        except Exception:
-            return  # A lock, a session: what can't be made again has no value.
-        for part in (state,) if isinstance(state, str) else state:
-            if isinstance(part, Iterator):
-                self._write(list(part))
-            elif isinstance(part, dict):
-                self._write({k: v for k, v in part.items() if not _is_cached_property(kind, k)})
-            else:
-                self._write(part)
-
-
-def _find_module(function: FunctionType) -> str:
-    # Not its `__module__`, which decorators take over from what they decorate.
-    return function.__globals__.get("__name__") or ""
-
-
-def _is_code(value: object) -> bool:
-    return isinstance(value, FunctionType) or "__wrapped__" in getattr(value, "__dict__", {})
-
-
-def _is_cached_property(kind: type, name: object) -> bool:
-    return isinstance(name, str) and isinstance(getattr(kind, name, None), cached_property)
-
-
-def _is_dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
-
-
-def _list_printed(value: Any) -> list[str]:
-    return [one.name for one in dataclasses.fields(value) if one.repr]
 
 
 def compute_code_version(
@@ -428,9 +92,239 @@ def compute_code_version(
         files: that `compute` reads, by their contents.
     """
     reached = ReachedCode()
-    reached.add_library("pyspark")
-    reached.add_declaration(table)
+    reached.add(find_origin("pyspark"), _read_printed(table))
     reached.add_function(compute)
     reached.add(landing, count_source)
     reached.add(*(hashlib.sha256(file.read_bytes()).hexdigest() for file in files))
     return reached.finish()[:16]
+
+
+class ReachedCode:
+    """All that was reached so far, as a digest.
+
+    Each value is described by a text: a plain value by what it is; code that is written here by a
+    number, in the order in which it is read; all else by a digest of its parts.
+    """
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+        # The values that are kept here stay alive, so that no other object takes an id of theirs.
+        self._described: dict[int | str, tuple[object, str]] = {}
+        self._to_read: list[Any] = []
+        self._count_read = 0
+        self._root = ""
+
+    def add(self, *values: object) -> None:
+        """Adds values, and all that can be reached from them."""
+        self._put(*map(self._describe, values))
+        while self._count_read < len(self._to_read):
+            self._count_read += 1
+            self._read(self._to_read[self._count_read - 1])
+
+    def add_function(self, function: Callable[..., object]) -> None:
+        """Adds a function by its text, wherever it is from, and all that can be reached from it."""
+        if isinstance(function, FunctionType):
+            self._describe_by_number(function)
+        self.add(function)
+
+    def finish(self) -> str:
+        """Returns the digest, in hexadecimal digits."""
+        return self._digest.hexdigest()
+
+    def _put(self, *texts: str) -> None:
+        self._digest.update(ascii(texts).encode())
+
+    def _describe(self, value: Any) -> str:
+        if type(value) in _PLAIN:
+            # A long number has no decimal text.
+            text = hex(value) if type(value) is int else ascii(value)
+            return f"{type(value).__name__} {text.replace(self._root, '')}"
+        if id(value) not in self._described:
+            if _is_written_here(value):
+                code = vars(value) if isinstance(value, ModuleType) else value
+                return self._describe_by_number(code)
+            self._described[id(value)] = value, "inside of itself"
+            text = ascii([type(value).__name__, *self._describe_parts(value)])
+            self._described[id(value)] = value, hashlib.sha256(text.encode()).hexdigest()
+        return self._described[id(value)][1]
+
+    def _describe_by_number(self, code: Any) -> str:
+        """Describes code by a number; it is read later.
+
+        Args:
+            code: a function, a class, the globals of a module, or the name of a module that a
+                function imports.
+        """
+        key = code if isinstance(code, str) else id(code)
+        if key not in self._described:
+            self._described[key] = code, f"#{len(self._to_read)}"
+            self._to_read.append(code)
+        return self._described[key][1]
+
+    def _describe_parts(self, value: Any) -> Iterable[str]:
+        kind = type(value)
+        if kind in (list, tuple):
+            return map(self._describe, value)
+        if kind in (dict, MappingProxyType):
+            return [self._describe(part) for pair in value.items() for part in pair]
+        if kind in (set, frozenset):
+            return sorted(map(self._describe_apart, value))
+        if isinstance(value, PurePath):
+            return [self._describe(str(value))]
+        if isinstance(value, FunctionType | type | ModuleType):
+            name, wrapped = getattr(value, "__qualname__", ""), []
+            if isinstance(value, FunctionType):
+                name, wrapped = value.__code__.co_qualname, _list_wrapped(value)
+            # Python's own modules move what they have into `_collections` and the like, and back.
+            module = _find_module(value)
+            own = sorted(map(self._describe_apart, wrapped))
+            return [find_origin(module), module.lstrip("_"), name, *own]
+        return map(self._describe, (kind, *self._list_held(value)))
+
+    def _describe_apart(self, value: object) -> str:
+        """Describes a value with all that it reaches, by no number that depends on others."""
+        if type(value) in _PLAIN:
+            return self._describe(value)
+        apart = copy.copy(self)
+        apart._digest = hashlib.sha256()
+        apart._described = dict(self._described)
+        apart._to_read, apart._count_read = list(self._to_read), len(self._to_read)
+        apart.add(value)
+        return apart._digest.hexdigest()
+
+    def _list_held(self, value: Any) -> Iterable[object]:
+        """Lists what an object holds: mostly what it would be made of again, as pickle sees it."""
+        kind = type(value)
+        if isinstance(value, Enum):
+            return value.name, value.value
+        if kind in _HELD:
+            return [getattr(value, name) for name in _HELD[kind]]
+        if kind.__module__.startswith("py4j") or value is os.environ:
+            return ()
+        if "__wrapped__" in getattr(value, "__dict__", {}):
+            return (value.__wrapped__,)
+        if is_dataclass(kind) and find_origin(kind.__module__) == ENGINE:
+            return _read_printed(value).items()
+        try:
+            reduce = copyreg.dispatch_table.get(kind)
+            state = reduce(value) if reduce else value.__reduce_ex__(4)
+        except Exception:
+            return ()  # A lock, a session: what can't be made again has no value.
+        if isinstance(state, str):
+            return find_origin(_find_module(value)), state
+        return [_drop_cached(kind, part) for part in state]
+
+    def _read(self, code: Any) -> None:
+        """Reads what was described by a number, and describes all that it uses."""
+        cells: dict[str, Any] = {}
+        if isinstance(code, FunctionType):
+            namespace, cells = code.__globals__, _read_cells(code)
+            texts = find_texts(code.__code__, namespace)
+            held = [code.__defaults__, code.__kwdefaults__, vars(code)]
+            if not texts:
+                texts = [_pretend_text(list_names(code.__code__))]
+                held.append(code.__code__)
+        elif isinstance(code, type):
+            namespace = getattr(sys.modules.get(code.__module__), "__dict__", {})
+            texts = find_texts(code, namespace)
+            attributes = sorted(getattr(code, "__members__", vars(code)).items())
+            written = {
+                name: value for name, value in attributes if _is_written(name, value, namespace)
+            }
+            held = [type(code), *code.__bases__, written]
+        elif isinstance(code, str):
+            origin, file = find_origin(code), find_file(code)
+            is_package = PurePath(file).stem == "__init__"
+            namespace = {"__package__": code if is_package else code.rpartition(".")[0]}
+            texts = find_module_text(file) if origin == WRITTEN_HERE else []
+            held = [origin]
+        else:
+            namespace, held = code, []
+            texts = [_pretend_text(name for name in code if not _is_dunder(name))]
+        self._root = ascii(_find_root(namespace))[1:-1]
+        scope = ChainMap(cells, namespace)
+        for text in texts:
+            self._put(text.text)
+            for name in text.names:
+                if name in _WHOLE_MODULE:
+                    self._put(self._describe_by_number(namespace))
+                elif name[0] in scope and name[0] not in _OF_IMPORT:
+                    self._put(".".join(name), self._describe(resolve(scope, name)))
+            for module in text.imports:
+                name = resolve_name(module, namespace.get("__package__") or "")
+                self._put(self._describe_by_number(name))
+        self._put(*map(self._describe, held))
+
+
+def _find_module(value: object) -> str:
+    # Not a function's `__module__`, which decorators take over from what they decorate.
+    if isinstance(value, FunctionType):
+        module = value.__globals__.get("__name__")
+    else:
+        module = getattr(value, "__name__" if isinstance(value, ModuleType) else "__module__", None)
+    # Some classes of Python's own have a descriptor there.
+    return module if isinstance(module, str) else "builtins"
+
+
+def _is_written_here(value: object) -> bool:
+    is_code = isinstance(value, FunctionType | type | ModuleType)
+    return is_code and find_origin(_find_module(value)) == WRITTEN_HERE
+
+
+def _pretend_text(names: Iterable[str]) -> CodeText:
+    return CodeText("", tuple((name,) for name in sorted(set(names))))
+
+
+def _find_root(namespace: Mapping[str, Any]) -> str:
+    """Finds the folder from which a module is imported, by its globals; empty if there is none.
+
+    It differs from one checkout to the next, and no row depends on it.
+    """
+    file = str(namespace.get("__file__") or "")
+    module = str(namespace.get("__name__") or "").replace(".", "/")
+    return file.removesuffix(".py").removesuffix("/__init__").removesuffix(f"/{module}")
+
+
+def _read_cells(function: FunctionType) -> dict[str, Any]:
+    """Reads a function's closure, by name; without what isn't set yet."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return {name: cell.cell_contents for name, cell in cells if cell != CellType()}
+
+
+def _list_wrapped(function: FunctionType) -> list[object]:
+    """Lists what a decorator of a library decorates: it says so, or has it in its closure."""
+    values = [vars(function).get("__wrapped__"), *_read_cells(function).values()]
+    values += [inner for value in values if isinstance(value, dict) for inner in value.values()]
+    return [
+        value
+        for value in values
+        if isinstance(value, FunctionType) or "__wrapped__" in getattr(value, "__dict__", {})
+    ]
+
+
+def _drop_cached(kind: type, part: object) -> object:
+    """Drops cached properties from a part of an object's state."""
+    if isinstance(part, dict):
+        kept = [
+            name for name in part if not isinstance(getattr(kind, str(name), None), cached_property)
+        ]
+        return {name: part[name] for name in kept}
+    return list(part) if isinstance(part, Iterator) else part
+
+
+def _is_written(name: str, value: object, namespace: dict[str, Any]) -> bool:
+    """Tells whether somebody wrote or set an attribute of a class; others are generated."""
+    if isinstance(value, FunctionType) and _is_dunder(name):
+        return value.__code__.co_filename == namespace.get("__file__", value.__code__.co_filename)
+    return not _is_dunder(name)
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def _read_printed(declaration: Any) -> dict[str, object]:
+    """Reads what a declaration says, by field, but for what it doesn't print."""
+    return {
+        field.name: getattr(declaration, field.name) for field in fields(declaration) if field.repr
+    }

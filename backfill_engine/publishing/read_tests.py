@@ -14,7 +14,7 @@ from backfill_engine.publishing.results import Run, describe_failures
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.rules.finding_names import READERS_CAN_BE_BUILT
 from backfill_engine.rules.verdicts import Check, Finding, Outcome, Verdict
-from backfill_engine.sources.input_window import ComputedOverlay, InputWindow
+from backfill_engine.sources.input_window import InputWindow, Overlay
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,20 @@ class ReadTest:
     reads: Mapping[str, Sequence[str]]
     provisional: Mapping[str, str]
 
-    def find_failures(self, audit: Audit, good: Sequence[Partition], run: Run) -> dict[str, str]:
+    def find_failures(
+        self, audit: Audit, source: TableLog, good: Sequence[Partition], run: Run
+    ) -> dict[str, str]:
         """Builds and audits what can be read once partitions are published.
 
         Args:
             audit: of the partitions to be published.
+            source: log of their table, with what chunks before have published.
             good: those of them that will be.
             run: that is to publish them.
 
         Returns:
             Why each partition of this table would be withheld, by key; empty if none would be.
         """
-        source = audit.window.target.reread()  # with what chunks before have published
         there = {one.key for one in good}
         known = there | source.publishes.keys()
         keys = [
@@ -57,7 +59,8 @@ class ReadTest:
         if not keys:
             return {}
         counts = {one.key: audit.measures[one.key].rows for one in good}
-        overlay = ComputedOverlay(tuple(good), source.table, audit.rows, counts)
+        rows = audit.rows.select(*source.table.column_names)
+        overlay = Overlay(source, tuple(good), rows, counts)
         window = InputWindow(
             spark=audit.window.spark,
             target=self.log,
@@ -71,10 +74,9 @@ class ReadTest:
             started_at=run.started_at,
             options=choose_options(self.recipe.table),
         )
-        published = self.log.publishes
         try:
             with audit_window(
-                self.recipe, window, as_usual, published, self.provisional, adds_fields=False
+                self.recipe, window, as_usual, self.provisional, adds_fields=False
             ) as found:
                 return {
                     key: describe_failures(verdict)
@@ -86,13 +88,18 @@ class ReadTest:
 
 
 def judge_by_readers(
-    tests: Sequence[ReadTest], audit: Audit, verdicts: Mapping[str, Verdict], run: Run
+    tests: Sequence[ReadTest],
+    audit: Audit,
+    source: TableLog,
+    verdicts: Mapping[str, Verdict],
+    run: Run,
 ) -> Mapping[str, Verdict]:
     """Adds to the verdicts of what would be published which readers can't be built over it.
 
     Args:
         tests: of the table.
         audit: of the partitions.
+        source: log of the table, with what chunks before have published.
         verdicts: of the same.
         run: whose acceptances apply to this, too.
     """
@@ -103,7 +110,7 @@ def judge_by_readers(
             for one in audit.window.partitions
             if one.key in judged and not judged[one.key].withheld
         ]
-        failures = test.find_failures(audit, good, run)
+        failures = test.find_failures(audit, source, good, run)
         for one in good:
             failed = [
                 f"{key}: {why}" for key, why in failures.items() if one.key in test.reads[key]

@@ -7,11 +7,10 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame
 
 from backfill_engine.lake.reader import add_folder
-from backfill_engine.sources.history import FeedWithHistory
+from backfill_engine.sources.history import History
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.source import Source
 from backfill_engine.tables.declarations import Table
-from backfill_engine.tables.once_flows import History
 
 Compute: TypeAlias = Callable[[InputWindow], DataFrame]
 CountSource: TypeAlias = Callable[[InputWindow], Mapping[str, int]]
@@ -26,7 +25,7 @@ class Recipe:
         compute: the rows of a window's partitions; it may add audit columns.
         inputs: the tables that `compute` reads.
         landing: what `compute` reads of the landing zone.
-        history: what it reads there of the days before these land; None for nothing.
+        history: the same with the once-flows of the days before; None where none is active.
         count_source: records of the layer above that each partition must account for.
         code_version: hash of all that decides what `compute` returns.
         serves: of a served table, the version that is read, once that is chosen.
@@ -54,11 +53,9 @@ class Recipe:
         return add_folder(rows, self.table).repartition(self.table.folder_column)
 
     @property
-    def source(self) -> Source | FeedWithHistory | None:
+    def source(self) -> Source | History | None:
         """What is read of the landing zone, with the history before it."""
-        if self.landing is None or self.history is None:
-            return self.landing
-        return FeedWithHistory(self.landing, self.history)
+        return self.history or self.landing
 
     @property
     def source_fields(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from backfill_engine.lake.commits import CommitAudit, Publish
 from backfill_engine.publishing.results import PartitionResult
@@ -17,11 +18,9 @@ def describe_audits(results: Sequence[PartitionResult]) -> CommitAudit:
     The names of the rules stand once for all partitions, and only bounds that were not met are
     kept: thousands of partitions fit into one commit.
     """
-    places: dict[tuple[str, int], int] = {}
     found = {result.key: dict(_name_findings(result.verdict)) for result in results}
-    for names in found.values():
-        for name in names:
-            places.setdefault(name, len(places))
+    names = dict.fromkeys(chain.from_iterable(found.values()))
+    places = {name: place for place, name in enumerate(names)}
     return CommitAudit(
         rules=tuple(rule for rule, _ in places),
         figures={

@@ -26,6 +26,7 @@ from backfill_engine.sources.input_window import InputWindow
 
 def verify_publish(
     window: InputWindow,
+    log: TableLog,
     recipe: Recipe,
     run: Run,
     published: Sequence[PartitionResult],
@@ -36,6 +37,7 @@ def verify_publish(
 
     Args:
         window: what was computed.
+        log: of the table, with the commit.
         recipe: how.
         run: the run, which takes back what can't be read.
         published: its results; all of one version.
@@ -48,7 +50,7 @@ def verify_publish(
     assert version is not None
     by_key = {partition.key: partition for partition in window.partitions}
     partitions = [by_key[result.key] for result in published]
-    contents = _read_back(reader, window.target.as_of(version), partitions)
+    contents = _read_back(reader, log.as_of(version), partitions)
     verified: list[PartitionResult] = []
     unreadable: list[Partition] = []
     for result in published:
@@ -63,7 +65,7 @@ def verify_publish(
         # Of a switch nothing may stay: readers would find two versions side by side.
         verified, unreadable = [replace(one, version=None) for one in verified], partitions
     if unreadable:
-        _take_back(window, recipe, run, unreadable, version=version)
+        _take_back(window, log, recipe, run, unreadable, version=version)
     return verified
 
 
@@ -79,10 +81,16 @@ def _read_back(
 
 
 def _take_back(
-    window: InputWindow, recipe: Recipe, run: Run, partitions: list[Partition], *, version: int
+    window: InputWindow,
+    log: TableLog,
+    recipe: Recipe,
+    run: Run,
+    partitions: list[Partition],
+    *,
+    version: int,
 ) -> None:
     """Puts back what the partitions held before `version`, where no other run replaced them."""
-    published, before = window.target.as_of(version), window.target.as_of(version - 1)
+    published, before = log.as_of(version), window.target.as_of(version - 1)
     while partitions:
         predicate = build_table_predicate(
             recipe.table, (partition.slice for partition in partitions)

@@ -13,16 +13,16 @@ find its module names, with what to do then. No Spark, no Delta and no Dagster h
 what is to be measured is SQL text, and what was measured is plain data.
 """
 
-from backfill_engine.rules.agreement import Agreement as Agreement
+from backfill_engine.rules.column_rules import Agreement as Agreement
+from backfill_engine.rules.column_rules import Nulls as Nulls
+from backfill_engine.rules.column_rules import Values as Values
+from backfill_engine.rules.column_rules import Variation as Variation
+from backfill_engine.rules.count_rules import Reconciled as Reconciled
+from backfill_engine.rules.count_rules import Rejects as Rejects
+from backfill_engine.rules.count_rules import RowCount as RowCount
+from backfill_engine.rules.count_rules import Shrink as Shrink
 from backfill_engine.rules.drift import Drift as Drift
-from backfill_engine.rules.nulls import Nulls as Nulls
-from backfill_engine.rules.reconciled import Reconciled as Reconciled
-from backfill_engine.rules.rejects import Rejects as Rejects
-from backfill_engine.rules.row_count import RowCount as RowCount
 from backfill_engine.rules.rule import Rule as Rule
-from backfill_engine.rules.shrink import Shrink as Shrink
-from backfill_engine.rules.values import Values as Values
-from backfill_engine.rules.variation import Variation as Variation
 from backfill_engine.rules.verdicts import Check as Check
 from backfill_engine.rules.verdicts import Finding as Finding
 from backfill_engine.rules.verdicts import Outcome as Outcome

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
-from backfill_engine.rules.profiles import PartitionProfile
+from backfill_engine.rules.measured import PartitionProfile
 
 MIN_PARTITIONS = 4
 """With fewer there is no baseline: a median of three is one partition's word."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from backfill_engine.rules.baseline import MIN_PARTITIONS
 from backfill_engine.rules.finding_names import FindingName
-from backfill_engine.rules.profiles import BINS
+from backfill_engine.rules.measured import BINS
 from backfill_engine.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
 from backfill_engine.rules.sql import INTEGERS, NUMBERS, quote_name, write_number, write_text
 from backfill_engine.rules.verdicts import Check, Finding, Outcome

@@ -1,8 +1,8 @@
 """Names what can be found of a partition: what each finding means, its bound, what to do.
 
 A rule names its findings in its own module; here are those of the engine itself. The check's
-description, the metadata of an evaluation that did not pass and the table in `docs/audit.md` take
-their words from these.
+description, the metadata of an evaluation that did not pass and `docs/findings.md` take their words
+from these.
 """
 
 from backfill_engine.rules.verdicts import Check

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, dataclass_transform
 
 from backfill_engine.rules.baseline import Baseline
-from backfill_engine.rules.landed import Landed
-from backfill_engine.rules.measured import Figure, PartitionMeasures
-from backfill_engine.rules.profiles import PartitionProfile
+from backfill_engine.rules.measured import Figure, Landed, PartitionMeasures, PartitionProfile
 from backfill_engine.rules.sql import quote_name
 from backfill_engine.rules.verdicts import Check, Finding
 

@@ -2,56 +2,68 @@
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from backfill_engine.lake.landing import FileFault, LandedFiles, LandingFile
+from backfill_engine.lake.landing import FileFault, LandingFile
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.rules.landed import Landed
-from backfill_engine.sources.once_landing import OnceSource
+from backfill_engine.rules.measured import Landed
+from backfill_engine.sources.once_flows import OnceFlow
 from backfill_engine.sources.source import Listing, Source
 from backfill_engine.tables.declarations import Table
-from backfill_engine.tables.once_flows import History, OnceFlow
 
 Content = TypeVar("Content")
 
 
 @dataclass(frozen=True)
-class FeedWithHistory:
-    """The feed of a table by days, and the once-flows of the days before.
+class History:
+    """The feed of a table by days, and the once-flows that fill the days before.
 
     Attributes:
         feed: what lands day by day.
-        history: the flows, and where the feed begins.
+        flows: those that are active, ascending; with the feed they leave no day out.
+        end: the first day of the feed; whatever a flow has from it on isn't read.
     """
 
     feed: Source
-    history: History
+    flows: tuple[OnceFlow, ...]
+    end: dt.date
+
+    @property
+    def begin(self) -> dt.date:
+        """The first day of all."""
+        return self.flows[0].begin
+
+    def find_flow(self, day: dt.date) -> OnceFlow | None:
+        """Finds the flow that fills a day; None for a day of the feed."""
+        flows = self.flows if day < self.end else ()
+        return next((flow for flow in flows if flow.holds(day)), None)
 
     def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> Listing:
         """Lists the files of days: each by the once-flow that fills it, or else by the feed."""
+        partitions = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
         by_flow: dict[OnceFlow | None, list[Partition]] = {}
         for partition in partitions:
             day = partition.slice.start
             assert isinstance(day, dt.date)
-            by_flow.setdefault(self.history.find_flow(day), []).append(partition)
+            by_flow.setdefault(self.find_flow(day), []).append(partition)
         feed = by_flow.pop(None, None)
         parts: list[Listing] = [
-            OnceSource(flow, self.feed.record_fields).list_files(root, table, days)
-            for flow, days in by_flow.items()
-            if flow is not None
+            flow.list_files(root, table, days) for flow, days in by_flow.items() if flow
         ]
         if feed or not parts:
             parts.append(self.feed.list_files(root, table, feed or ()))
-        return parts[0] if len(parts) == 1 else JoinedListing(tuple(parts))
+        if len(parts) == 1:
+            return parts[0]
+        return JoinedListing(self.feed, root, table, tuple(partitions), tuple(parts))
 
 
 @dataclass(frozen=True)
-class JoinedListing:
+class JoinedListing(Listing):
     """A `Listing` of several, each of other partitions: history first, the feed last."""
 
     parts: tuple[Listing, ...]
@@ -78,37 +90,20 @@ class JoinedListing:
 
     def restrict(self, partitions: Collection[Partition]) -> "JoinedListing":
         """Returns the part of the listing that is about `partitions`."""
-        return JoinedListing(tuple(part.restrict(partitions) for part in self.parts))
+        parts = tuple(part.restrict(partitions) for part in self.parts)
+        return replace(super().restrict(partitions), parts=parts)
 
     def fingerprint(self) -> str:
         """Writes the fingerprints of all parts: the version of this input."""
         return "; ".join(part.fingerprint() for part in self.parts)
 
-    def describe_files(self) -> Mapping[str, LandedFiles]:
-        """Describes the files that each listed partition is computed from, by its key."""
-        return _merge(part.describe_files() for part in self.parts)
-
     def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
-        """Lists the files that `describe_files` describes, by partition key."""
+        """Lists the files that each partition is computed from, by its key."""
         return _merge(part.list_landed() for part in self.parts)
-
-    def name_file(self, file: LandingFile) -> str:
-        """Names a file below the root, which all parts have in common."""
-        return self.parts[-1].name_file(file)
 
     def count_records(self) -> Mapping[str, int]:
         """Counts the records that landed, by partition key, where that can be told."""
         return _merge(part.count_records() for part in self.parts)
-
-    @property
-    def is_counted_by_reading(self) -> bool:
-        """Whether counting one of the parts reads all of it."""
-        return any(part.is_counted_by_reading for part in self.parts)
-
-    def count_known(self) -> int | None:
-        """Counts the records as far as listing told; None where it didn't of one part."""
-        counts = [count for part in self.parts if (count := part.count_known()) is not None]
-        return sum(counts) if len(counts) == len(self.parts) else None
 
     def read(self, spark: SparkSession, kind: str) -> DataFrame:
         """Reads the records of all parts."""

@@ -1,7 +1,6 @@
 """What a step may read: its inputs, pinned when the step began, cut to what its partitions need."""
 
 import datetime as dt
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -23,93 +22,33 @@ from backfill_engine.tables.declarations import Table
 
 
 @dataclass(frozen=True)
-class Overlay(ABC):
+class Overlay:
     """What is read of some partitions instead of what the table itself holds.
 
     Attributes:
+        log: of a table of the same declaration.
         partitions: which; at least one.
-    """
-
-    partitions: tuple[Partition, ...]
-
-    @property
-    @abstractmethod
-    def table(self) -> Table:
-        """The table that is overlaid."""
-
-    @abstractmethod
-    def read_rows(self, spark: SparkSession) -> DataFrame:
-        """Reads the declared columns, of its partitions and maybe of others."""
-
-    @abstractmethod
-    def count_own(self) -> Mapping[str, int]:
-        """Counts rows by partition key; one without any may be absent."""
-
-    def read_over(self, spark: SparkSession, below: TableLog) -> DataFrame:
-        """Reads the declared columns: of its partitions its own rows, of all others `below`'s."""
-        mine = build_table_predicate(self.table, (partition.slice for partition in self.partitions))
-        over = self.read_rows(spark).where(mine)
-        if not below.exists:
-            return over
-        return read_table(spark, below).where(f"NOT ({mine})").unionByName(over)
-
-    def count_over(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Counts rows by partition key, where `counts` has those of the table itself."""
-        own = self.count_own()
-        return {**counts, **{one.key: own.get(one.key, 0) for one in self.partitions}}
-
-
-@dataclass(frozen=True)
-class WrittenOverlay(Overlay):
-    """Partitions of another table of the same declaration.
-
-    Attributes:
-        log: of that table, at the version to read.
+        rows: of these and maybe of others, as declared; None for what the log's table holds.
+        counts: of their rows, by partition key; None for what the log says.
     """
 
     log: TableLog
+    partitions: tuple[Partition, ...]
+    rows: DataFrame | None = None
+    counts: Mapping[str, int] | None = None
 
-    @property
-    def table(self) -> Table:
-        """The table that is overlaid."""
-        return self.log.table
+    def read_over(self, spark: SparkSession, below: TableLog) -> DataFrame:
+        """Reads the declared columns: of its partitions its own rows, of all others `below`'s."""
+        own = build_table_predicate(self.log.table, (one.slice for one in self.partitions))
+        over = (read_table(spark, self.log) if self.rows is None else self.rows).where(own)
+        if not below.exists:
+            return over
+        return read_table(spark, below).where(f"NOT ({own})").unionByName(over)
 
-    def read_rows(self, spark: SparkSession) -> DataFrame:
-        """Reads that table."""
-        return read_table(spark, self.log)
-
-    def count_own(self) -> Mapping[str, int]:
-        """Counts its rows, by its log."""
-        return self.log.count_rows()
-
-
-@dataclass(frozen=True)
-class ComputedOverlay(Overlay):
-    """Partitions that are computed, and published nowhere yet.
-
-    Attributes:
-        declared: the table.
-        rows: its columns, and maybe others.
-        counts: rows by partition key.
-    """
-
-    declared: Table
-    rows: DataFrame
-    counts: Mapping[str, int]
-
-    @property
-    def table(self) -> Table:
-        """The table that is overlaid."""
-        return self.declared
-
-    def read_rows(self, spark: SparkSession) -> DataFrame:
-        """Selects the declared columns."""
-        del spark  # The rows have theirs.
-        return self.rows.select(*self.declared.column_names)
-
-    def count_own(self) -> Mapping[str, int]:
-        """The counts, as they were measured."""
-        return self.counts
+    def count_over(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Counts rows by partition key, where `counts` has those of the table itself."""
+        own = self.log.count_rows() if self.counts is None else self.counts
+        return {**counts, **{one.key: own.get(one.key, 0) for one in self.partitions}}
 
 
 @dataclass(frozen=True)

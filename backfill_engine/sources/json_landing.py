@@ -2,7 +2,8 @@
 
 import datetime as dt
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -20,17 +21,15 @@ from backfill_engine.lake.landing import (
     LandingFile,
     compute_fingerprint,
     open_landing_zone,
-    refuse_changes,
     require_folder,
 )
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import add_folder
-from backfill_engine.rules.landed import Landed
+from backfill_engine.rules.measured import Landed
 from backfill_engine.sources.landed_lines import (
     UNREADABLE,
     Pairs,
     count_lines,
-    find_broken_files,
     find_same_in_groups,
 )
 from backfill_engine.sources.landing_names import (
@@ -137,50 +136,7 @@ class JsonLanding(Source):
         return "json", f"{folder}/*.json[.gz]"
 
     def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> "JsonListing":
-        """Lists the files that landed in the folders of partitions."""
-        return JsonFolders(root, table, self).list_files(partitions)
-
-    def list_landed_from(self, root: str, table: Table, begin: dt.date) -> Sequence[str]:
-        """Lists the keys of partitions from a day on of which data or a marker landed."""
-        return JsonFolders(root, table, self).list_landed_from(begin)
-
-
-@dataclass(frozen=True)
-class JsonFolders:
-    """The folders of JSON lines that a table is computed from.
-
-    Attributes:
-        root: of the landing zone.
-        table: whose grain tells each partition's folder.
-        landing: what lands there.
-    """
-
-    root: str
-    table: Table
-    landing: JsonLanding
-
-    @property
-    def dataset(self) -> str:
-        """The folder below the root."""
-        return self.landing.dataset
-
-    @property
-    def grain(self) -> Grain:
-        """The table's."""
-        return self.table.grain
-
-    @property
-    def empty_marker(self) -> str:
-        """Name of the file that says that a partition is meant to have no records."""
-        return self.landing.empty_marker
-
-    @property
-    def uri(self) -> str:
-        """Where the dataset is."""
-        return join_uri(self.root, self.dataset)
-
-    def list_files(self, partitions: Iterable[Partition]) -> "JsonListing":
-        """Lists the files that landed in the folders of `partitions`.
+        """Lists the files that landed in the folders of partitions.
 
         One listing call a month, whatever their number: calls are what object stores are slow at.
 
@@ -188,16 +144,15 @@ class JsonFolders:
             LandingNotFoundError: if the dataset isn't there.
             LandingError: if it can't be listed.
         """
-        require_folder(self.root, self.dataset)
+        require_folder(root, self.dataset)
+        grain, dataset = table.grain, join_uri(root, self.dataset)
         wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
-        by_folder = {
-            self.grain.find_landing_folder(partition.slice.start): partition for partition in wanted
-        }
-        levels = self.grain.landing_format.count("/") + 1
+        by_folder = {grain.find_landing_folder(one.slice.start): one for one in wanted}
+        levels = grain.landing_format.count("/") + 1
         contents = {partition: FolderContents() for partition in wanted}
-        base = len(open_landing_zone(self.uri)[1]) + 1
+        base = len(open_landing_zone(dataset)[1]) + 1
         for month in sorted({"/".join(folder.split("/")[:2]) for folder in by_folder}):
-            for entry in list_folder(join_uri(self.uri, month), levels=levels - 1):
+            for entry in list_folder(join_uri(dataset, month), levels=levels - 1):
                 path = entry.path[base:].split("/", levels)
                 folder = "/".join(path[:levels])
                 if entry.fault and len(path) <= levels:
@@ -205,42 +160,36 @@ class JsonFolders:
                         if other == folder or other.startswith(f"{folder}/"):
                             contents[partition].faults[folder] = entry.fault
                 elif (partition := by_folder.get(folder)) is not None:
-                    self._add(contents[partition], path[levels:], entry, entry.path[base:])
+                    self._add(contents[partition], path[levels:], entry, dataset, base)
         for found in contents.values():
             found.files.sort()
-        return JsonListing(self, contents)
+        return JsonListing(self, root, table, tuple(wanted), contents)
 
-    def list_landed_from(self, begin: dt.date) -> list[str]:
+    def list_landed_from(self, root: str, table: Table, begin: dt.date) -> list[str]:
         """Lists the keys, ascending, of partitions from a day on of which data or a marker landed.
 
         Raises:
             LandingError: if the folders can't be listed.
         """
-        levels = self.grain.landing_format.count("/") + 1
-        base = len(open_landing_zone(self.uri)[1]) + 1
+        levels, dataset = table.grain.landing_format.count("/") + 1, join_uri(root, self.dataset)
+        base = len(open_landing_zone(dataset)[1]) + 1
         folders: set[str] = set()
-        years = [entry for entry in list_folder(self.uri) if entry.is_folder]
+        years = [entry for entry in list_folder(dataset) if entry.is_folder]
         for year in (entry.name for entry in years if entry.name >= f"year={begin:%Y}"):
-            for month in list_folder(join_uri(self.uri, year)):
+            for month in list_folder(join_uri(dataset, year)):
                 if not month.is_folder or f"{year}/{month.name}" < f"{begin:year=%Y/month=%m}":
                     continue
-                for entry in list_folder(join_uri(self.uri, year, month.name), levels=levels - 1):
+                for entry in list_folder(join_uri(dataset, year, month.name), levels=levels - 1):
                     path = entry.path[base:].split("/")
                     is_data = not find_reason_unread(path[-1], entry, _SUFFIXES)
                     if len(path) == levels + 1 and (is_data or path[-1] == self.empty_marker):
                         folders.add("/".join(path[:levels]))
-        return sorted(key for folder in folders if (key := self._find_key(folder, begin)))
+        keys = (_find_key(table.grain, folder, begin) for folder in folders)
+        return sorted(key for key in keys if key)
 
-    def _find_key(self, folder: str, begin: dt.date) -> str:
-        """Finds the key of a partition by its folder; of none, or an earlier one, it is empty."""
-        try:
-            moment = dt.datetime.strptime(folder, self.grain.landing_format).replace(tzinfo=dt.UTC)
-        except ValueError:
-            return ""
-        is_named_so = moment.strftime(self.grain.landing_format) == folder
-        return moment.strftime(self.grain.key_format) * (is_named_so and moment.date() >= begin)
-
-    def _add(self, contents: FolderContents, below: list[str], entry: Entry, path: str) -> None:
+    def _add(
+        self, contents: FolderContents, below: list[str], entry: Entry, dataset: str, base: int
+    ) -> None:
         """Sorts in what was listed; `below` is its path below the partition's folder, if any."""
         if not below:
             contents.is_there = entry.is_folder
@@ -248,7 +197,8 @@ class JsonFolders:
             return
         contents.is_there = True  # object stores may list no folder of its own
         name, _, nested = below[0].partition("/")
-        file = LandingFile(join_uri(self.uri, path), entry.size, entry.modified_ns)
+        path = entry.path[base:]
+        file = LandingFile(join_uri(dataset, path), entry.size, entry.modified_ns)
         if fault := find_name_fault(name, entry, _SUFFIXES):
             contents.faults[path.removesuffix(f"/{nested}") if nested else path] = fault
         elif name == self.empty_marker and not nested and not entry.is_folder:
@@ -267,47 +217,22 @@ class JsonFolders:
 class JsonListing(LineListing):
     """A `Listing` of JSON lines, by partition, ascending."""
 
-    folders: JsonFolders
+    source: JsonLanding
     contents: Mapping[Partition, FolderContents]
 
     @property
-    def dataset(self) -> str:
-        """Its folder below the root."""
-        return self.folders.dataset
-
-    @property
-    def root(self) -> str:  # type: ignore[override]
-        """The landing zone's."""
-        return self.folders.root
-
-    @property
-    def table(self) -> Table:  # type: ignore[override]
-        """The table that is computed from them."""
-        return self.folders.table
-
-    @property
-    def partitions(self) -> tuple[Partition, ...]:  # type: ignore[override]
-        """The listed partitions, ascending."""
-        return tuple(self.contents)
+    def _listed(self) -> list[tuple[Partition, FolderContents]]:
+        return [(partition, self.contents[partition]) for partition in self.partitions]
 
     @cached_property
-    def files(self) -> tuple[tuple[Partition, LandingFile], ...]:
-        """The files to read, in the order of their names, with their partitions."""
-        found = (
-            (partition, file)
-            for partition, contents in self.contents.items()
-            for file in contents.files
-        )
-        return tuple(sorted(found, key=lambda landed: landed[1]))
+    def files(self) -> list[LandingFile]:
+        """The files to read, in the order of their names."""
+        return sorted(file for _, contents in self._listed for file in contents.files)
 
     @property
     def missing(self) -> tuple[Partition, ...]:
         """Listed partitions of which no file is there, nor the marker of an empty one."""
-        return tuple(
-            partition
-            for partition, contents in self.contents.items()
-            if not contents.files and contents.marker is None
-        )
+        return tuple(partition for partition, contents in self._listed if not contents.consumed)
 
     @property
     def faults(self) -> list[FileFault]:
@@ -317,61 +242,36 @@ class JsonListing(LineListing):
         """
         named = [
             FileFault(partition, f"{self.dataset}/{name}", fault)
-            for partition, contents in self.contents.items()
+            for partition, contents in self._listed
             for name, fault in sorted(contents.faults.items())
         ]
-        return named + [
-            FileFault(partition, self.name_file(file), "has 0 bytes, which is no gzip")
-            for partition, file in self.files
-            if not file.size
-        ]
-
-    def restrict(self, partitions: Collection[Partition]) -> "JsonListing":
-        """Returns the part of the listing that is about `partitions`."""
-        kept = set(partitions)
-        contents = {one: found for one, found in self.contents.items() if one in kept}
-        return JsonListing(self.folders, contents)
+        empty = {file: "has 0 bytes, which is no gzip" for file in self.files if not file.size}
+        return named + self.list_faults(empty)
 
     def fingerprint(self) -> str:
         """Hashes the files' names, sizes and modification times: the version of this input."""
-        markers = [one.marker for one in self.contents.values() if one.marker is not None]
-        files = (file for _, file in self.files)
-        return compute_fingerprint([*files, *markers], self.root)
+        markers = [contents.marker for _, contents in self._listed if contents.marker is not None]
+        return compute_fingerprint([*self.files, *markers], self.root)
 
     def list_landed(self) -> dict[str, list[LandingFile]]:
         """Lists the files of each partition, and its marker, by its key."""
-        return {partition.key: found.consumed for partition, found in self.contents.items()}
+        return {partition.key: contents.consumed for partition, contents in self._listed}
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Sums the bytes of the files, compressed as they are, by partition key."""
         return {
             partition.key: sum(file.size for file in contents.files)
-            for partition, contents in self.contents.items()
+            for partition, contents in self._listed
             if contents.files
         }
 
     def describe_landed(self) -> dict[str, Landed]:
         """Describes what is there, by partition key; compares its files."""
-        same = find_same_in_groups(contents.files for contents in self.contents.values())
+        same = find_same_in_groups(contents.files for _, contents in self._listed)
         return {
             partition.key: self._describe(contents, pairs)
-            for (partition, contents), pairs in zip(self.contents.items(), same, strict=True)
+            for (partition, contents), pairs in zip(self._listed, same, strict=True)
         }
-
-    def check_unchanged(self) -> None:
-        """Lists again and compares, for after the files have been read.
-
-        Raises:
-            LandingError: if a file appeared, vanished or was rewritten meanwhile.
-        """
-        now = self.folders.list_files(self.partitions)
-        refuse_changes(
-            {
-                partition.key
-                for partition, contents in self.contents.items()
-                if contents.consumed != now.contents[partition].consumed
-            }
-        )
 
     def read_lines(self, spark: SparkSession) -> DataFrame:
         """Reads the lines of the listed files, and where they are from; blank ones are no records.
@@ -380,7 +280,7 @@ class JsonListing(LineListing):
             `value` STRING, the line; the table's partition column (and its folder column), as its
             folder says; `source_file` STRING.
         """
-        table, grain = self.table, self.folders.grain
+        table, grain = self.table, self.table.grain
         if not self.files:
             by = f"`{table.partition_by}` {grain.column_types[0]}"
             lines = spark.createDataFrame([], f"{LANDED_LINE} string, {by}, {LANDED_FILE} string")
@@ -393,7 +293,7 @@ class JsonListing(LineListing):
             .text(paths)
             .where(F.col(LANDED_LINE).rlike(r"\S"))
             .select(LANDED_LINE, source_file.alias(LANDED_FILE), below_dataset.alias(_PATH))
-            for options, paths in plan_reads(self.root, (file.uri for _, file in self.files))
+            for options, paths in plan_reads(self.root, (file.uri for file in self.files))
         ]
         lines = (
             reduce(DataFrame.unionByName, frames)
@@ -404,24 +304,15 @@ class JsonListing(LineListing):
 
     def count_lines(self) -> dict[str, int]:
         """Counts the lines that aren't blank, by partition key."""
-        return {one.key: contents.count_lines() for one, contents in self.contents.items()}
+        return {partition.key: contents.count_lines() for partition, contents in self._listed}
 
     def count_records(self) -> dict[str, int]:
         """Counts lines, of each partition whose files can be read, by its key."""
         counted: dict[str, int] = {}
-        for partition, contents in self.contents.items():
+        for partition, contents in self._listed:
             with suppress(*UNREADABLE):
                 counted[partition.key] = contents.count_lines()
         return counted
-
-    def find_broken(self, error: str) -> list[FileFault]:
-        """Finds the files that don't decompress, or that `error` names, with their partitions."""
-        broken = find_broken_files([file for _, file in self.files], error)
-        return [
-            FileFault(partition, self.name_file(file), broken[file])
-            for partition, file in self.files
-            if file in broken
-        ]
 
     def _describe(self, contents: FolderContents, same: Pairs) -> Landed:
         not_read = {
@@ -431,26 +322,22 @@ class JsonListing(LineListing):
             if not contents.consumed or not is_hidden(name) or name.endswith(_SUFFIXES)
         }
         if contents.marker is not None and contents.files:
-            not_read[self.folders.empty_marker] = "a marker beside files"
-        sizes: dict[str, int] = {}
+            not_read[self.source.empty_marker] = "a marker beside files"
+        sizes: Counter[str] = Counter()
         for file in contents.files:
-            suffix = _find_suffix(file)
-            sizes[suffix] = sizes.get(suffix, 0) + file.size
+            sizes[_find_suffix(file)] += file.size
         return Landed(
             evidence=self._find_evidence(contents),
             lack=self._find_lack(contents),
-            cure=f"land it again, or put a file {self.folders.empty_marker} into its folder",
+            cure=f"land it again, or put a file {self.source.empty_marker} into its folder",
             not_read=tuple(f"{name} ({why})" for name, why in sorted(not_read.items())),
-            repeated=tuple(
-                f"{self.name_file(file)} holds the same as {self.name_file(earlier)}"
-                for file, earlier in same
-            ),
+            repeated=self.describe_copies(same),
             bytes=sizes,
         )
 
     def _find_evidence(self, contents: FolderContents) -> str:
         if contents.marker is not None:
-            return f"its folder holds {self.folders.empty_marker}"
+            return f"its folder holds {self.source.empty_marker}"
         if contents.is_there and not (contents.files or contents.not_read or contents.faults):
             return "its folder is there and empty"
         return ""
@@ -464,6 +351,16 @@ class JsonListing(LineListing):
         if contents.is_there:
             return "its folder is there and empty"
         return "a file is in its folder's place" if contents.is_file else "its folder isn't there"
+
+
+def _find_key(grain: Grain, folder: str, begin: dt.date) -> str:
+    """Finds the key of a partition by its folder; of none, or an earlier one, it is empty."""
+    try:
+        moment = dt.datetime.strptime(folder, grain.landing_format).replace(tzinfo=dt.UTC)
+    except ValueError:
+        return ""
+    is_named_so = moment.strftime(grain.landing_format) == folder
+    return moment.strftime(grain.key_format) * (is_named_so and moment.date() >= begin)
 
 
 def _find_suffix(file: LandingFile) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from pyarrow import NativeFile
 
 from backfill_engine.lake.landing import LandingFile, open_landing_zone
-from backfill_engine.uris import is_local, local_path
+from backfill_engine.uris import is_local
 
 UNREADABLE = (OSError, EOFError, zlib.error)
 """What reading a file ends with that is broken."""
@@ -134,7 +134,6 @@ def is_soon_read(root: str, sizes: Iterable[int]) -> bool:
 
 
 _PACKED_HEAD, _HEAD = 4096, 1024
-_PACKED = 31
 _AT_ONCE = 32
 """Files of an object store that are looked into together."""
 
@@ -188,18 +187,14 @@ def _compare(files: list[LandingFile], heads: Mapping[LandingFile, bytes]) -> Pa
 def _read_head(file: LandingFile) -> bytes:
     """Reads the first bytes of the content; of an empty or unreadable file there are none."""
     try:
-        if is_local(file.uri):
-            with local_path(file.uri).open("rb", buffering=0) as opened:
-                piece = opened.read(_PACKED_HEAD)
-        else:
-            filesystem, path = open_landing_zone(file.uri)
-            with filesystem.open_input_file(path) as source:
-                piece = source.read(_PACKED_HEAD)
+        filesystem, path = open_landing_zone(file.uri)
+        with filesystem.open_input_file(path) as source:
+            piece = source.read(_PACKED_HEAD)
         if not _is_packed(file):
             return piece[:_HEAD]
         head = b""
         while piece and len(head) < _HEAD:
-            member = zlib.decompressobj(_PACKED)
+            member = zlib.decompressobj(_GZIP)
             head += member.decompress(piece, _HEAD - len(head))
             piece = member.unused_data  # of a gzip in pieces: the next one
     except UNREADABLE:

@@ -4,13 +4,14 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pyarrow import fs
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from backfill_engine.audit_columns import LANDED_FILE
 from backfill_engine.errors import LandingError
 from backfill_engine.lake.landing import open_landing_zone
 from backfill_engine.uris import is_local
@@ -218,6 +219,19 @@ def find_path_below_dataset(levels: int) -> Column:
 def build_source_file(dataset: str, levels: int) -> Column:
     """Builds the name, STRING, of a row's file below the landing root."""
     return F.concat_ws("/", F.lit(dataset), _decode(find_path_below_dataset(levels)))
+
+
+def look_up_file(values: Mapping[str, object], type_: str) -> Column:
+    """Builds the value of a row's file, of a type; null where it has none.
+
+    Args:
+        values: by name of a file below the landing root.
+        type_: of the column.
+    """
+    if not values:
+        return F.lit(None).cast(type_)
+    by_file = F.create_map(*(F.lit(part) for entry in values.items() for part in entry))
+    return by_file[F.col(LANDED_FILE)].cast(type_)
 
 
 def _decode(path: Column) -> Column:

@@ -1,13 +1,12 @@
 """Parquet files in the landing zone, whose footers say which integer keys they hold."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
 from typing import NamedTuple
 
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -24,7 +23,7 @@ from backfill_engine.lake.landing import (
 )
 from backfill_engine.lake.partitions import Partition, build_predicate
 from backfill_engine.lake.reader import build_number
-from backfill_engine.rules.landed import Landed
+from backfill_engine.rules.measured import Landed
 from backfill_engine.rules.sql import INTEGERS
 from backfill_engine.sources.landed_lines import find_named_files
 from backfill_engine.sources.landing_names import (
@@ -34,6 +33,7 @@ from backfill_engine.sources.landing_names import (
     find_reason_unread,
     is_hidden,
     list_folder,
+    look_up_file,
     plan_reads,
 )
 from backfill_engine.sources.parquet_footers import (
@@ -44,7 +44,7 @@ from backfill_engine.sources.parquet_footers import (
     measure_own_bytes,
     read_footer,
 )
-from backfill_engine.sources.source import FileListing, Source
+from backfill_engine.sources.source import Listing, Source
 from backfill_engine.tables.columns import Column, build_ddl, check_columns
 from backfill_engine.tables.declarations import Table
 from backfill_engine.uris import join_uri
@@ -108,40 +108,6 @@ class ParquetLanding(Source):
     def list_files(
         self, root: str, table: Table, partitions: Iterable[Partition]
     ) -> "ParquetListing":
-        """Lists all files, and reads their footers."""
-        return ParquetFolders(root, table, self).list_files(partitions)
-
-
-@dataclass(frozen=True)
-class ParquetFolders:
-    """The folders of Parquet files that a table is computed from.
-
-    Attributes:
-        root: of the landing zone.
-        table: whose buckets are the partitions.
-        landing: what lands there.
-    """
-
-    root: str
-    table: Table
-    landing: ParquetLanding
-
-    @property
-    def dataset(self) -> str:
-        """The folder below the root."""
-        return self.landing.dataset
-
-    @property
-    def keys(self) -> tuple[tuple[str, str], ...]:
-        """Name of each kind of file, and its key column."""
-        return self.landing.keys
-
-    @property
-    def grain(self) -> Buckets:
-        """The table's."""
-        return require_buckets(self.table.grain, self.table.key)
-
-    def list_files(self, partitions: Iterable[Partition]) -> "ParquetListing":
         """Lists all files, and reads their footers.
 
         Raises:
@@ -149,40 +115,38 @@ class ParquetFolders:
             LandingError: if it can't be listed, a footer doesn't say which keys there are, or if a
                 key lies outside of the key space: no partition would ever hold it.
         """
-        require_folder(self.root, self.dataset)
-        listed = {name: self._list_kind(name) for name, _ in self.keys}
+        require_folder(root, self.dataset)
+        space = require_buckets(table.grain, table.key).space
+        listed = {name: self.list_kind(root, name) for name, _ in self.keys}
         files = [
             read_footer(
                 name,
                 key,
                 file,
-                where=relative_name(file.uri, self.root),
+                where=relative_name(file.uri, root),
                 fields=self.find_fields(name),
             )
             for name, key in self.keys
             for file in listed[name].files
         ]
         for landed in files:
-            self._refuse_outside(landed)
+            self._refuse_outside(landed, root, space)
         wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
         not_read = tuple(other for kind in listed.values() for other in kind.not_read)
         faults = tuple(fault for kind in listed.values() for fault in kind.faults)
-        return ParquetListing(self, tuple(wanted), tuple(files), not_read, faults)
-
-    def list_names(self, name: str) -> list[LandingFile]:
-        """Lists the files of one kind, by name."""
-        return self._list_kind(name).files
+        return ParquetListing(self, root, table, tuple(wanted), tuple(files), not_read, faults)
 
     def find_fields(self, name: str) -> tuple[Column, ...]:
         """Finds the declared columns of one kind of file; none if it has no declaration."""
-        return dict(self.landing.fields).get(name, ())
+        return dict(self.fields).get(name, ())
 
-    def _list_kind(self, name: str) -> "_KindContents":
-        uri = join_uri(self.root, self.dataset, name)
-        contents = _KindContents([], [], [])
+    def list_kind(self, root: str, name: str) -> "KindContents":
+        """Lists the folder of one kind of file."""
+        uri = join_uri(root, self.dataset, name)
+        contents = KindContents([], [], [])
         for entry in sorted(list_folder(uri)):
             file = LandingFile(join_uri(uri, entry.name), entry.size, entry.modified_ns)
-            where = relative_name(file.uri, self.root)
+            where = relative_name(file.uri, root)
             fault = find_name_fault(entry.name, entry, _SUFFIXES)
             # What is being written is no loss yet: nobody takes what lies there for all of a key.
             if fault and fault != BEING_WRITTEN:
@@ -193,23 +157,23 @@ class ParquetFolders:
                 contents.files.append(file)
         return contents
 
-    def _refuse_outside(self, landed: ParquetFile) -> None:
-        where = relative_name(landed.file.uri, self.root)
+    def _refuse_outside(self, landed: ParquetFile, root: str, space: int) -> None:
+        where = relative_name(landed.file.uri, root)
         for group in landed.row_groups:
             if group.smallest < 0:
                 raise LandingError(
                     f"{where} holds keys from {group.smallest} on, and no partition holds negative "
                     "ones: nothing was written; land it with keys from 0 on"
                 )
-            if group.largest >= self.grain.space:
+            if group.largest >= space:
                 raise LandingError(
                     f"{where} holds keys from {group.smallest} to {group.largest}, outside of the "
-                    f"key space 0 to {self.grain.space - 1}, so no partition would hold them: "
-                    f"nothing was written; set {self.landing.space_setting} higher, then run again"
+                    f"key space 0 to {space - 1}, so no partition would hold them: "
+                    f"nothing was written; set {self.space_setting} higher, then run again"
                 )
 
 
-class _KindContents(NamedTuple):
+class KindContents(NamedTuple):
     """What the folder of one kind holds, by name: files; what isn't read, or can't be, and why."""
 
     files: list[LandingFile]
@@ -218,27 +182,21 @@ class _KindContents(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ParquetListing(FileListing):
+class ParquetListing(Listing):
     """A `Listing` of Parquet files; `files` are all that are there, in the order of their names.
 
     What `not_read` and `named_faults` name may hold keys of any partition.
     """
 
-    folders: ParquetFolders
-    partitions: tuple[Partition, ...]
+    source: ParquetLanding
     files: tuple[ParquetFile, ...]
     not_read: tuple[str, ...] = ()
     named_faults: tuple[tuple[str, str], ...] = ()
 
     @property
-    def root(self) -> str:  # type: ignore[override]
-        """The landing zone's."""
-        return self.folders.root
-
-    @property
-    def dataset(self) -> str:
-        """Its folder below the root."""
-        return self.folders.dataset
+    def grain(self) -> Buckets:
+        """The table's."""
+        return require_buckets(self.table.grain, self.table.key)
 
     @property
     def missing(self) -> tuple[Partition, ...]:
@@ -258,18 +216,13 @@ class ParquetListing(FileListing):
             for name, fault in self.named_faults
             for partition in self.partitions
         ]
-        return named + [
-            FileFault(partition, self.name_file(landed.file), landed.fault)
-            for landed in self.files
-            if landed.fault
-            for partition in self.partitions
-            if landed.overlaps(partition)
-        ]
+        found = {landed.file: landed.fault for landed in self.files if landed.fault}
+        return named + self.list_faults(found)
 
     @property
     def unfinished(self) -> Mapping[str, str]:
         """The bucket that the sequence has come to, and not through."""
-        largest, space = self.largest_key, self.folders.grain.space
+        largest, space = self.largest_key, self.grain.space
         if largest is None:
             return {}
         return {
@@ -286,12 +239,6 @@ class ParquetListing(FileListing):
     def find_files(self, name: str) -> list[ParquetFile]:
         """Finds the files of one kind that may hold keys of the partitions."""
         return [landed for landed in self.overlapping if landed.name == name]
-
-    def restrict(self, partitions: Collection[Partition]) -> "ParquetListing":
-        """Returns the part of the listing that is about `partitions`."""
-        kept = set(partitions)
-        remaining = tuple(partition for partition in self.partitions if partition in kept)
-        return replace(self, partitions=remaining)
 
     def fingerprint(self) -> str:
         """Computes the fingerprint of the files that may hold keys of the partitions."""
@@ -320,7 +267,7 @@ class ParquetListing(FileListing):
 
     def count_known(self) -> int | None:
         """Counts the rows of the files, by the footers; None if one may hold others' keys."""
-        step, listed = self.folders.grain.step, {one.slice.start for one in self.partitions}
+        step, listed = self.grain.step, {one.slice.start for one in self.partitions}
         files = self.overlapping
         spans = (
             range(group.smallest // step * step, group.largest + 1, step)
@@ -353,7 +300,7 @@ class ParquetListing(FileListing):
 
         Each part of a file is shared evenly among all buckets that it spans.
         """
-        step = self.folders.grain.step
+        step = self.grain.step
         sizes = dict.fromkeys((partition.key for partition in self.partitions), 0)
         for group in self._row_groups:
             share = group.bytes // (group.largest // step - group.smallest // step + 1)
@@ -388,7 +335,8 @@ class ParquetListing(FileListing):
             LandingError: if a file with keys of the partitions was rewritten or vanished, or if any
                 appeared.
         """
-        now = {file for name, _ in self.folders.keys for file in self.folders.list_names(name)}
+        kinds = (self.source.list_kind(self.root, name) for name, _ in self.source.keys)
+        now = {file for kind in kinds for file in kind.files}
         known = {landed.file for landed in self.files}
         gone = {
             partition.key
@@ -400,14 +348,10 @@ class ParquetListing(FileListing):
 
     def find_broken(self, error: str) -> list[FileFault]:
         """Finds the partitions that a file which can't be read may hold keys of."""
-        named = find_named_files([landed.file for landed in self.overlapping], error)
-        return [
-            FileFault(partition, self.name_file(landed.file))
-            for landed in self.overlapping
-            if landed.file in named or is_broken(landed.file)
-            for partition in self.partitions
-            if landed.overlaps(partition)
-        ]
+        files = [landed.file for landed in self.overlapping]
+        named = find_named_files(files, error)
+        broken = [file for file in files if file in named or is_broken(file)]
+        return self.list_faults(dict.fromkeys(broken, "can't be read"))
 
     def _find_lack(self, partition: Partition, *, is_missing: bool) -> str:
         if is_missing:
@@ -435,19 +379,19 @@ _NUMBER, _KEY = f"{ENGINE_PREFIX}number", f"{ENGINE_PREFIX}key"
 
 
 def _read_records(spark: SparkSession, listing: ParquetListing, name: str) -> DataFrame:
-    if name not in dict(listing.folders.keys):
+    if name not in dict(listing.source.keys):
         raise LandingError(
             f"{listing.dataset} has no kind of file called `{name}`: read one of "
-            f"{', '.join(dict(listing.folders.keys))}"
+            f"{', '.join(dict(listing.source.keys))}"
         )
-    table, partitions = listing.folders.table, listing.partitions
+    table, partitions = listing.table, listing.partitions
     of_kind = [landed for landed in listing.files if landed.name == name]
     if not of_kind:
         raise LandingError(f"nothing has landed in {listing.dataset}/{name}: land it, then run it")
     types = {column.name: column.type for column in table.columns}
     by = table.partition_by
     files = listing.find_files(name)
-    key, fields = dict(listing.folders.keys)[name], listing.folders.find_fields(name)
+    key, fields = dict(listing.source.keys)[name], listing.source.find_fields(name)
     if not files and fields:
         columns = f"{build_ddl(fields, constraints=False)}, `{by}` {types[by]}"
         return spark.createDataFrame([], f"{columns}, {LANDED_FILE} string")
@@ -460,8 +404,8 @@ def _read_records(spark: SparkSession, listing: ParquetListing, name: str) -> Da
         rows = rows.where(f"({wanted}) OR `{key}` IS NULL").where(F.expr(wanted) | is_homeless)
     else:
         rows = rows.where(wanted)
-    step = F.lit(listing.folders.grain.step)
-    bucket = F.coalesce(F.col(key) - F.pmod(F.col(key), step), _look_up(homes))
+    step = F.lit(listing.grain.step)
+    bucket = F.coalesce(F.col(key) - F.pmod(F.col(key), step), look_up_file(homes, "bigint"))
     return rows.select(
         *(column for column in rows.columns if column != LANDED_FILE),
         bucket.cast(types[by]).alias(by),
@@ -475,7 +419,7 @@ def _count_records(spark: SparkSession, listing: ParquetListing) -> dict[str, in
     The files that span several buckets are read, only for their keys, and whatever their window;
     what a footer counts beyond these keys belongs to the bucket of the file's smallest key.
     """
-    grain = listing.folders.grain
+    grain = listing.grain
     counted: Counter[int] = Counter()
     spanning: list[ParquetFile] = []
     for landed in listing.overlapping:
@@ -500,14 +444,14 @@ def _count_keys(
     """Counts keys by file, below the root, and number of their bucket: in one job."""
     found = {listing.name_file(one.file): Counter[int]() for one in files}
     kinds: list[DataFrame] = []
-    for name, key in listing.folders.keys:
+    for name, key in listing.source.keys:
         of_kind = [landed for landed in files if landed.name == name]
         if of_kind:
             rows = _open(spark, listing, name, of_kind)
             kinds.append(rows.select(LANDED_FILE, F.col(key).cast("bigint").alias(_KEY)))
     if kinds:
         keys = reduce(DataFrame.unionByName, kinds).where(f"{_KEY} IS NOT NULL")
-        number = build_number(listing.folders.grain, _KEY).alias(_NUMBER)
+        number = build_number(listing.grain, _KEY).alias(_NUMBER)
         for row in keys.groupBy(LANDED_FILE, number).count().collect():
             found[row[0]][row[1]] = row[2]
     return found
@@ -516,7 +460,7 @@ def _count_keys(
 def _open(
     spark: SparkSession, listing: ParquetListing, name: str, files: Iterable[ParquetFile]
 ) -> DataFrame:
-    fields = listing.folders.find_fields(name)
+    fields = listing.source.find_fields(name)
     frames: list[DataFrame] = []
     uris = (landed.file.uri for landed in files)
     for options, paths in plan_reads(listing.root, uris):
@@ -538,7 +482,7 @@ def _find_homes(
     listing: ParquetListing, files: Iterable[ParquetFile], partitions: Iterable[Partition]
 ) -> dict[str, int]:
     """Finds the first key of the bucket of records without one, by file that may hold any."""
-    grain = listing.folders.grain
+    grain = listing.grain
     starts = {partition.slice.start for partition in partitions}
     homes = {
         listing.name_file(landed.file): landed.smallest // grain.step
@@ -548,10 +492,3 @@ def _find_homes(
     return {
         name: number * grain.step for name, number in homes.items() if number * grain.step in starts
     }
-
-
-def _look_up(homes: dict[str, int]) -> SparkColumn:
-    if not homes:
-        return F.lit(None).cast("bigint")
-    names = F.create_map(*(F.lit(part) for home in homes.items() for part in home))
-    return names[F.col(LANDED_FILE)].cast("bigint")

@@ -4,7 +4,8 @@ import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,85 +14,110 @@ from backfill_engine.lake.landing import (
     FileFault,
     LandedFiles,
     LandingFile,
+    refuse_changes,
     relative_name,
     summarize_files,
 )
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import count_by
-from backfill_engine.rules.landed import Landed
-from backfill_engine.sources.landed_lines import UNREADABLE, is_soon_read
+from backfill_engine.rules.measured import Landed
+from backfill_engine.sources.landed_lines import (
+    UNREADABLE,
+    Pairs,
+    find_broken_files,
+    is_soon_read,
+)
 from backfill_engine.tables.columns import Column
 from backfill_engine.tables.declarations import Table
 
 
-class Listing(Protocol):
-    """What was in the landing zone when it was listed, pinned: only these files are read."""
+@dataclass(frozen=True)
+class Listing(ABC):
+    """What was in the landing zone when it was listed, pinned: only these files are read.
+
+    A subclass is a frozen dataclass.
+
+    Attributes:
+        source: what lands there.
+        root: of the landing zone.
+        table: that is computed from the files.
+        partitions: those that are listed, ascending.
+    """
+
+    source: "Source"
+    root: str
+    table: Table
+    partitions: tuple[Partition, ...]
 
     @property
     def dataset(self) -> str:
         """Its folder below the root."""
-        ...
+        return self.source.dataset
 
     @property
+    @abstractmethod
     def missing(self) -> Sequence[Partition]:
         """Listed partitions of which nothing is there."""
-        ...
 
     @property
+    @abstractmethod
     def faults(self) -> Sequence[FileFault]:
         """What is known to be unreadable before any record is read."""
-        ...
 
     @property
     def unfinished(self) -> Mapping[str, str]:
-        """By partition key, why more of it is yet to land; in words."""
-        ...
+        """By partition key, why more of it is yet to land, in words; of none if all is over."""
+        return {}
 
-    def restrict(self, partitions: Collection[Partition]) -> "Listing":
+    def restrict(self, partitions: Collection[Partition]) -> Self:
         """Returns the part of the listing that is about `partitions`."""
-        ...
+        kept = set(partitions)
+        return replace(self, partitions=tuple(one for one in self.partitions if one in kept))
 
+    @abstractmethod
     def fingerprint(self) -> str:
         """Hashes the files' names, sizes and modification times: the version of this input."""
-        ...
 
-    def describe_files(self) -> Mapping[str, LandedFiles]:
-        """Describes the files that each listed partition is computed from, by its key."""
-        ...
-
+    @abstractmethod
     def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
-        """Lists the files that `describe_files` describes, by partition key."""
-        ...
+        """Lists the files that each listed partition is computed from, by its key."""
+
+    def describe_files(self) -> dict[str, LandedFiles]:
+        """Describes the files that `list_landed` lists; those of several partitions once."""
+        landed = {key: tuple(files) for key, files in self.list_landed().items()}
+        summaries = {files: summarize_files(files, self.root) for files in set(landed.values())}
+        return {key: summaries[files] for key, files in landed.items()}
 
     def name_file(self, file: LandingFile) -> str:
         """Names a file below the root, the same wherever the landing zone is mounted."""
-        ...
+        return relative_name(file.uri, self.root)
 
+    @abstractmethod
     def count_records(self) -> Mapping[str, int]:
         """Counts the records that landed, by partition key; without Spark.
 
         Absent are partitions of which that can't be told: a file can't be read, or it holds
         records of other partitions too and only its footer is.
         """
-        ...
 
+    @abstractmethod
     def measure_bytes(self) -> Mapping[str, int]:
         """Measures bytes to read by partition key, as near as is known without reading them."""
-        ...
 
+    @abstractmethod
     def describe_landed(self) -> Mapping[str, Landed]:
         """Describes what is there, by the key of each listed partition."""
-        ...
 
     @property
     def is_counted_by_reading(self) -> bool:
         """Whether `count_records` reads the files whole."""
-        ...
+        return True
 
     def count_known(self) -> int | None:
         """Counts the records that landed as far as listing told; None where it didn't."""
-        ...
+        return None
 
+    @abstractmethod
     def read(self, spark: SparkSession, kind: str) -> DataFrame:
         """Reads the records of the listed partitions.
 
@@ -106,11 +132,10 @@ class Listing(Protocol):
         Raises:
             LandingError: if there are none of that kind.
         """
-        ...
 
+    @abstractmethod
     def count(self, spark: SparkSession) -> Mapping[str, int]:
         """Counts the records of all listed partitions, by key; apart from whatever parses them."""
-        ...
 
     def check_unchanged(self) -> None:
         """Lists again and compares, for after the files have been read.
@@ -118,7 +143,8 @@ class Listing(Protocol):
         Raises:
             LandingError: if a file appeared, vanished or was rewritten meanwhile.
         """
-        ...
+        again = self.source.list_files(self.root, self.table, self.partitions).list_landed()
+        refuse_changes({key for key, files in self.list_landed().items() if files != again[key]})
 
     def find_broken(self, error: str) -> Sequence[FileFault]:
         """Finds the files that can't be read, each with the partitions that it may hold.
@@ -126,66 +152,22 @@ class Listing(Protocol):
         Reads all files: for after a failure. `error`, Spark's message, may name one that is
         readable here and that Spark can't read.
         """
-        ...
+        files = {file for landed in self.list_landed().values() for file in landed}
+        return self.list_faults(find_broken_files(files, error))
+
+    def list_faults(self, faults: Mapping[LandingFile, str]) -> list[FileFault]:
+        """Lists the faults of files with each partition that is computed from them."""
+        landed = self.list_landed()
+        return [
+            FileFault(partition, self.name_file(file), faults[file])
+            for partition in self.partitions
+            for file in landed[partition.key]
+            if file in faults
+        ]
 
 
-class FileListing(ABC):
-    """What every `Listing` of files has in common. A subclass is a frozen dataclass.
-
-    Attributes:
-        root: of the landing zone.
-    """
-
-    root: str
-
-    @property
-    @abstractmethod
-    def dataset(self) -> str:
-        """Its folder below the root."""
-
-    @property
-    def unfinished(self) -> Mapping[str, str]:
-        """None: what is listed is over."""
-        return {}
-
-    @property
-    def is_counted_by_reading(self) -> bool:
-        """Whether counting reads all."""
-        return True
-
-    def count_known(self) -> int | None:
-        """Returns None: how many records there are only reading tells."""
-        return None
-
-    @abstractmethod
-    def list_landed(self) -> Mapping[str, Sequence[LandingFile]]:
-        """Lists the files that each partition is computed from, by its key."""
-
-    def describe_files(self) -> dict[str, LandedFiles]:
-        """Describes the files that `list_landed` lists; those of several partitions once."""
-        landed = {key: tuple(files) for key, files in self.list_landed().items()}
-        summaries = {files: summarize_files(files, self.root) for files in set(landed.values())}
-        return {key: summaries[files] for key, files in landed.items()}
-
-    def name_file(self, file: LandingFile) -> str:
-        """Names a file below the root."""
-        return relative_name(file.uri, self.root)
-
-
-class LineListing(FileListing):
-    """A listing whose records are read as lines of JSON, and whose files are of one kind.
-
-    Attributes:
-        table: that is computed from them.
-        partitions: those that are listed, ascending.
-    """
-
-    table: Table
-    partitions: tuple[Partition, ...]
-
-    @abstractmethod
-    def measure_bytes(self) -> Mapping[str, int]:
-        """Measures bytes to read by partition key."""
+class LineListing(Listing):
+    """A listing whose records are read as lines of JSON, and whose files are of one kind."""
 
     @abstractmethod
     def read_lines(self, spark: SparkSession) -> DataFrame:
@@ -222,6 +204,13 @@ class LineListing(FileListing):
                 return self.count_lines()
         by = self.table.partition_by
         return count_by(self.read_lines(spark), by, self.table.grain, self.partitions)
+
+    def describe_copies(self, copies: Pairs) -> tuple[str, ...]:
+        """Says in words which files hold the same as an earlier one."""
+        return tuple(
+            f"{self.name_file(file)} holds the same as {self.name_file(earlier)}"
+            for file, earlier in copies
+        )
 
 
 class Source(ABC):

@@ -2,10 +2,11 @@
 
 Parsing, checking and linking some ten thousand classes took a third of the time from a session's
 start to its first table. Java ignores an archive of other classes than those on its class path.
-What they are is learnt from a process (this module, called with a folder for its files and the
-session's settings as its input, a JSON object) that does a bit of all that range runs do.
 An archive takes 190 MB, and each virtual environment has its own: those that no session was started
 with for 30 days are removed when another one is made.
+
+An archive is made of what a session has loaded that does a bit of all that range runs do: this
+module as a process, called with a folder for the session's files, its settings as JSON on stdin.
 """
 
 import hashlib
@@ -21,12 +22,14 @@ from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
 from backfill_engine.spark.cache import are_whole, find_cache, make_once, remove_unused
+from backfill_engine.spark.gateway import start_context
 from backfill_engine.spark.java import locate_java
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _TRAINING_SECONDS = 300
 _NAME = "classes-{}.jsa"
+_ROWS = 100
 
 
 def find_class_archive(class_path: Sequence[Path]) -> Path | None:
@@ -77,7 +80,7 @@ def _train_into(archive: Path, conf: Mapping[str, str]) -> None:
 def train(spark: SparkSession, folder: Path) -> None:
     """Lands lines, parses, measures, publishes, reads back and aggregates them."""
     landed, table = str(folder / "landed"), f"delta.`{folder / 'table'}`"
-    rows = spark.range(100).selectExpr("id", "id % 2 day", "string(id) name", "id / 3 share")
+    rows = spark.range(_ROWS).selectExpr("id", "id % 2 day", "string(id) name", "id / 3 share")
     rows.selectExpr("to_json(struct(*)) value").write.option("compression", "gzip").text(landed)
     spark.sql(
         f"CREATE TABLE {table} (id BIGINT, day BIGINT NOT NULL, name STRING, share DOUBLE) "
@@ -111,8 +114,8 @@ def train(spark: SparkSession, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    from backfill_engine.spark.session import start_session  # which imports this module
-
-    session = start_session(json.load(sys.stdin))
+    conf = json.load(sys.stdin)
+    start_context(conf)
+    session = SparkSession.builder.config(map=conf).getOrCreate()
     train(session, Path(sys.argv[1]))
     session.stop()

@@ -1,24 +1,20 @@
-"""The Spark session: its settings, sized for a small machine and UTC everywhere; and its start."""
+"""Settings of the Spark session: sized for a small machine, and UTC everywhere."""
 
-import json
 import os
-import shlex
-import struct
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import SparkSession
-
-from backfill_engine.errors import SettingsError, SparkUnavailableError
 from backfill_engine.s3_settings import S3Settings
-from backfill_engine.spark.app_cds import JAVA_OPTIONS, find_class_archive, train_class_archive
+from backfill_engine.spark.app_cds import (
+    JAVA_OPTIONS,
+    find_class_archive,
+    train_class_archive,
+)
 from backfill_engine.spark.cache import are_whole, note_use
-from backfill_engine.spark.connect import check_server, limit_retries
+from backfill_engine.spark.connect import check_server
 from backfill_engine.spark.jars import (
     LOCAL_CONF,
     ensure_jars,
@@ -59,8 +55,8 @@ _SMALL_BATCHES = {"spark.sql.inMemoryColumnarStorage.batchSize": "1000"}
 """Of what is persisted, of a day or two each, so that who writes a chunk passes over the rest. With
 7.5 million rows of them a run ended in a heap of 1 GB, where it ends well with Spark's default."""
 _MUCH_INPUT_BYTES = 64 * 2**20
-"""Of input files, from which on the second compiler pays: by `docs/benchmarks.md` somewhere between
-25 and 80 MB of Parquet, which take half a minute to a minute over three layers."""
+"""Of input files, from which on the second compiler pays: somewhere between 25 and 80 MB of
+Parquet, which take half a minute to a minute over three layers."""
 
 
 def build_spark_conf(
@@ -221,85 +217,3 @@ def build_s3_conf(s3: S3Settings) -> dict[str, str]:
             "fs.s3a.connection.ssl.enabled": str(s3.endpoint.startswith("https:")).lower(),
         }
     return {f"spark.hadoop.{name}": value for name, value in conf.items()}
-
-
-_started: list[SparkSession] = []
-_SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
-
-
-def start_session(conf: dict[str, str]) -> SparkSession:
-    """Starts a session, or gives the one of this process these settings, as far as they can change.
-
-    Raises:
-        SparkUnavailableError: if Java doesn't start.
-        SettingsError: if Java's options in the settings can't be told apart.
-    """
-    is_remote = "spark.remote" in conf
-    if not is_remote:
-        with _pass_by_file(conf):
-            SparkSession.builder.getOrCreate()
-    session = SparkSession.builder.config(map=conf).getOrCreate()
-    if is_remote:
-        limit_retries(session)
-    _started.append(session)
-    return session
-
-
-def interrupt_sessions() -> None:
-    """Ends what the sessions of this process are computing; who waits for it gets an error."""
-    for session in _started:
-        with suppress(Exception):  # one that is lost computes nothing
-            session.interruptAll()
-
-
-@contextmanager
-def _pass_by_file(conf: dict[str, str]) -> Iterator[None]:
-    """Lets Java, if it is started meanwhile, read its settings from a file.
-
-    Whoever is on a machine can read the arguments of its processes, and settings may hold
-    passwords. The folder of the file is open to its owner alone, and gone once Java has read it.
-    """
-    before = os.environ.get(_SUBMIT_ARGS)
-    with tempfile.TemporaryDirectory(prefix="backfill-assets-java-") as folder:
-        options = {
-            name: _write_java_options(Path(folder, name), conf[name])
-            for name in ("spark.driver.defaultJavaOptions", JAVA_OPTIONS)
-            if conf.get(name)
-        }
-        lines = (f"{_escape(name)}={_escape(value)}\n" for name, value in (conf | options).items())
-        file = Path(folder, "settings")
-        file.write_text("".join(lines))
-        arguments = ("--load-spark-defaults", "--properties-file", str(file))
-        os.environ[_SUBMIT_ARGS] = f"{shlex.join(arguments)} {before or 'pyspark-shell'}"
-        try:
-            yield
-        except (OSError, PySparkRuntimeError) as error:
-            raise SparkUnavailableError(
-                f"Java ended before Spark began ({error}): mend what it printed of that; its "
-                "settings are BACKFILL_SPARK_CONF, the others the project's, and SPARK_HOME says "
-                "which Spark"
-            ) from error
-        finally:
-            if before is None:
-                del os.environ[_SUBMIT_ARGS]
-            else:
-                os.environ[_SUBMIT_ARGS] = before
-
-
-def _write_java_options(path: Path, options: str) -> str:
-    """Writes options into a file that Java reads in place of an argument; returns the argument."""
-    try:
-        words = shlex.split(options)
-    except ValueError as error:
-        raise SettingsError(f"{path.name}: a quote is not closed ({error}): close it") from error
-    # Java expands files of arguments, but not what such a file names in its turn.
-    files = [word for word in words if word.startswith("@")]
-    quoted = (json.dumps(word, ensure_ascii=False) for word in words if word not in files)
-    path.write_bytes(os.fsencode("\n".join(quoted)))
-    return shlex.join([f"@{path}", *files])
-
-
-def _escape(text: str) -> str:
-    """Escapes a name or a value for Java's properties, in which most signs may mean something."""
-    units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
-    return "".join(f"\\u{unit:04x}" for (unit,) in units)

@@ -9,6 +9,7 @@ from backfill_engine.audit_columns import LANDED_LINE, REJECT_COLUMNS
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
+from backfill_engine.rules.count_rules import Shrink
 from backfill_engine.rules.declared import (
     DeclaredFields,
     Emptied,
@@ -17,14 +18,11 @@ from backfill_engine.rules.declared import (
     UniqueKeys,
 )
 from backfill_engine.rules.rule import Rule
-from backfill_engine.rules.shrink import Shrink
 from backfill_engine.tables.column_types import NESTED, TYPES
 from backfill_engine.tables.columns import Column as Column
 from backfill_engine.tables.columns import build_ddl as build_ddl
 from backfill_engine.tables.columns import check_columns
 from backfill_engine.tables.columns import required as required
-from backfill_engine.tables.once_flows import OnceFlow as OnceFlow
-from backfill_engine.tables.once_flows import check_flows
 from backfill_engine.tables.protected import Protected as Protected
 from backfill_engine.uris import is_local, local_path
 
@@ -95,8 +93,6 @@ class Table:
         protected: partitions that no run publishes unless a person says why.
         versions: of a served table, the tables of which it holds one at a time, whole; the first is
             served until another is promoted. Empty of any other table.
-        once: history from before its feed, of a table by days; an installation says which of it
-            is active.
         begins_with: the table that it reads with whose history it begins; None to begin with its
             own, or with the feed.
         begin: the first day of what lands for it; None for that of the project's calendar.
@@ -131,8 +127,6 @@ class Table:
     # No part of the code version, which is made of what prints: it changes no row.
     protected: tuple[Protected, ...] = field(default=(), repr=False)
     versions: tuple["Table", ...] = field(default=(), repr=False)
-    # Nor is this: it changes no row of the feed, and history that has landed isn't read again.
-    once: tuple[OnceFlow, ...] = field(default=(), repr=False)
     begins_with: "Table | None" = field(default=None, repr=False)
     # Which days there are changes no row of any of them.
     begin: dt.date | None = field(default=None, repr=False)
@@ -153,7 +147,6 @@ class Table:
         self._check_rules()
         self._check_protected()
         self._check_versions()
-        self._check_once()
 
     @property
     def folder_column(self) -> str:
@@ -317,14 +310,6 @@ class Table:
                         f"{its.type}{'' if its.nullable else ' and never null'}: give both tables "
                         "the same columns"
                     )
-
-    def _check_once(self) -> None:
-        if self.once and self.grain != DAYS:
-            raise DeclarationError(
-                f"{self.key}: once-flows fill days, and it is partitioned by {self.grain}: leave "
-                "`once` out, or give it the grain DAYS"
-            )
-        check_flows(self.key, self.once)
 
     def _is_key(self, key: str) -> bool:
         try:

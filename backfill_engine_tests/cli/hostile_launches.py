@@ -160,7 +160,7 @@ LAUNCHES: dict[str, tuple[tuple[str, ...], str]] = {
     "restarting no chunks": ((*RAW, *DAYS, "--restart"), "restart is about chunks: say how"),
     "a blank reason to override": ((*RAW, *DAYS, "--override-protection", " "), EMPTY),
     "a blank reason for new code": ((*RAW, *DAYS, "--allow-new-code", " "), EMPTY),
-    "no Spark": ((*RAW, *DAYS, "--spark-remote", ""), "--spark-remote=: name a Spark Connect"),
+    "no Spark": ((*RAW, *DAYS, "--spark-remote", ""), EMPTY),
     "a Spark that is no server": (
         (*RAW, *DAYS, "--spark-remote", "local[2]"),
         "--spark-remote=local[2]: name a Spark Connect server, as in sc://host:15002",

@@ -1,25 +1,17 @@
-"""`once` at a shell: history is taken in once, and what it is for is found by itself."""
+"""Once-flows at a shell: history is taken in once, and what it is for is found by itself."""
 
-import io
 import json
-import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from dagster import DagsterInstance
-from rich.console import Console
 
 from backfill_assets.samples.flights_history import land_flights_history
-from backfill_engine.cli.once_command import build_grid
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.planning.once_flows import FlowState
-from backfill_engine.orchestration.runs.run_tags import AT_MOST_TAG
-from backfill_engine.tables.once_flows import ONCE_TAG
-from backfill_engine_tests.commands import Project, deploy, find_program
+from backfill_engine_tests.commands import Project, find_program
 from backfill_engine_tests.pipeline.commanding import command
 from backfill_engine_tests.project import RAW_FLIGHTS
 from backfill_engine_tests.servers import serve
@@ -78,10 +70,21 @@ def read_raw(project: Project) -> TableLog:
     return read_log(Warehouse(str(project.warehouse)), RAW_FLIGHTS)
 
 
-def read_states(project: Project) -> dict[str, dict[str, Any]]:
-    listed = project.run("backfill-assets", "once", "--json")
-    assert listed.returncode == 0, listed.stderr
-    return {one["flow"]: one for one in json.loads(listed.stdout)}
+def run_history(project: Project, first: str, last: str, *more: str) -> CompletedProcess[str]:
+    """Runs what isn't published of a range of raw/flights."""
+    return project.run("backfill-assets", "run", *choose(first, last), "--yes", *more)
+
+
+def choose(first: str, last: str) -> tuple[str, ...]:
+    unpublished = ("--only", "missing,failed,withheld")
+    return ("--select", "raw/flights", "--from", first, "--to", last, *unpublished)
+
+
+def plan_history(project: Project, first: str, last: str) -> dict[str, Any]:
+    planned = project.run("backfill-assets", "plan", *choose(first, last), "--json")
+    assert planned.returncode == 0, planned.stderr
+    (table,) = json.loads(planned.stdout)["tables"]
+    return table
 
 
 def count_lines(path: Path, day: str) -> int:
@@ -112,54 +115,34 @@ def test_a_history_is_taken_in_once_and_what_is_computed_from_it_is_due(
             for cells in [line.split(";")]
         )
     )
-    states = read_states(project)
-    assert {name: one["state"] for name, one in states.items()} == {
-        "flights_2011": "pending",
-        "flights_2012": "inactive",
-    }
-    # It ends where the feed begins.
-    assert (states["flights_2011"]["last"], states["flights_2011"]["partitions"]) == (
-        "2011-01-12",
-        12,
-    )
+    days = ("2011-01-01", "2011-01-12")
+    assert plan_history(project, *days)["states"] == {"missing": 12}
     assert not [line for line in look(project) if line.startswith("due")]
 
-    first = project.run("backfill-assets", "once", "flights_2011", "--yes", "--json")
+    first = run_history(project, *days, "--json")
     assert first.returncode == 1, first.stderr
     (table,) = json.loads(first.stdout)["tables"]
     assert table["published_ranges"] == ["2011-01-01...2011-01-08", "2011-01-10...2011-01-12"]
     assert "rejects" in str(table["held_back"])
-    state = read_states(project)["flights_2011"]
-    assert (state["state"], state["missing"]) == ("partly", [BAD])
+    left = plan_history(project, *days)
+    assert (left["states"], left["ranges"]) == ({"materialized": 11, "withheld": 1}, [[BAD, BAD]])
     before = read_raw(project).publishes
     for day, publish in before.items():
         assert publish.rows == count_lines(file, day) > 0
 
     file.write_text(good)
-    mended = project.run("backfill-assets", "once", "flights_2011", "--yes")
+    mended = run_history(project, *days)
     assert mended.returncode == 0, mended.stderr
     publishes = read_raw(project).publishes
     assert {day for day in publishes if publishes[day] != before.get(day)} == {BAD}
     assert publishes[BAD].rows == count_lines(file, BAD)
 
-    # It is idle now, at the shell and in the UI, whatever becomes of its files.
+    # It is idle now, whatever becomes of its files.
     file.write_text(good + good.splitlines()[1] + "\n")
     version = read_raw(project).version
-    for told in (
-        ("backfill-assets", "once", "flights_2011"),
-        (
-            "dagster",
-            "job",
-            "execute",
-            "-m",
-            "backfill_assets.definitions",
-            "-j",
-            "once_flights_2011",
-        ),
-    ):
-        idle = project.run(*told)
-        assert idle.returncode == 0, idle.stderr
-        assert "nothing to do" in idle.stdout + idle.stderr
+    idle = run_history(project, *days)
+    assert idle.returncode == 0, idle.stderr
+    assert "nothing is to be run" in idle.stdout + idle.stderr
     assert read_raw(project).version == version
     *due, observed = look(project)
     assert due == [
@@ -174,45 +157,13 @@ def test_a_history_is_taken_in_once_and_what_is_computed_from_it_is_due(
     after = read_raw(project).publishes
     assert [key for key in after if after[key] != publishes[key]] == ["2011-01-02"]
     assert after["2011-01-02"].checksum == publishes["2011-01-02"].checksum
-    again = project.run("backfill-assets", "once", "flights_2011", "--full-refresh", "--yes")
+    whole = ("--select", "raw/flights", "--from", days[0], "--to", days[1])
+    again = project.run("backfill-assets", "run", *whole, "--yes")
     assert again.returncode == 0, again.stderr
     refreshed = read_raw(project).publishes
     assert all(refreshed[key].version > after[key].version for key in after)
     changed = {key for key in after if refreshed[key].checksum != after[key].checksum}
     assert changed == {"2011-01-01"}
-
-
-@pytest.mark.parametrize(("asked", "limits"), [("1", 1), ("2", 0), (None, 0)])
-def test_flows_that_are_left_to_the_daemon_are_bounded_together(
-    open_project: Callable[..., Project], asked: str | None, limits: int
-) -> None:
-    project = open_project("2011-01", "2012-01", BEGIN="2012-01-20", ONCE_FLOWS="all")
-    told = ["--max-parallel", asked] if asked else []
-    flows = ("flights_2011", "flights_2012")
-    launched = project.run("backfill-assets", "once", *flows, "--launch", "--yes", *told)
-    assert launched.returncode == 0, launched.stderr
-    with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
-        tags = [dict(one.tags) for one in instance.get_backfills()]
-    assert {one[ONCE_TAG] for one in tags} == {*flows}
-    # Two have places in this home anyway.
-    bounds = {value for one in tags for tag, value in one.items() if tag.startswith(AT_MOST_TAG)}
-    assert len(bounds) == limits
-    assert all((f"{AT_MOST_TAG}1" in one) == bool(limits) for one in tags)
-
-
-def test_the_list_is_whole_at_80_columns() -> None:
-    ends = ("raw/flights", "2011-01-01", "2011-12-31")
-    states = [
-        FlowState("flights_2011", *ends, "published", partitions=365, published=365, rows=123_456),
-        FlowState("flights_2012", *ends, "inactive"),
-    ]
-    out = io.StringIO()
-    Console(file=out, width=80).print(build_grid(states))
-    lines = out.getvalue().splitlines()
-    assert max(len(line.rstrip()) for line in lines) <= 80
-    rows = [line.split() for line in lines]
-    assert ["flights_2011", *ends, "published", "365", "of", "365", "123,456"] in rows
-    assert ["flights_2012", *ends, "inactive", "0", "of", "0", "0"] in rows
 
 
 def test_tables_begin_where_the_last_of_their_inputs_does(
@@ -232,7 +183,6 @@ def test_tables_begin_where_the_last_of_their_inputs_does(
         assert firsts.pop(table) == "2011-01-01"
     assert firsts["features/departure_conditions"] == "2013-01-01"
     assert all(not first.startswith(("2011", "2012")) for first in firsts.values())
-    assert {"once_flights_2011", "once_flights_2012", "flights"} <= {*listed.stdout.split()}
     without = open_project_again(project, ONCE_FLOWS="")
     listed = without.run("python", "-c", _PARTITIONS)
     assert "2011" not in listed.stdout
@@ -243,64 +193,21 @@ def open_project_again(project: Project, **settings: str) -> Project:
     return Project(project.root, project.landing, settings=tuple(named.items()))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "cure"),
-    [
-        (["flights_1999"], "no once-flow flights_1999: choose of flights_2011, flights_2012"),
-        (
-            ["flights_2011"],
-            "the once-flow flights_2011 is not active here: add it to BACKFILL_ONCE",
-        ),
-        (["--full-refresh"], "name the once-flows that are meant"),
-        (["--launch"], "name the once-flows that are meant"),
-        (["--max-parallel", "1"], "name the once-flows that are meant"),
-        (["flights_2012"], "run it? nobody answered: say --yes beforehand"),
-    ],
-)
-def test_what_cannot_be_taken_in_is_said_in_a_line(
-    open_project: Callable[..., Project], arguments: list[str], cure: str
-) -> None:
-    project = open_project("2012-01", BEGIN="2012-01-05", ONCE_FLOWS="flights_2012")
-    refused = subprocess.run(
-        [find_program("backfill-assets"), "once", *arguments],
-        env=project.environment,
-        cwd=project.root,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_a_flow_that_is_not_active_has_no_days(open_project: Callable[..., Project]) -> None:
+    project = open_project("2012-01", BEGIN="2012-01-05")
+    refused = run_history(project, "2012-01-01", "2012-01-04")
     assert refused.returncode == 1
     (line,) = refused.stderr.strip().splitlines()
-    assert cure in line
+    assert "2012-01-01" in line
     assert not read_raw(project).exists
 
 
 def test_an_unusable_setting_is_said_in_a_line(open_project: Callable[..., Project]) -> None:
-    refused = open_project(ONCE_FLOWS="flights_2011").run("backfill-assets", "once")
+    project = open_project(ONCE_FLOWS="flights_2011")
+    refused = run_history(project, "2011-01-01", "2011-01-02")
     assert refused.returncode == 1
     (line,) = refused.stderr.strip().splitlines()
     assert "nothing would fill raw/flights from 2012-01-01, where flights_2011 ends" in line
-
-
-def test_a_flow_is_taken_in_by_a_session_with_its_own_settings(
-    open_project: Callable[..., Project],
-) -> None:
-    project = open_project(
-        "2011-01", BEGIN="2011-01-13", END="2011-01-15", ONCE_FLOWS="flights_2011"
-    )
-    deployed = deploy(project.root / "deployed")
-    declared = deployed / "backfill_assets" / "tables" / "flights_history.py"
-    told, written = "return OnceFlow(", project.root / "event_log"
-    conf = (("spark.eventLog.enabled", "true"), ("spark.eventLog.dir", f"file://{written}"))
-    code = declared.read_text().replace(told, f"{told}session_conf={conf},")
-    declared.write_text(code)
-    written.mkdir()
-    project = replace(project, settings=(*project.settings, ("PYTHONPATH", str(deployed))))
-    ran = project.run("backfill-assets", "once", "flights_2011", "--yes")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert read_states(project)["flights_2011"]["state"] == "published"
-    assert [*written.iterdir()], "Spark kept a log, as nothing but the flow asks for"
 
 
 @pytest.mark.slow
@@ -309,17 +216,18 @@ def test_the_daemon_takes_a_flow_in(open_project: Callable[..., Project]) -> Non
     project = open_project(
         "2011-01", BEGIN="2011-01-13", END="2011-01-15", ONCE_FLOWS="flights_2011"
     )
-    flow = ("once", "flights_2011", "--launch", "--yes")
+    days = ("2011-01-01", "2011-01-12")
+    launch = ("launch", *choose(*days), "--yes")
     with serve(project):
-        (launched,) = json.loads(command(project, *flow, "--json"))
+        launched = json.loads(command(project, *launch, "--json"))
         command(project, "watch", launched["backfill_id"])
-        assert read_states(project)["flights_2011"]["state"] == "published"
-        assert "nothing to do" in command(project, *flow)
+        assert plan_history(project, *days)["states"] == {"materialized": 12}
+        assert "backfill" not in command(project, *launch)
 
 
 @pytest.mark.slow
 @pytest.mark.by_hand
-def test_two_flows_at_once_and_one_that_was_killed_goes_on(
+def test_two_flows_that_were_killed_go_on(
     open_project: Callable[..., Project],
 ) -> None:
     months = [f"2011-{month:02}" for month in range(1, 13)]
@@ -330,32 +238,19 @@ def test_two_flows_at_once_and_one_that_was_killed_goes_on(
         ONCE_FLOWS="all",
         CHUNK_PARTITIONS="40",
     )
-    flow = [find_program("backfill-assets"), "once", "flights_2011", "--yes"]
-    project.kill(flow, when=lambda: len(read_raw(project).publishes) >= 40)
+    days = ("2011-01-01", "2012-01-19")
+    killed = [find_program("backfill-assets"), "run", *choose(*days), "--yes"]
+    project.kill(killed, when=lambda: len(read_raw(project).publishes) >= 40)
     done = read_raw(project).publishes
     assert 40 <= len(done) < 365
-    ran = project.run("backfill-assets", "once", "flights_2011", "flights_2012", "--yes")
+    ran = run_history(project, *days)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     publishes = read_raw(project).publishes
     assert {key: publishes[key] for key in done} == done
     assert sorted(publishes)[0] == "2011-01-01"
     assert len(publishes) == 365 + 19
-    states = read_states(project)
-    assert {one["state"] for one in states.values()} == {"published"}
     lines = sum(
         len(path.read_text().splitlines()) - 1
         for path in (project.landing / "flights_history/2011").glob("*.csv")
     )
-    assert states["flights_2011"]["rows"] == lines
-    # Side by side: their runs are at work at the same time.
-    both = ("flights_2011", "flights_2012", "--full-refresh", "--yes")
-    again = project.run("backfill-assets", "once", *both)
-    assert again.returncode == 0, again.stdout + again.stderr
-    with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
-        newest = {
-            one.dagster_run.tags[ONCE_TAG]: one for one in reversed(instance.get_run_records())
-        }
-    one, other = newest["flights_2011"], newest["flights_2012"]
-    assert one.start_time is not None
-    assert other.start_time is not None
-    assert max(one.start_time, other.start_time) < min(one.end_time or 0, other.end_time or 0)
+    assert lines == sum(one.rows for key, one in publishes.items() if key < "2012")

@@ -1,21 +1,22 @@
-"""A command takes a dataclass, and people its fields, each as an option."""
+"""A command takes a model, and people its fields, each as an option."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import pytest
 import typer
+from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
-from backfill_engine.cli.plan_options import spread_options
+from backfill_engine.cli.spread_options import spread_options
 
 
-@dataclass(frozen=True, kw_only=True)
-class Range:
-    """Two options, one of them by another name."""
+class Range(BaseModel):
+    """Three options, one of them by another name; the last field is none."""
 
-    first: Annotated[str | None, typer.Option("--from", help="The first one.")] = None
-    strict: bool = False
+    first: str | None = Field(default=None, title="from", description="The first one.")
+    strict: bool = Field(default=False, description="Whether.")
+    keep_going: bool | None = Field(default=None, description="Whether, if anybody says so.")
+    once: str = ""
 
 
 @spread_options
@@ -35,14 +36,14 @@ app.command()(show)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("raw",), "raw Range(first=None, strict=False) all"),
+        (("raw",), "raw first=None strict=False keep_going=None once='' all"),
         (
-            ("raw", "--from", "2013-01-01", "--strict", "--chunk", "days=1"),
-            "raw Range(first='2013-01-01', strict=True) days=1",
+            ("raw", "--from", "2013-01-01", "--strict", "--no-keep-going", "--chunk", "days=1"),
+            "raw first='2013-01-01' strict=True keep_going=False once='' days=1",
         ),
     ],
 )
-def test_the_fields_are_options_and_come_as_the_dataclass(
+def test_the_fields_are_options_and_come_as_the_model(
     arguments: tuple[str, ...], said: str
 ) -> None:
     result = CliRunner().invoke(app, arguments)
@@ -54,5 +55,6 @@ def test_the_help_has_them_in_their_place() -> None:
     text = CliRunner().invoke(app, ["--help"]).output
     assert "Show what it was given." in text
     assert "The first one." in text
-    places = [text.index(f"--{name}") for name in ("from", "strict", "chunk")]
+    assert "--once" not in text
+    places = [text.index(f"--{name}") for name in ("from", "strict", "keep-going", "chunk")]
     assert places == sorted(places)

@@ -1,9 +1,9 @@
 """Flights and events, and tables that hold them, to read and compare."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -14,7 +14,7 @@ from backfill_engine.grains.buckets import Buckets
 from backfill_engine.lake.partitions import Partition, Slice
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.row_comparison import RowChanges
+from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.rules.drift import Drift
 from backfill_engine.tables.declarations import Column, Table, required
 from backfill_engine_tests.shared_fixtures import build_days
@@ -107,9 +107,27 @@ def read_both(
     return older, newer
 
 
-def find_changes(changes: dict[str, RowChanges]) -> dict[str, RowChanges]:
+class Changes(NamedTuple):
+    """Rows of a partition by what became of them, as `PartitionDiff` has them."""
+
+    same: int = 0
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    duplicates: int = 0
+
+
+def count_changes(diffs: Mapping[str, PartitionDiff]) -> dict[str, Changes]:
+    return {
+        key: Changes(*(getattr(diff, name) for name in Changes._fields))
+        for key, diff in diffs.items()
+    }
+
+
+def find_changes(diffs: Mapping[str, PartitionDiff]) -> dict[str, Changes]:
     """Of the partitions that aren't equal, or have duplicates."""
-    return {key: one for key, one in changes.items() if not one.equal or one.duplicates}
+    counted = count_changes(diffs)
+    return {key: counted[key] for key, diff in diffs.items() if not diff.equal or diff.duplicates}
 
 
 def build_parts(*parts: int) -> list[Partition]:

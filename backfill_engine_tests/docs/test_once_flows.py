@@ -15,12 +15,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 def test_the_page_takes_a_leap_year_in(tmp_path: Path) -> None:
     project = Project(tmp_path, tmp_path / "landing")
-    listed, taken, idle, computed = run_page(
+    planned, taken, idle, computed = run_page(
         "once-flows.md", cwd=PROJECT, environment=project.environment
     )
-    assert "0 of 366" in listed
+    assert "366 missing" in planned
     assert "published: 366 of 366 of raw/flights" in taken
-    assert "nothing to do" in idle
+    assert "nothing is to be run" in idle
     assert "held back: published 11 of 11 of staging/flights, 5 of 11 of features" in computed
     warehouse = Warehouse(str(project.warehouse))
     raw = read_log(warehouse, RAW_FLIGHTS)

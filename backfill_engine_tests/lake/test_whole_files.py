@@ -10,8 +10,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from backfill_engine.errors import RehearsalError, TableError
 from backfill_engine.extras.rehearsal.records import read_rehearsal, write_rehearsal
+from backfill_engine.lake.commit_files import PublishIndex, read_index
 from backfill_engine.lake.protections import PROTECTIONS, add_protection, read_protections
-from backfill_engine.lake.publish_index import PublishIndex, read_index
 from backfill_engine.lake.side_tables import enter_table, open_entered
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -152,15 +152,15 @@ def test_what_no_log_and_no_index_knows_is_compared_by_the_rows_of_the_table(
     append(warehouse, dt.date(2013, 1, 2), 5, build_record(1, KEYS[1]).to_json())
     publish(warehouse, KEYS[:1])
     log = read_log(warehouse, READINGS).keep_publishes()
-    profiles, is_lost = find_profiles(log, log.publishes)
+    profiles, is_lost = find_profiles(log)
     assert (sorted(profiles), is_lost) == (sorted(KEYS[:2]), False)
 
     index = find_index(warehouse)
     lines = index.read_bytes().splitlines(keepends=True)
     clean_log(warehouse, READINGS, keep=1)
-    assert find_profiles(log.reread(), log.reread().publishes) == (profiles, False)
+    assert find_profiles(log.reread()) == (profiles, False)
     index.write_bytes(b"".join(lines[:-2]))
     log = read_log(warehouse, READINGS).keep_publishes()
-    profiles, is_lost = find_profiles(log, log.publishes)
+    profiles, is_lost = find_profiles(log)
     assert profiles[KEYS[1]].rows == 5
     assert is_lost

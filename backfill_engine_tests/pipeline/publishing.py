@@ -107,7 +107,9 @@ class Lake:
         publisher = self.build_publisher(
             recipe, run_id=run_id, today=today, options=options, acceptances=acceptances
         )
-        return publisher.publish_chunk(partitions, pinned or self.pin(recipe, partitions))
+        pinned = pinned or self.pin(recipe, partitions)
+        results, _ = publisher.publish_chunk(partitions, pinned)
+        return results
 
     def build_publisher(
         self,

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from dagster import AssetKey, DagsterInstance
 
-from backfill_engine.orchestration.backfills.progress import Progress
-from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
+from backfill_engine.orchestration.backfills.progress_reader import Progress, ProgressReader
 from backfill_engine.orchestration.due.downstream import request_backfill
 from backfill_engine.orchestration.instance.dagster_internals import BulkActionStatus
 from backfill_engine.orchestration.runs.run_tags import REASON_TAG

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 from dagster import RunRequest, SensorResult, build_sensor_context
 
+from backfill_engine.jobs import build_range_jobs
 from backfill_engine.orchestration.runs.run_tags import (
     INCREMENTAL_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
     REASON_TAG,
 )
-from backfill_engine.range_jobs import build_range_jobs
 from backfill_engine.sensors import build_process_due_partitions
 from backfill_engine_tests.pipeline.running import Pipeline
 from backfill_engine_tests.project import (

@@ -10,7 +10,7 @@ from backfill_engine.errors import LandingError
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.proof.certificates import Certificate, find_certificates, locate_certificate
-from backfill_engine.proof.pages import VerifiedLine, render_certificate, render_verification
+from backfill_engine.proof.pages import VerifiedLine, build_title, render_certificate, render_lines
 from backfill_engine.proof.verification import verify_certificate
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine_tests.pipeline.running import (
@@ -100,7 +100,7 @@ def test_it_holds_until_a_file_is_tampered_with(pipeline: Pipeline) -> None:
     (broken,) = (line for line in lines if not line.holds)
     assert broken.statement.startswith(f"{LAST} holds 120 rows with checksum ")
     assert broken.found.startswith("120 rows with checksum ")
-    assert "DOES NOT HOLD" in render_verification(certificate, lines)
+    assert "DOES NOT HOLD" in render_lines(build_title(certificate), lines)
 
 
 def test_it_holds_though_a_later_run_replaced_the_partitions(pipeline: Pipeline) -> None:

@@ -11,13 +11,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from backfill_engine.contents.partition_contents import Contents, read_contents
-from backfill_engine.contents.rows import TableRows
-from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.proof.row_comparison import (
     PartitionDiff,
-    RowChanges,
-    build_diffs,
     compare_contents,
 )
 from backfill_engine.rules.drift import MIN_VALUES, compute_psi
@@ -27,10 +24,12 @@ from backfill_engine_tests.contents.written_rows import (
     FLIGHTS,
     MILES,
     WEEK,
+    Changes,
     as_arrow,
     build_events,
     build_flights,
     build_parts,
+    count_changes,
     find_changes,
     find_flight,
     read_both,
@@ -47,10 +46,10 @@ def test_equal_contents_in_another_order_and_in_other_files(warehouse: Warehouse
     newer = warehouse.open(FLIGHTS).version()
     before = read_contents(read_log(warehouse, FLIGHTS, version=older), WEEK[::-1])
     after = read_contents(read_log(warehouse, FLIGHTS, version=newer), WEEK)
-    expected = {day.key: RowChanges(same=20) for day in WEEK}
-    assert compare_contents(before, after) == expected
-    assert list(compare_contents(before, after)) == [day.key for day in WEEK]
-    diffs = build_diffs(FLIGHTS, before, after)
+    expected = {day.key: Changes(same=20) for day in WEEK}
+    diffs = compare_contents(before, after)
+    assert count_changes(diffs) == expected
+    assert list(diffs) == [day.key for day in WEEK]
     assert all(diff.equal for diff in diffs.values())
 
 
@@ -64,16 +63,16 @@ def test_every_kind_of_difference_is_found_in_exactly_its_partition(warehouse: W
     find_flight(after, WEEK[4], 9)["delay"] = None
     find_flight(after, WEEK[5], 10)["day"] = WEEK[6].slice.start
     older, newer = read_both(warehouse, FLIGHTS, WEEK, before, after)
-    assert compare_contents(older, newer) == {
-        WEEK[0].key: RowChanges(same=19, removed=1),
-        WEEK[1].key: RowChanges(same=20, added=1),
-        WEEK[2].key: RowChanges(same=18, changed=2),
-        WEEK[3].key: RowChanges(same=20, added=1, duplicates=1),
-        WEEK[4].key: RowChanges(same=19, changed=1),
-        WEEK[5].key: RowChanges(same=19, removed=1),
-        WEEK[6].key: RowChanges(same=20, added=1, duplicates=1),
+    assert count_changes(compare_contents(older, newer)) == {
+        WEEK[0].key: Changes(same=19, removed=1),
+        WEEK[1].key: Changes(same=20, added=1),
+        WEEK[2].key: Changes(same=18, changed=2),
+        WEEK[3].key: Changes(same=20, added=1, duplicates=1),
+        WEEK[4].key: Changes(same=19, changed=1),
+        WEEK[5].key: Changes(same=19, removed=1),
+        WEEK[6].key: Changes(same=20, added=1, duplicates=1),
     }
-    shares = {key: one.null_shares for key, one in build_diffs(FLIGHTS, older, newer).items()}
+    shares = {key: one.null_shares for key, one in compare_contents(older, newer).items()}
     assert shares.pop(WEEK[4].key) == {"delay": (0.05, 0.1)}
     assert {name for one in shares.values() for name in one} == {"delay"}
 
@@ -87,7 +86,7 @@ def test_each_column_is_compared(warehouse: Warehouse) -> None:
         find_flight(after, day, 2)[name] = value
     older, newer = read_both(warehouse, FLIGHTS, days, before, after)
     changes = find_changes(compare_contents(older, newer))
-    assert changes == {day.key: RowChanges(same=19, changed=1) for day in days[: len(other)]}
+    assert changes == {day.key: Changes(same=19, changed=1) for day in days[: len(other)]}
 
 
 def test_duplicates_change_one_by_one(warehouse: Warehouse) -> None:
@@ -96,8 +95,8 @@ def test_duplicates_change_one_by_one(warehouse: Warehouse) -> None:
     before = [*rows * 3, other]
     after = [rows[0], *[{**rows[0], "gate": "third"}] * 4]
     older, newer = read_both(warehouse, FLIGHTS, WEEK[:1], before, after)
-    expected = RowChanges(same=1, changed=3, added=1, duplicates=4)
-    assert compare_contents(older, newer) == {WEEK[0].key: expected}
+    expected = Changes(same=1, changed=3, added=1, duplicates=4)
+    assert count_changes(compare_contents(older, newer)) == {WEEK[0].key: expected}
 
 
 def test_without_a_key_nothing_is_changed(warehouse: Warehouse) -> None:
@@ -106,11 +105,11 @@ def test_without_a_key_nothing_is_changed(warehouse: Warehouse) -> None:
     after = [*build_events(p0="abbb", p1="x", p2="c", p3="d"), {"part": 3, "code": None}]
     older, newer = read_both(warehouse, EVENTS, parts, before, after)
     assert older.key_hashes is None
-    assert compare_contents(older, newer) == {
-        "part 0": RowChanges(same=2, added=2, removed=1),
-        "part 1": RowChanges(added=1, removed=1),
-        "part 2": RowChanges(same=1),
-        "part 3": RowChanges(same=1, added=1),
+    assert count_changes(compare_contents(older, newer)) == {
+        "part 0": Changes(same=2, added=2, removed=1),
+        "part 1": Changes(added=1, removed=1),
+        "part 2": Changes(same=1),
+        "part 3": Changes(same=1, added=1),
     }
 
 
@@ -118,12 +117,12 @@ def test_thousands_of_separate_partitions(warehouse: Warehouse) -> None:
     parts = build_parts(*range(0, 4_001, 2))
     before, after = build_events(p0="ab", p4000="c"), build_events(p0="ab", p2000="c", p3="d")
     older, newer = read_both(warehouse, EVENTS_BY_CODE, parts, before, after)
-    changes = compare_contents(older, newer)
+    changes = count_changes(compare_contents(older, newer))
     assert len(changes) == len(parts)
-    assert {key: one for key, one in changes.items() if one != RowChanges()} == {
-        "part 0": RowChanges(same=2),
-        "part 2000": RowChanges(added=1),
-        "part 4000": RowChanges(removed=1),
+    assert {key: one for key, one in changes.items() if one != Changes()} == {
+        "part 0": Changes(same=2),
+        "part 2000": Changes(added=1),
+        "part 4000": Changes(removed=1),
     }
 
 
@@ -152,12 +151,14 @@ def test_psi_null_shares_and_rows_of_partitions(warehouse: Warehouse) -> None:
         duplicates=0,
         null_shares={"delay": (delay, delay), "departed": (1.0, 1.0)},
         psi={"miles": 0.0},
+        same=rows,
     )
-    assert build_diffs(FLIGHTS, older, newer) == {
-        WEEK[0].key: replace(untouched, changed=rows, psi={"miles": psi}),
+    assert compare_contents(older, newer) == {
+        WEEK[0].key: replace(untouched, changed=rows, same=0, psi={"miles": psi}),
         WEEK[1].key: replace(
             untouched,
             changed=2,
+            same=rows - 2,
             null_shares={**untouched.null_shares, "miles": (0.0, 2 * delay)},
             psi={"miles": None},  # 99 values
         ),
@@ -165,6 +166,7 @@ def test_psi_null_shares_and_rows_of_partitions(warehouse: Warehouse) -> None:
             untouched,
             rows_after=0,
             removed=rows,
+            same=0,
             null_shares={"delay": (delay, 0.0), "departed": (1.0, 0.0)},
             psi={"miles": None},
         ),
@@ -179,11 +181,11 @@ def build_contents(rows: Sequence[tuple[int, int, int]], *, keyed: bool) -> Cont
     owners, keys, values = np.array(rows, np.int64).reshape(-1, 3).T
     spread = np.uint64(0x9E3779B97F4A7C15)
     return Contents(
-        source=TableRows(TableLog(Warehouse("/nowhere"), EVENTS, None)),
+        table=EVENTS,
+        stream=lambda columns, index: iter(()),
         partitions=tuple(build_parts(0, 1, 2)),
         keys=("key",) if keyed else (),
         compared=(),
-        missing=(),
         owners=owners.astype(np.int32),
         key_hashes=(owners * 10 + keys).astype(np.uint64) * spread if keyed else None,
         row_hashes=(owners * 100 + keys * 10 + values).astype(np.uint64) * spread,
@@ -199,7 +201,7 @@ def compare_naively(
     part: int,
     *,
     keyed: bool,
-) -> RowChanges:
+) -> Changes:
     older, newer = (Counter(row for row in rows if row[0] == part) for rows in (before, after))
     same = (older & newer).total()
     lost, gained = ((one - two) for one, two in ((older, newer), (newer, older)))
@@ -211,7 +213,7 @@ def compare_naively(
                 keys[row[1]] += 1
         changed = (lost_keys & gained_keys).total()
     duplicates = newer.total() - len({row[1] for row in newer}) if keyed else 0
-    return RowChanges(same, gained.total() - changed, lost.total() - changed, changed, duplicates)
+    return Changes(same, gained.total() - changed, lost.total() - changed, changed, duplicates)
 
 
 SOME_ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)))
@@ -221,8 +223,8 @@ SOME_ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers
 def test_small_multisets_compare_as_counters_do(
     *, before: list[tuple[int, int, int]], after: list[tuple[int, int, int]], keyed: bool
 ) -> None:
-    found = compare_contents(
-        build_contents(before, keyed=keyed), build_contents(after, keyed=keyed)
+    found = count_changes(
+        compare_contents(build_contents(before, keyed=keyed), build_contents(after, keyed=keyed))
     )
     assert found == {
         f"part {part}": compare_naively(before, after, part, keyed=keyed) for part in range(3)

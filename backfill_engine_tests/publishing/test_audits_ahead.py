@@ -13,7 +13,7 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
 from backfill_engine.publishing.audit import AHEAD_BYTES, AuditsAhead, gather_lots
-from backfill_engine.publishing.inputs import PinnedInputs, measure_input_bytes
+from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.sources.input_window import InputWindow
@@ -54,7 +54,7 @@ class Step:
 
     def publish(self, day: Partition) -> PartitionResult:
         """What became of the day."""
-        (result,) = self.publisher.publish_chunk([day], self.pinned)
+        (result,), _ = self.publisher.publish_chunk([day], self.pinned)
         return result
 
 
@@ -137,7 +137,7 @@ def test_a_lot_is_neighbours_within_the_bounds_of_memory_and_of_what_a_crash_may
     lake: Lake,
 ) -> None:
     pinned = lake.pin(COPIES, DAYS)
-    assert max(measure_input_bytes(pinned, DAYS).values()) < AHEAD_BYTES
+    assert max(pinned.measure_bytes(DAYS).values()) < AHEAD_BYTES
 
     def gather(*bytes_of_days: int, max_partitions: int = 9, max_bytes: int = 2**40) -> list[int]:
         sizes = {day.key: size for day, size in zip(DAYS, bytes_of_days, strict=True)}

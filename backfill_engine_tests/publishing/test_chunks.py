@@ -7,7 +7,7 @@ import pytest
 from backfill_engine.grains.chunk_sizes import parse_chunk_size
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.publishing.inputs import PinnedInputs, cut_range
+from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine_tests.project import RAW_FLIGHTS
 from backfill_engine_tests.shared_fixtures import build_days
 from backfill_engine_tests.sources.test_once_landing import list_days, write
@@ -21,5 +21,5 @@ def test_days_of_a_month_are_of_one_file(tmp_path: Path, size: str, lengths: lis
         write(tmp_path, f"old/2011/readings_2011-{month}.csv")
     target = read_log(Warehouse(str(tmp_path / "warehouse")), RAW_FLIGHTS)
     pinned = PinnedInputs(target, {}, list_days(tmp_path, "2011-01-01", 90))
-    chunks = cut_range(build_days("2011-01-01", 90), parse_chunk_size(size), pinned)
+    chunks = pinned.cut(build_days("2011-01-01", 90), parse_chunk_size(size))
     assert list(map(len, chunks)) == lengths

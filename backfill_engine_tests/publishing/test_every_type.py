@@ -25,10 +25,9 @@ from backfill_engine.proof.golden_comparison import compare_with_golden
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.restoring import build_rollback_recipe, plan_rollback
 from backfill_engine.publishing.write_modes.options import WriteOptions
+from backfill_engine.rules.column_rules import Nulls, Values
+from backfill_engine.rules.count_rules import Rejects
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.rejects import Rejects
-from backfill_engine.rules.values import Values
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.tables.declarations import Column, Table, required

@@ -2,7 +2,7 @@
 
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.publishing.inputs import PinnedInputs, withhold_foreign
+from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.results import describe_failures
 from backfill_engine_tests.lake.readings import READINGS
 from backfill_engine_tests.lake.test_foreign_changes import FIRST, SECOND, publish, write
@@ -23,9 +23,9 @@ def test_what_reads_foreign_rows_is_withheld_and_says_of_which_commit(
     warehouse: Warehouse,
 ) -> None:
     publish(warehouse)
-    assert withhold_foreign(pin(warehouse), DAYS, keeps_rows=True) == []
+    assert pin(warehouse).withhold_foreign(DAYS, keeps_rows=True) == []
     write(warehouse, SECOND)
-    (withheld,) = withhold_foreign(pin(warehouse), DAYS, keeps_rows=False)
+    (withheld,) = pin(warehouse).withhold_foreign(DAYS, keeps_rows=False)
     assert withheld.key == SECOND
     assert (
         "raw/readings 2013-01-03 was changed by another writer (WRITE, version 2): run the changed"
@@ -39,8 +39,8 @@ def test_foreign_rows_of_the_partition_itself_count_where_they_would_stay(
     publish(warehouse)
     write(warehouse, FIRST)
     pinned = PinnedInputs(read_log(warehouse, READINGS), {})
-    assert withhold_foreign(pinned, DAYS, keeps_rows=False) == [], "all of them are replaced"
-    (withheld,) = withhold_foreign(pinned, DAYS, keeps_rows=True)
+    assert pinned.withhold_foreign(DAYS, keeps_rows=False) == [], "all of them are replaced"
+    (withheld,) = pinned.withhold_foreign(DAYS, keeps_rows=True)
     assert "the rows that stay were changed by another writer" in describe_failures(
         withheld.verdict
     )

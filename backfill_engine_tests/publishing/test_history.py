@@ -15,15 +15,18 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from backfill_assets.tables.flights import FLIGHT_FIELDS
 from backfill_assets.transforms.raw_flights import build_raw_flights
 from backfill_engine.contents.partition_contents import read_back
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.side_tables import build_quarantine_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.publishing.inputs import find_never_landed
 from backfill_engine.publishing.results import PartitionResult
-from backfill_engine.tables.once_flows import DatePart, History, OnceFlow, Origin
+from backfill_engine.sources.history import History
+from backfill_engine.sources.json_landing import JsonLanding
+from backfill_engine.sources.once_flows import OnceFlow
+from backfill_engine.sources.once_records import DatePart, Origin
 from backfill_engine_tests.pipeline.landing_zone import Flight, LandingZone, build_flights
 from backfill_engine_tests.pipeline.publishing import RAW_RECIPE, Lake
 from backfill_engine_tests.project import RAW_FLIGHTS
@@ -50,7 +53,11 @@ RECIPE = replace(
     compute=lambda window: build_raw_flights(
         window.read_landing(), begin=_BEGIN, extra_fields=window.extra_fields
     ),
-    history=History((FLOW,), _FEED),
+    history=History(
+        JsonLanding("flights", FLIGHT_FIELDS),
+        (replace(FLOW, record_fields=FLIGHT_FIELDS),),
+        _FEED,
+    ),
 )
 
 
@@ -209,4 +216,4 @@ def test_days_without_a_file_have_never_landed(open_zone: Callable[[str], Zone])
     zone = open_zone("none")
     (zone.root / "old").mkdir()
     days = build_days("2013-01-03", 2)
-    assert find_never_landed(zone.lake.pin(RECIPE, days)) == {"2013-01-03", "2013-01-04"}
+    assert zone.lake.pin(RECIPE, days).find_never_landed() == {"2013-01-03", "2013-01-04"}

@@ -21,8 +21,8 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.write_modes.options import WriteOptions
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.rejects import Rejects
+from backfill_engine.rules.column_rules import Nulls
+from backfill_engine.rules.count_rules import Rejects
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.table_assets import table_asset

@@ -16,7 +16,7 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
 from backfill_engine.publishing.results import PartitionResult
-from backfill_engine.rules.row_count import RowCount
+from backfill_engine.rules.count_rules import RowCount
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine_tests.lake.readings import READINGS, build_rows, overwrite_readings
 from backfill_engine_tests.pipeline.landing_zone import LandingZone, build_landed

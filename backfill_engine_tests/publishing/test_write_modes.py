@@ -24,8 +24,7 @@ from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.publishing.write_modes.merge import Merge
 from backfill_engine.publishing.write_modes.mode import Rollback
 from backfill_engine.publishing.write_modes.options import WriteOptions
-from backfill_engine.rules.reconciled import Reconciled
-from backfill_engine.rules.shrink import Shrink
+from backfill_engine.rules.count_rules import Reconciled, Shrink
 from backfill_engine.rules.verdicts import Check
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.tables.declarations import Table

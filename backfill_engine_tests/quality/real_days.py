@@ -15,8 +15,8 @@ from backfill_assets.tables.flights import (
     MOST_DELAY,
     WINDOW_DAYS,
 )
+from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.reconciled import Reconciled
 from backfill_engine.tables.declarations import Table
 from backfill_engine_tests.project import CARRIER_DELAYS, CARRIER_DELAYS_V2
 

@@ -6,14 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from backfill_engine.rules.agreement import Agreement
+from backfill_engine.rules.column_rules import Agreement, Nulls, Values, Variation
+from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.measured import Figure, PartitionMeasures
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.profiles import BINS, NULLS
-from backfill_engine.rules.reconciled import Reconciled
-from backfill_engine.rules.values import Values
-from backfill_engine.rules.variation import Variation
+from backfill_engine.rules.measured import BINS, NULLS, Figure, PartitionMeasures
 from backfill_engine.tables.declarations import Table
 
 

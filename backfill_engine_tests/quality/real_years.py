@@ -9,8 +9,7 @@ import pandas as pd
 from backfill_assets.tables import orders
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.quality.judging import judge_partitions
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.profiles import PartitionProfile
+from backfill_engine.rules.measured import PartitionMeasures, PartitionProfile
 from backfill_engine.rules.verdicts import Finding, Outcome, Verdict
 from backfill_engine.tables.declarations import Table
 from backfill_engine_tests.project import (

@@ -7,11 +7,9 @@ import sys
 import pytest
 
 from backfill_engine.quality.judging import judge_partitions
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.profiles import BINS, NULLS, PartitionProfile
-from backfill_engine.rules.rejects import Rejects
-from backfill_engine.rules.row_count import RowCount
+from backfill_engine.rules.column_rules import Nulls
+from backfill_engine.rules.count_rules import Rejects, RowCount
+from backfill_engine.rules.measured import BINS, NULLS, PartitionMeasures, PartitionProfile
 from backfill_engine.rules.verdicts import Acceptance, Check, Finding, Outcome, Verdict
 from backfill_engine_tests.rules.judged_days import (
     COMPARING,

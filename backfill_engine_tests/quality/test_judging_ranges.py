@@ -7,14 +7,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from backfill_engine.quality.judging import judge_partitions
+from backfill_engine.rules.column_rules import Nulls, Values
+from backfill_engine.rules.count_rules import Reconciled, Rejects, RowCount
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.measured import Figure, PartitionMeasures
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.profiles import BINS, NULLS, PartitionProfile
-from backfill_engine.rules.reconciled import Reconciled
-from backfill_engine.rules.rejects import Rejects
-from backfill_engine.rules.row_count import RowCount
-from backfill_engine.rules.values import Values
+from backfill_engine.rules.measured import BINS, NULLS, Figure, PartitionMeasures, PartitionProfile
 from backfill_engine.rules.verdicts import Acceptance, Check, Verdict
 from backfill_engine.tables.declarations import Column, Table, required
 

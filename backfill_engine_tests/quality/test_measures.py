@@ -13,13 +13,11 @@ from backfill_engine.audit_columns import (
     REJECT_REASON,
 )
 from backfill_engine.quality.measures import measure_partitions
+from backfill_engine.rules.column_rules import Nulls, Values
+from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.declared import RequiredColumns
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.profiles import BINS, NULLS
-from backfill_engine.rules.reconciled import Reconciled
-from backfill_engine.rules.values import Values
+from backfill_engine.rules.measured import BINS, NULLS, PartitionMeasures
 from backfill_engine.tables.declarations import Column, Table, build_ddl, required
 from backfill_engine_tests.lake.readings import READINGS, build_frame, build_rows
 from backfill_engine_tests.shared_fixtures import build_days, count_jobs

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from backfill_engine.rules.agreement import Agreement
+from backfill_engine.rules.column_rules import Agreement
+from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.drift import Drift
 from backfill_engine.rules.finding_names import find_name
-from backfill_engine.rules.reconciled import Reconciled
 from backfill_engine.rules.verdicts import Check, Outcome
 from backfill_engine_tests.project import (
     CARRIER_DELAYS,
@@ -144,7 +144,7 @@ def test_hours_of_weather_warn_of_one_wind_that_cannot_be():
     assert find_not_passed(verdicts) == {("2013-02-12-08:00", "values(wind_speed)")}
 
 
-# The figures that `docs/audit.md` has, of one range ascending.
+# The figures that `backfill_assets/calibration.md` has, of one range ascending.
 @pytest.mark.parametrize(
     ("table", "rule", "day", "highest"),
     [

@@ -3,11 +3,10 @@
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.timestamps import Hourly
 from backfill_engine.quality.judging import judge_partitions
+from backfill_engine.rules.column_rules import Nulls
+from backfill_engine.rules.count_rules import RowCount
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.profiles import PartitionProfile
-from backfill_engine.rules.row_count import RowCount
+from backfill_engine.rules.measured import PartitionMeasures, PartitionProfile
 from backfill_engine.rules.rule import Rule
 from backfill_engine.rules.verdicts import Check, Finding, Verdict
 from backfill_engine.tables.declarations import Column, Table, required

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backfill_engine.rules.agreement import Agreement
+from backfill_engine.rules.column_rules import Agreement
 from backfill_engine.rules.measured import PartitionMeasures
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 from backfill_engine_tests.rules.judged_days import build_table, find, judge

@@ -3,8 +3,7 @@
 import pytest
 
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.profiles import BINS, PartitionProfile
+from backfill_engine.rules.measured import BINS, PartitionMeasures, PartitionProfile
 from backfill_engine.rules.rule import RowConditions
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 from backfill_engine_tests.rules.judged_days import (

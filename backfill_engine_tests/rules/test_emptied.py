@@ -2,15 +2,10 @@
 
 import pytest
 
+from backfill_engine.rules.column_rules import Nulls, Values
+from backfill_engine.rules.count_rules import Reconciled, Rejects, RowCount
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.landed import Landed
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.profiles import PartitionProfile
-from backfill_engine.rules.reconciled import Reconciled
-from backfill_engine.rules.rejects import Rejects
-from backfill_engine.rules.row_count import RowCount
-from backfill_engine.rules.values import Values
+from backfill_engine.rules.measured import Landed, PartitionMeasures, PartitionProfile
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 from backfill_engine_tests.rules.judged_days import COMPARING, DAY, build_table, find, judge
 

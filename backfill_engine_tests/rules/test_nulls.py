@@ -2,9 +2,8 @@
 
 import pytest
 
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.profiles import NULLS
+from backfill_engine.rules.column_rules import Nulls
+from backfill_engine.rules.measured import NULLS, PartitionMeasures
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 from backfill_engine_tests.rules.judged_days import build_table, judge
 

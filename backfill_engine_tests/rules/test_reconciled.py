@@ -2,8 +2,8 @@
 
 import pytest
 
+from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.reconciled import Reconciled
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 from backfill_engine_tests.rules.judged_days import DAY, build_table, find, judge
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from backfill_engine.rules.count_rules import Rejects
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.rejects import Rejects
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 from backfill_engine_tests.rules.judged_days import build_table, find, judge
 

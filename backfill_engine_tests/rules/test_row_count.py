@@ -5,10 +5,8 @@ import pytest
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.quality.judging import judge_partitions
-from backfill_engine.rules.landed import Landed
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.profiles import PartitionProfile
-from backfill_engine.rules.row_count import RowCount
+from backfill_engine.rules.count_rules import RowCount
+from backfill_engine.rules.measured import Landed, PartitionMeasures, PartitionProfile
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 from backfill_engine_tests.rules.judged_days import (
     DAY,

@@ -6,8 +6,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.row_count import RowCount
+from backfill_engine.rules.column_rules import Nulls
+from backfill_engine.rules.count_rules import RowCount
 from backfill_engine.rules.rule import Findings, Rule, Subject
 from backfill_engine.rules.verdicts import Check
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.profiles import PartitionProfile
+from backfill_engine.rules.count_rules import Shrink
+from backfill_engine.rules.measured import PartitionMeasures, PartitionProfile
 from backfill_engine.rules.rule import Rule
-from backfill_engine.rules.shrink import Shrink
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 from backfill_engine_tests.rules.judged_days import DAY, build_table, find, judge
 

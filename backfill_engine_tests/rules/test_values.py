@@ -2,8 +2,8 @@
 
 import pytest
 
+from backfill_engine.rules.column_rules import Values
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.values import Values
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 from backfill_engine_tests.rules.judged_days import build_table, judge
 

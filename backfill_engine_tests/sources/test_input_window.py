@@ -9,13 +9,12 @@ from pyspark.testing import assertDataFrameEqual
 
 from backfill_engine.errors import LandingError
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.reader import read_table
-from backfill_engine.lake.spark_errors import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS, read_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
 from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.sources.json_landing import JsonFolders, JsonLanding
+from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine_tests.lake.readings import (
     READINGS,
     build_frame,
@@ -34,7 +33,8 @@ def build_window(
     partitions: tuple[Partition, ...],
     *,
     version: int | None = None,
-    landing: JsonFolders | None = None,
+    landing: Path | None = None,
+    dataset: str = "events",
 ) -> InputWindow:
     log = read_log(warehouse, READINGS, version=version)
     return InputWindow(
@@ -42,7 +42,9 @@ def build_window(
         target=log,
         partitions=partitions,
         inputs={READINGS.key: log},
-        listing=landing.list_files(partitions) if landing else None,
+        listing=JsonLanding(dataset).list_files(str(landing), READINGS, partitions)
+        if landing
+        else None,
     )
 
 
@@ -54,16 +56,14 @@ def version(spark: SparkSession, warehouse: Warehouse) -> int:
 
 
 @pytest.fixture
-def landing(tmp_path: Path) -> JsonFolders:
+def landing(tmp_path: Path) -> Path:
     (tmp_path / "landing" / "events").mkdir(parents=True)
-    return JsonFolders(str(tmp_path / "landing"), READINGS, JsonLanding("events"))
+    return tmp_path / "landing"
 
 
-def land(landing: JsonFolders, day: str, name: str, content: bytes) -> None:
+def land(landing: Path, day: str, name: str, content: bytes) -> None:
     year, month, of_month = day.split("-")
-    folder = Path(
-        landing.root, landing.dataset, f"year={year}", f"month={month}", f"day={of_month}"
-    )
+    folder = landing / "events" / f"year={year}" / f"month={month}" / f"day={of_month}"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(content)
 
@@ -106,7 +106,7 @@ def test_keep_drops_rows_of_other_partitions(spark: SparkSession, warehouse: War
 
 
 def test_landed_lines_come_with_day_and_file(
-    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
+    spark: SparkSession, warehouse: Warehouse, landing: Path
 ) -> None:
     land(landing, "2013-01-01", "a.json", b'{"id":1}\n\n  \n{"id":2}')
     land(landing, "2013-01-02", "b.json.gz", gzip.compress(b'{"id":3}\n'))
@@ -120,7 +120,7 @@ def test_landed_lines_come_with_day_and_file(
 
 
 def test_files_that_landed_after_the_listing_are_not_read(
-    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
+    spark: SparkSession, warehouse: Warehouse, landing: Path
 ) -> None:
     land(landing, "2013-01-01", "a.json", b'{"id":1}\n')
     window = build_window(spark, warehouse, WEEK, landing=landing)
@@ -128,9 +128,7 @@ def test_files_that_landed_after_the_listing_are_not_read(
     assert [row.value for row in window.read_landing().collect()] == ['{"id":1}']
 
 
-def test_lines_are_of_one_kind(
-    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
-) -> None:
+def test_lines_are_of_one_kind(spark: SparkSession, warehouse: Warehouse, landing: Path) -> None:
     land(landing, "2013-01-01", "a.json", b'{"id":1}\n')
     window = build_window(spark, warehouse, WEEK, landing=landing)
     with pytest.raises(
@@ -140,14 +138,14 @@ def test_lines_are_of_one_kind(
 
 
 def test_landing_without_files_is_an_empty_frame(
-    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
+    spark: SparkSession, warehouse: Warehouse, landing: Path
 ) -> None:
     lines = build_window(spark, warehouse, WEEK, landing=landing).read_landing()
     assertDataFrameEqual(lines, spark.createDataFrame([], LANDING_SCHEMA))
 
 
 def test_truncated_file_fails_instead_of_losing_lines(
-    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
+    spark: SparkSession, warehouse: Warehouse, landing: Path
 ) -> None:
     land(landing, "2013-01-01", "a.json.gz", gzip.compress(b'{"id":1}\n' * 9000, mtime=0)[:-9])
     window = build_window(spark, warehouse, WEEK, landing=landing)
@@ -163,7 +161,7 @@ def test_table_without_landing_zone_has_none_to_read(
 
 
 def test_landed_lines_are_counted_by_partition(
-    spark: SparkSession, warehouse: Warehouse, landing: JsonFolders
+    spark: SparkSession, warehouse: Warehouse, landing: Path
 ) -> None:
     land(landing, "2013-01-01", "a.json", b'{"id":1}\nnot JSON\n\n')
     land(landing, "2013-01-01", "b.json.gz", gzip.compress(b'{"id":3}\n'))
@@ -193,9 +191,8 @@ def test_file_names_are_names_and_no_patterns(
     names = ["a*.json", "ab.json", "a[1].json", "a{1,2}.json", "a b+c.json", "a?.json"]
     for name in names:
         (folder / name).write_text(f'"{name}"\n\t\n')
-    root = str(tmp_path / "zone [1] {a,b} *")
-    landing = JsonFolders(root, READINGS, JsonLanding("flights"))
-    window = build_window(spark, warehouse, WEEK[:1], landing=landing)
+    landing = tmp_path / "zone [1] {a,b} *"
+    window = build_window(spark, warehouse, WEEK[:1], landing=landing, dataset="flights")
     rows = window.read_landing().collect()
     prefix = "flights/year=2013/month=01/day=01/"
     assert {(row.value, row.source_file) for row in rows} == {

@@ -14,12 +14,11 @@ import pytest
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.dates import DAYS
-from backfill_engine.sources.history import FeedWithHistory, JoinedListing
+from backfill_engine.sources.history import History, JoinedListing
 from backfill_engine.sources.json_landing import JsonLanding, JsonListing
-from backfill_engine.sources.once_landing import OnceListing, OnceSource
+from backfill_engine.sources.once_flows import OnceFlow, OnceListing
 from backfill_engine.sources.source import Listing
 from backfill_engine.tables.columns import Column
-from backfill_engine.tables.once_flows import History, OnceFlow
 from backfill_engine_tests.shared_fixtures import build_days
 from backfill_engine_tests.sources.landed_tables import build_landed_table
 
@@ -44,7 +43,8 @@ def write(root: Path, name: str, content: str | bytes = PLAIN) -> Path:
 
 
 def list_days(root: Path, first: str, count: int = 1, flow: OnceFlow = FLOW) -> OnceListing:
-    return OnceSource(flow, FIELDS).list_files(str(root), TABLE, build_days(first, count))
+    flow = replace(flow, record_fields=FIELDS)
+    return flow.list_files(str(root), TABLE, build_days(first, count))
 
 
 def name_files(listing: Listing) -> dict[str, list[str]]:
@@ -236,8 +236,7 @@ def test_history_is_never_read_from_the_feed_nor_the_feed_from_history(tmp_path:
     for month in ("2011-12", "2011-11"):
         write(tmp_path, f"old/2011/readings_{month}.csv")
     land_feed(tmp_path, ["2011-12-19", "2011-12-20", "2011-12-21"])
-    history = History((FLOW,), dt.date(2011, 12, 20))
-    source = FeedWithHistory(JsonLanding("readings", FIELDS), history)
+    source = History(JsonLanding("readings", FIELDS), (FLOW,), dt.date(2011, 12, 20))
     listing = source.list_files(str(tmp_path), TABLE, build_days("2011-12-18", 4))
     assert name_files(listing) == {
         "2011-12-18": ["old/2011/readings_2011-12.csv"],

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from backfill_engine.sources.once_landing import OnceListing
+from backfill_engine.sources.once_flows import OnceFlow, OnceListing
+from backfill_engine.sources.once_records import Constant, DatePart
 from backfill_engine.tables.columns import Column
-from backfill_engine.tables.once_flows import Constant, DatePart, OnceFlow
 from backfill_engine_tests.sources.test_once_landing import list_days, write
 
 FLOW = OnceFlow(

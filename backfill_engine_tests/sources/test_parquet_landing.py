@@ -15,7 +15,7 @@ from backfill_engine.grains.buckets import Buckets
 from backfill_engine.lake.landing import FileFault, LandingFile
 from backfill_engine.lake.partitions import Partition, build_partition
 from backfill_engine.sources.parquet_footers import ParquetFile, RowGroup
-from backfill_engine.sources.parquet_landing import ParquetFolders, ParquetLanding, ParquetListing
+from backfill_engine.sources.parquet_landing import ParquetLanding, ParquetListing
 from backfill_engine_tests.sources.landed_tables import build_landed_table
 
 GRAIN = Buckets(100, 1000)
@@ -329,12 +329,12 @@ def draw_row_groups(draw: st.DrawFn) -> list[RowGroup]:
 
 @given(groups=draw_row_groups())
 def test_bytes_are_shared_among_the_buckets_that_may_hold_them(groups: list[RowGroup]) -> None:
-    folders = ParquetFolders("/landing", build_landed_table(GRAIN), LANDING)
+    table = build_landed_table(GRAIN)
     files = tuple(
         ParquetFile("orders", LandingFile(f"{n}.parquet", 0, 0), (group,))
         for n, group in enumerate(groups)
     )
-    listing = ParquetListing(folders, tuple(BUCKETS), files)
+    listing = ParquetListing(LANDING, "/landing", table, tuple(BUCKETS), files)
     sizes = listing.measure_bytes()
     assert list(sizes) == [one.key for one in BUCKETS]
     # Each share is rounded down.
@@ -381,8 +381,8 @@ def test_broken_pages_are_found_with_the_partitions_that_they_may_hold(tmp_path:
     corrupt(land(tmp_path, "elsewhere.parquet", [700]))
     assert find_broken(list_orders(tmp_path, 0, 1, 2, 4), "good.parquet") == [
         ("0000100", "orders/orders/bad.parquet"),
-        ("0000200", "orders/orders/bad.parquet"),
         ("0000100", "orders/lineitem/bad.parquet"),
+        ("0000200", "orders/orders/bad.parquet"),
         ("0000200", "orders/lineitem/bad.parquet"),
     ]
 

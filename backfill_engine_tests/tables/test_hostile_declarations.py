@@ -14,10 +14,9 @@ from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.orchestration.instance.partition_definitions import map_offsets
+from backfill_engine.rules.column_rules import Nulls, Values
+from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.drift import Drift
-from backfill_engine.rules.nulls import Nulls
-from backfill_engine.rules.reconciled import Reconciled
-from backfill_engine.rules.values import Values
 from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.sources.parquet_landing import ParquetLanding
 from backfill_engine.table_assets import TableAsset, Upstream, serve_versions, table_asset
@@ -182,7 +181,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "rule as a class": (
         declare(rules=(Reconciled,)),
-        "raw/readings: <class 'backfill_engine.rules.reconciled.Reconciled'> is no rule: make one",
+        "raw/readings: <class 'backfill_engine.rules.count_rules.Reconciled'> is no rule: make one",
     ),
     "landed type": (
         lambda: JsonLanding("readings", (Column("a", "ARAY<INT>", "A"),)),
@@ -276,8 +275,8 @@ HOURLY = Table(
     "raw", "hours", "at", (DAY, required("at", "TIMESTAMP", "At")), grain=HOURS, folder_by="day"
 )
 DAILY = replace(READINGS, layer="features")
-OLD = replace(READINGS, once=FLIGHTS_HISTORY)
-STAGED = replace(READINGS, layer="staging", begins_with=OLD)
+OLD = replace(declare_asset(READINGS), history=FLIGHTS_HISTORY)
+STAGED = replace(READINGS, layer="staging", begins_with=READINGS)
 TOGETHER: dict[str, tuple[list[TableAsset], str]] = {
     "an upstream without an asset": (
         [declare_asset(DAILY, Upstream(READINGS))],
@@ -309,8 +308,8 @@ TOGETHER: dict[str, tuple[list[TableAsset], str]] = {
     ),
     "one of several inputs begins later": (
         [
-            declare_asset(OLD),
-            declare_asset(STAGED, Upstream(OLD)),
+            OLD,
+            declare_asset(STAGED, Upstream(READINGS)),
             declare_asset(HOURLY),
             declare_asset(
                 replace(DAILY, begins_with=STAGED),
@@ -322,7 +321,7 @@ TOGETHER: dict[str, tuple[list[TableAsset], str]] = {
         "`begins_with` out",
     ),
     "history that is left out": (
-        [declare_asset(OLD), declare_asset(DAILY, Upstream(OLD))],
+        [OLD, declare_asset(DAILY, Upstream(READINGS))],
         "all that features/readings reads begins with the history of raw/readings, and it doesn't: "
         "declare `begins_with`",
     ),
@@ -367,7 +366,7 @@ def test_versions_that_consumers_would_notice_are_refused(case: str) -> None:
 
 
 def test_assets_that_fit_together_are_taken() -> None:
-    both = [declare_asset(OLD), declare_asset(STAGED, Upstream(OLD))]
+    both = [OLD, declare_asset(STAGED, Upstream(READINGS))]
     check_together(both)
     daily = declare_asset(DAILY, Upstream(HOURLY, map_offsets()))
     check_together([declare_asset(HOURLY), daily])

@@ -1,4 +1,4 @@
-"""Writes what was measured: `peers.json`, and the sections of `peers.md` between its markers.
+"""Writes what was measured: `peers.json`, and three sections of the page of performance.
 
 A script writes the section that it measured, and leaves the others as they are.
 """
@@ -8,42 +8,35 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import describe_measuring, replace_section
+from benchmarks.report import describe_measuring
+from benchmarks.sections import write_results, write_section
 
 RESULTS = "peers.json"
 FLIGHTS, ORDERS, TRIALS = "flights", "orders", "trials"
 
 
 def write_peers_report(section: str, results: Mapping[str, Any], folder: Path) -> None:
-    """Writes a section into the JSON in `folder`, and then the page `peers.md` beside the folder.
+    """Writes a section into the JSON in `folder`, and then the page beside the folder.
 
     Args:
         section: `FLIGHTS`, `ORDERS` or `TRIALS`.
         results: of this section, with what `describe_measurement` tells.
         folder: where `peers.json` is, or will be.
-
-    Raises:
-        ValueError: if the page lacks the section's markers.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / RESULTS
     others = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    text = json.dumps({**others, section: results}, indent=2, ensure_ascii=False) + "\n"
-    file.write_text(text, encoding="utf-8")
+    write_results({**others, section: results}, file)
     write_page(folder)
 
 
 def write_page(folder: Path) -> None:
     """Makes the sections of the page again from the JSON in `folder`."""
     results = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
-    page = folder.with_name("peers.md")
-    text = page.read_text(encoding="utf-8")
     for section, build in _BUILDERS.items():
         if section in results:
             measured = results[section]
             body = f"{_describe(measured)}\n\n{build(measured)}"
-            text = replace_section(text, body, markers=_find_markers(section))
-    page.write_text(text, encoding="utf-8")
+            write_section(body, folder, markers=_find_markers(section))
 
 
 def build_flights_table(results: Mapping[str, Any]) -> str:

@@ -4,11 +4,9 @@ from datetime import UTC, datetime
 
 from dagster import (
     DagsterInstance,
-    DefaultSensorStatus,
     SensorDefinition,
     SensorEvaluationContext,
     SkipReason,
-    sensor,
 )
 
 from backfill_engine.catalog import Catalog
@@ -16,27 +14,19 @@ from backfill_engine.extras.alerts.alerting import Alerter, AlertMemory, AlertRe
 from backfill_engine.orchestration.instance.dagster_internals import (
     InstigatorStatus,
 )
-from backfill_engine.sensors import DUE_PARTITIONS
+from backfill_engine.sensors import DUE_PARTITIONS, build_sensor
 
 
 def build_report_withheld(catalog: Catalog, *, on: bool) -> SensorDefinition:
     """Builds the sensor `report_withheld`, which is on by default or off."""
 
-    @sensor(
-        name=catalog.prefix("report_withheld"),
-        description=(
-            "Posts a notice to BACKFILL_ALERT_URL for each backfill, or chain of runs, that came "
-            "to its end with partitions withheld or failed: which, why, what goes on by itself, "
-            "and the command that helps: docs/alerts.md. Does nothing where the variable is not "
-            "set."
-        ),
-        minimum_interval_seconds=30,
-        default_status=DefaultSensorStatus.RUNNING if on else DefaultSensorStatus.STOPPED,
-    )
     def report_withheld(context: SensorEvaluationContext) -> SkipReason:
-        """Posts notices of what came to its end since it was first asked to; fails never.
+        """Posts a notice to BACKFILL_ALERT_URL of what came to its end with something held back.
 
-        The cursor goes over a chain only once its notice was accepted.
+        One for each backfill, or chain of runs: which partitions were withheld or failed, why, what
+        goes on by itself, and the command that helps: docs/alerts.md. Does nothing where the
+        variable is not set. Fails never: the cursor goes over a chain only once its notice was
+        accepted.
         """
         try:
             settings = catalog.settings
@@ -51,7 +41,7 @@ def build_report_withheld(catalog: Catalog, *, on: bool) -> SensorDefinition:
             context.log.warning(problem)
         return SkipReason(report.describe())
 
-    return report_withheld
+    return build_sensor(catalog, report_withheld, on=on, seconds=30)
 
 
 def _post_notices(catalog: Catalog, context: SensorEvaluationContext, url: str) -> AlertReport:

@@ -26,6 +26,11 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
 from backfill_engine.escaping import write_code_block
 from backfill_engine.extras.health.lateness import TableHealth, measure_lag
+from backfill_engine.extras.health.outcomes import (
+    Outcome,
+    list_outcomes,
+    summarize_runtimes,
+)
 from backfill_engine.extras.health.pages import write_page
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog, read_log
@@ -40,11 +45,6 @@ from backfill_engine.orchestration.instance.ranges import build_command, shorten
 from backfill_engine.orchestration.instance.recovered_runs import (
     Reconciliation,
     find_reconciliations,
-)
-from backfill_engine.orchestration.planning.outcomes import (
-    Outcome,
-    list_outcomes,
-    summarize_runtimes,
 )
 from backfill_engine.orchestration.planning.work import FoundWork, look_for_work
 from backfill_engine.orchestration.records.failures import fail_with_message

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from backfill_engine.extras.health.lateness import Lag, Lateness
-from backfill_engine.orchestration.planning.outcomes import Outcome
+from backfill_engine.extras.health.outcomes import Outcome
 
 _SMALLEST_SHARE = 0.01
 _BECAME = {

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from backfill_engine.extras.health import charts
 from backfill_engine.extras.health.lateness import TableHealth
+from backfill_engine.extras.health.outcomes import Outcome, summarize_runtimes
 from backfill_engine.extras.health.pages import Section, render_page
 from backfill_engine.orchestration.instance.recovered_runs import Reconciliation
-from backfill_engine.orchestration.planning.outcomes import Outcome, summarize_runtimes
 from backfill_engine.orchestration.planning.work import FoundWork
 
 _LISTED = 20

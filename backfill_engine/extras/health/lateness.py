@@ -13,10 +13,10 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from backfill_engine.errors import TableError
+from backfill_engine.extras.health.outcomes import find_quantile
 from backfill_engine.lake.delta_logs import query_rows, shorten_cause
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.watermarks import Watermark
-from backfill_engine.orchestration.planning.outcomes import find_quantile
 from backfill_engine.tables.declarations import Table
 
 _DAY_SECONDS = 86_400

@@ -22,15 +22,13 @@ from backfill_engine.publishing.audit import Audit, audit_window, describe_fault
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
     list_landing,
-    measure_input_bytes,
     split_chunks,
-    withhold_never_landed,
 )
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import Run, describe_failures
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE
-from backfill_engine.sources.input_window import InputWindow, WrittenOverlay
+from backfill_engine.sources.input_window import InputWindow, Overlay
 from backfill_engine.tables.declarations import Table
 
 
@@ -60,7 +58,7 @@ class Rehearser:
     rehearsal_id: str
     at: dt.datetime
     reader: PartitionReader = IN_THIS_PROCESS
-    overlays: dict[str, WrittenOverlay] = field(default_factory=dict)
+    overlays: dict[str, Overlay] = field(default_factory=dict)
 
     def rehearse(
         self,
@@ -116,7 +114,7 @@ class Rehearser:
     ) -> list[tuple[Partition, ...]]:
         return split_chunks(
             partitions,
-            measure_input_bytes(pinned, partitions),
+            pinned.measure_bytes(partitions),
             max_partitions=self.chunk_partitions,
             max_bytes=self.chunk_bytes,
         )
@@ -131,7 +129,7 @@ class Rehearser:
     ) -> dict[str, RehearsedPartition]:
         found = {
             one.key: RehearsedPartition(one.key, withheld=describe_failures(one.verdict))
-            for one in withhold_never_landed(pinned)
+            for one in pinned.withhold_never_landed()
         }
         left = tuple(partition for partition in partitions if partition.key not in found)
         if not left:
@@ -145,10 +143,9 @@ class Rehearser:
             extra_fields=pinned.target.extra_fields,
             overlays=self.overlays,
         )
-        publishes = pinned.target.publishes
         unfinished = pinned.listing.unfinished if pinned.listing else {}
         with audit_window(
-            recipe, window, run, publishes, {**provisional, **unfinished}, adds_fields=False
+            recipe, window, run, {**provisional, **unfinished}, adds_fields=False
         ) as audit:
             if pinned.listing is not None:
                 pinned.listing.check_unchanged()
@@ -187,7 +184,7 @@ class Rehearser:
         overwrite_partitions(rows.select(*table.column_names), log, good, record)
         earlier = self.overlays.get(table.key)
         partitions = (*(earlier.partitions if earlier else ()), *good)
-        self.overlays[table.key] = WrittenOverlay(partitions, log.reread())
+        self.overlays[table.key] = Overlay(log.reread(), partitions)
 
     def _compare(
         self,

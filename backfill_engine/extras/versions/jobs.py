@@ -1,15 +1,13 @@
 """The jobs that promote a version, and retire one."""
 
-from collections.abc import Mapping
-
 from dagster import MetadataValue, OpExecutionContext
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.extras.versions.pages import describe_promotion, describe_refusal
 from backfill_engine.extras.versions.promoting import Promoter, PromotionConfig
 from backfill_engine.extras.versions.retiring import RetirementConfig, retire
-from backfill_engine.jobs import OpJob
-from backfill_engine.orchestration.records.failures import build_failure, fail_with_message
+from backfill_engine.jobs import Work
+from backfill_engine.orchestration.records.failures import build_failure
 from backfill_engine.resources import LakehouseResource, SparkResource
 
 
@@ -20,9 +18,11 @@ def promote_version(
     spark: SparkResource,
     lakehouse: LakehouseResource,
 ) -> str:
-    """Serves another version of a table, in one commit, if nothing stands against it."""
-    with fail_with_message(context):
-        found = Promoter(context, config, catalog, spark, lakehouse).promote()
+    """Serves another version of a table to its consumers, whole and in one commit.
+
+    Only if nothing stands against it.
+    """
+    found = Promoter(context, config, catalog, spark, lakehouse).promote()
     context.add_output_metadata(
         {
             "promotion": MetadataValue.md(describe_promotion(found)),
@@ -41,25 +41,9 @@ def retire_version(
     spark: SparkResource,
     lakehouse: LakehouseResource,
 ) -> str:
-    """Empties a version that nobody reads, and protects it; returns what was done."""
-    with fail_with_message(context):
-        done = retire(context, config, catalog, spark, lakehouse)
-    context.log.info(done)
-    return done
+    """Retires a version of a table that is no longer served: its rows go, and it is protected."""
+    return retire(context, config, catalog, spark, lakehouse)
 
 
-JOBS: Mapping[str, OpJob] = {
-    "promote": OpJob(
-        "promote_version",
-        PromotionConfig,
-        promote_version,
-        "Serves another version of a table to its consumers, whole and in one commit.",
-    ),
-    "retire": OpJob(
-        "retire_version",
-        RetirementConfig,
-        retire_version,
-        "Retires a version of a table that is no longer served: its rows go.",
-    ),
-}
+JOBS: dict[str, Work] = {"promote": promote_version, "retire": retire_version}
 """By name."""

@@ -11,10 +11,13 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.backfills.backfills import find_requested
+from backfill_engine.orchestration.backfills.backfills import find_last_requested
 from backfill_engine.orchestration.backfills.foreground import Foreground
-from backfill_engine.orchestration.backfills.progress import Progress, State
-from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
+from backfill_engine.orchestration.backfills.progress_reader import (
+    Progress,
+    ProgressReader,
+    State,
+)
 from backfill_engine.orchestration.instance.dagster_internals import find_run_assets
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.instance.ranges import format_ranges
@@ -38,6 +41,8 @@ from backfill_engine.orchestration.runs.run_tags import REFUSED_TAG, find_run_ra
 from backfill_engine.orchestration.status.attempts import find_attempts
 
 _SHOWN_OF_ID = 8
+_CANCELLED_BEFORE = (CANCELLED, "cancelled before a run of it was requested")
+_NEVER_REQUESTED = (HELD_UP, "no run of it was requested, as what it reads is held back")
 
 
 @dataclass(frozen=True)
@@ -84,111 +89,63 @@ def find_outcome(
             that what it reads is held back.
     """
     backfill = progress.backfill
-    tables = {table.table: table for table in progress.tables}
     held_back: Sequence[HeldBack] = ()
     errors = [backfill.error] if backfill.error else []
     commands: list[str] = []
     if progress.state != "published":
         result = find_chain_result(catalog, instance, warehouse, backfill.chain)
-        held_back = (
-            *result.held_back,
-            *_find_refused(catalog, instance, progress, result.held_back),
-        )
-        held_back = (
-            *held_back,
-            *_find_taken_over(catalog, instance, warehouse, progress, held_back),
-        )
-        held_back = (*held_back, *_find_never_requested(catalog, progress, held_back, unmade))
+        others = _find_others(catalog, instance, warehouse, progress, result.held_back, unmade)
+        held_back = (*result.held_back, *others)
         errors += result.errors
         resume = f"backfill-assets resume {backfill.id[:_SHOWN_OF_ID]}"
         commands = [*build_look_commands(held_back), resume]
     return BackfillOutcome(
         state=progress.state,
-        published={key: table.published for key, table in tables.items()},
-        partitions={key: table.partitions for key, table in tables.items()},
+        published={table.table: table.published for table in progress.tables},
+        partitions={table.table: table.partitions for table in progress.tables},
         only_waits=bool(held_back) and ChainResult(held_back, errors=tuple(errors)).is_good,
-        held_back=[describe_held_back(one) for one in held_back],
+        held_back=list(map(describe_held_back, held_back)),
         errors=errors,
         commands=commands,
     )
 
 
-def _find_refused(
-    catalog: Catalog, instance: DagsterInstance, progress: Progress, others: Sequence[HeldBack]
-) -> list[HeldBack]:
-    """Finds what is protected and shows as published in the instance, though its run was refused.
-
-    The rest of such a run has failed with it.
-    """
-    causes = Causes(instance)
-    told = {(one.table.key, key) for one in others for key in one.reasons}
-    reasons: dict[str, dict[str, str]] = {}
-    for run in progress.backfill.chain.runs:
-        if REFUSED_TAG not in run.tags:
-            continue
-        for table, keys in find_requested(catalog, instance, run).items():
-            for key in keys:
-                state = progress.states.get(table, {}).get(key)
-                if state is State.HELD_BACK and (table, key) not in told:
-                    reasons.setdefault(table, {})[key] = causes.find(run)[1]
-    return [HeldBack(catalog.find_table(table), FAILED, found) for table, found in reasons.items()]
-
-
-def _find_taken_over(
+def _find_others(
     catalog: Catalog,
     instance: DagsterInstance,
     warehouse: Warehouse,
     progress: Progress,
-    others: Sequence[HeldBack],
+    known: Sequence[HeldBack],
+    unmade: tuple[str, str] | None,
 ) -> list[HeldBack]:
-    """Finds what its runs were to publish, and a run that is none of its own tried last."""
-    told = {(one.table.key, key) for one in others for key in one.reasons}
-    runs = progress.backfill.chain.runs
-    requested: dict[str, set[str]] = {}
-    for run in runs:
-        for table, keys in find_requested(catalog, instance, run).items():
-            requested.setdefault(table, set()).update(keys)
+    """Finds what else is held back: of that, no run of the backfill was the last to plan it.
+
+    It was refused as protected, and shows as published; or another run tried it last; or no run of
+    it was requested.
+    """
+    backfill, causes = progress.backfill, Causes(instance)
+    own = {run.run_id for run in backfill.chain.runs}
+    requested = find_last_requested(catalog, instance, backfill.chain.runs)
+    unmade = unmade or (_CANCELLED_BEFORE if backfill.is_cancelled else _NEVER_REQUESTED)
+    explained = {(found.table.key, key) for found in known for key in found.reasons}
     groups: dict[tuple[str, str], dict[str, str]] = {}
-    for table, states in progress.states.items():
-        untold = {
-            key
-            for key, state in states.items()
-            if state is State.HELD_BACK and (table, key) not in told
-        } & requested.get(table, set())
-        attempts = find_attempts(
-            instance, read_log(warehouse, catalog.find_table(table)), sorted(untold)
-        )
-        for key, attempt in attempts.items():
-            if attempt.run_id not in {run.run_id for run in runs}:
+    for table in progress.states:
+        keys = [key for key in progress.find_held_back(table) if (table, key) not in explained]
+        attempts = find_attempts(instance, read_log(warehouse, catalog.find_table(table)), keys)
+        for key in keys:
+            run, attempt = requested.get(table, {}).get(key), attempts.get(key)
+            if run is None:
+                status, why = unmade
+            elif REFUSED_TAG in run.tags or attempt is None or attempt.run_id in own:
+                status, why = causes.find(run)
+            else:
                 why = f"run {attempt.run_id[:_SHOWN_OF_ID]} was the last to try it: "
-                why += attempt.error or attempt.status
-                groups.setdefault((table, attempt.status), {})[key] = why
+                status, why = attempt.status, why + (attempt.error or attempt.status)
+            groups.setdefault((table, status), {})[key] = why
     return [
         HeldBack(catalog.find_table(table), status, reasons)
         for (table, status), reasons in groups.items()
     ]
-
-
-def _find_never_requested(
-    catalog: Catalog, progress: Progress, others: Sequence[HeldBack], unmade: tuple[str, str] | None
-) -> list[HeldBack]:
-    """Finds what no run was requested for, as what it reads was held back, or by a cancellation."""
-    told = {(one.table.key, key) for one in others for key in one.reasons}
-    status, why = unmade or (
-        (CANCELLED, "cancelled before a run of it was requested")
-        if progress.backfill.is_cancelled
-        else (HELD_UP, "no run of it was requested, as what it reads is held back")
-    )
-    found: list[HeldBack] = []
-    for table, states in progress.states.items():
-        keys = [
-            key
-            for key, state in states.items()
-            if state is State.HELD_BACK and (table, key) not in told
-        ]
-        if keys:
-            found.append(HeldBack(catalog.find_table(table), status, dict.fromkeys(keys, why)))
-    return found
 
 
 @dataclass(frozen=True)
@@ -280,12 +237,11 @@ def find_verdicts(
     found = replace(progress, at_work="")
     outcome = find_outcome(catalog, instance, warehouse, found, unmade=unmade)
     left = _find_left(warehouse, backfill.chain)
-    idle = {table.table: table for table in build_idle_verdicts(plan).tables}
+    idle = {table.table: table.up_to_date for table in plan.tables if table.up_to_date}
     tables = [
-        _judge_table(catalog, key, states, left.get(key, frozenset()), outcome, idle.pop(key, None))
-        for key, states in progress.states.items()
+        _judge_table(catalog, key, progress, left, outcome, idle.get(key, 0))
+        for key in dict.fromkeys((*progress.states, *idle))
     ]
-    tables += idle.values()
     state = "cancelled" if is_cancelled and outcome.state != "published" else outcome.state
     if state == "paused":
         # To resume is refused meanwhile, and the rest of the plan only the same command knows.
@@ -307,35 +263,34 @@ def find_verdicts(
 
 def _judge_table(
     catalog: Catalog,
-    key: str,
-    states: Mapping[str, State],
-    left: Collection[str],
+    table: str,
+    progress: Progress,
+    left: Collection[tuple[str, str]],
     outcome: BackfillOutcome,
-    idle: TableVerdict | None,
+    idle: int,
 ) -> TableVerdict:
-    """Judges a table by what became of its partitions; those that were not to be run are idle."""
-    good = [one for one, state in states.items() if state is State.PUBLISHED]
-    published = [one for one in good if one not in left]
-    beside = idle.up_to_date if idle else 0
+    """Judges a table by what became of its partitions; so many others were not to be run."""
+    states = progress.states.get(table, {})
+    good = [key for key, state in states.items() if state is State.PUBLISHED]
+    published = [key for key in good if (table, key) not in left]
     return TableVerdict(
-        key,
-        len(states) + beside,
+        table,
+        len(states) + idle,
         len(published),
-        format_ranges(find_partitions_def(catalog.find_table(key)), published),
-        [one for one in outcome.held_back if one["table"] == key],
-        len(good) - len(published) + beside,
+        format_ranges(find_partitions_def(catalog.find_table(table)), published),
+        [held_back for held_back in outcome.held_back if held_back["table"] == table],
+        len(good) - len(published) + idle,
     )
 
 
-def _find_left(warehouse: Warehouse, chain: Chain) -> dict[str, frozenset[str]]:
-    """Finds what runs of a chain left as it was, and none of them published, by table key."""
-    left: dict[str, set[str]] = {}
-    published: dict[str, set[str]] = {}
+def _find_left(warehouse: Warehouse, chain: Chain) -> set[tuple[str, str]]:
+    """Finds tables and keys of what runs left as it was, and none of them published."""
+    left, published = set[tuple[str, str]](), set[tuple[str, str]]()
     for certificate in read_certificates(warehouse, chain):
-        keys = {row.partition for row in certificate.partitions if row.is_left}
-        left.setdefault(certificate.asset_key, set()).update(keys)
-        published.setdefault(certificate.asset_key, set()).update(certificate.published)
-    return {key: frozenset(keys - published[key]) for key, keys in left.items()}
+        table, rows = certificate.asset_key, certificate.partitions
+        left |= {(table, row.partition) for row in rows if row.is_left}
+        published |= {(table, key) for key in certificate.published}
+    return left - published
 
 
 def _build_run_commands(

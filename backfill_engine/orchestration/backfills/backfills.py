@@ -177,19 +177,15 @@ def find_whole_id(catalog: Catalog, instance: DagsterInstance, wanted: str) -> s
         HistoryError: if there is none, or more than one, or the beginning is too short; or if it
             is of another code location.
     """
-    if wanted and (instance.get_backfill(wanted) or instance.has_run(wanted)):
-        return _refuse_others(catalog, instance, wanted)
-    backfills = (backfill.backfill_id for backfill in instance.get_backfills())
-    found = find_id(wanted, (*backfills, *instance.get_run_ids()))
-    if found is None:
+    whole = wanted
+    if not (wanted and (instance.get_backfill(wanted) or instance.has_run(wanted))):
+        backfills = (backfill.backfill_id for backfill in instance.get_backfills())
+        whole = find_id(wanted, (*backfills, *instance.get_run_ids()))
+    if whole is None:
         raise HistoryError(
             f"this Dagster home knows no backfill and no run {wanted}: `backfill-assets backfills` "
             "lists the backfills, and DAGSTER_HOME says which home it is"
         )
-    return _refuse_others(catalog, instance, found)
-
-
-def _refuse_others(catalog: Catalog, instance: DagsterInstance, whole: str) -> str:
     run = instance.get_run_by_id(whole)
     if not (is_ours(run.tags) if run else read_backfill(catalog, instance, whole).is_ours):
         raise HistoryError(f"{whole} is of another code location: see to it in Dagster's UI")
@@ -207,9 +203,18 @@ def find_backfill(catalog: Catalog, instance: DagsterInstance, wanted: str) -> B
     return read_backfill(catalog, instance, find_chain(run) if run else whole)
 
 
-def read_backfill(catalog: Catalog, instance: DagsterInstance, backfill_id: str) -> Backfill:
-    """Reads a backfill, or a run that belongs to none, as they are now."""
-    record, chain = instance.get_backfill(backfill_id), read_chain(instance, backfill_id)
+def read_backfill(
+    catalog: Catalog, instance: DagsterInstance, backfill_id: str, *, chain: Chain | None = None
+) -> Backfill:
+    """Reads a backfill, or a run that belongs to none, as they are now.
+
+    Args:
+        catalog: of the code location.
+        instance: the Dagster instance.
+        backfill_id: the backfill, or the first of its runs.
+        chain: its runs, where not all of them are meant.
+    """
+    record, chain = instance.get_backfill(backfill_id), chain or read_chain(instance, backfill_id)
     targets = _find_targets(catalog, instance, record, chain)
     is_shells = any(FOREGROUND_TAG in run.tags for run in chain.runs)
     has_ended = any(FOREGROUND_ENDED_TAG in run.tags for run in chain.runs) or (
@@ -241,10 +246,7 @@ def find_never_requested(
     catalog: Catalog, instance: DagsterInstance, backfill: Backfill
 ) -> dict[str, list[str]]:
     """Finds, by table, the partitions of a backfill that none of its runs was to publish."""
-    requested: dict[str, set[str]] = {}
-    for run in backfill.chain.runs:
-        for table, keys in find_requested(catalog, instance, run).items():
-            requested.setdefault(table, set()).update(keys)
+    requested = find_last_requested(catalog, instance, backfill.chain.runs)
     return {
         table: left
         for table, keys in backfill.targets.items()
@@ -256,21 +258,43 @@ def _find_targets(
     catalog: Catalog, instance: DagsterInstance, record: PartitionBackfill | None, chain: Chain
 ) -> dict[str, Sequence[str]]:
     """Finds the partitions by table: as Dagster keeps them, or else of all runs so far."""
-    asked: Mapping[str, Iterable[str]]
+    targets: dict[str, Iterable[str]]
     if record is not None and record.asset_backfill_data is not None:
         subsets = record.asset_backfill_data.target_subset.partitions_subsets_by_asset_key
-        asked = {
+        targets = {
             key.to_user_string(): subset.get_partition_keys() for key, subset in subsets.items()
         }
     else:
-        runs = {run.run_id: find_requested(catalog, instance, run) for run in chain.runs}
-        joined: dict[str, set[str]] = {}
-        for requested in runs.values():
-            for table, keys in requested.items():
-                names = record.partition_names if record is not None else None
-                joined.setdefault(table, set()).update(keys if names is None else names)
-        asked = joined
-    return {table.key: sorted(asked[table.key]) for table in catalog.tables if asked.get(table.key)}
+        names = record.partition_names if record is not None else None
+        requested = find_last_requested(catalog, instance, chain.runs)
+        targets = {key: runs if names is None else names for key, runs in requested.items()}
+    sought = ((table.key, targets.get(table.key)) for table in catalog.tables)
+    return {table: sorted(keys) for table, keys in sought if keys}
+
+
+def find_last_requested(
+    catalog: Catalog,
+    instance: DagsterInstance,
+    runs: Iterable[DagsterRun],
+    *,
+    known: dict[str, dict[str, list[str]]] | None = None,
+) -> dict[str, dict[str, DagsterRun]]:
+    """Finds, by table and partition, the last of some runs that was to publish it.
+
+    Args:
+        catalog: of the code location.
+        instance: the Dagster instance.
+        runs: in the order in which they were made.
+        known: what runs were to publish, by run id, for who asks again and again.
+    """
+    known = {} if known is None else known
+    found: dict[str, dict[str, DagsterRun]] = {}
+    for run in runs:
+        if run.run_id not in known:
+            known[run.run_id] = find_requested(catalog, instance, run)
+        for table, keys in known[run.run_id].items():
+            found.setdefault(table, {}).update(dict.fromkeys(keys, run))
+    return found
 
 
 def find_requested(

@@ -6,19 +6,16 @@ nobody would.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
 from backfill_engine.orchestration.backfills.backfills import (
-    Backfill,
     awaits_shell,
-    find_requested,
     find_whole_id,
     read_backfill,
 )
@@ -73,11 +70,7 @@ def describe_wanted(catalog: Catalog, instance: DagsterInstance, wanted: str) ->
         HistoryError: if there is no such backfill or run.
     """
     whole = find_whole_id(catalog, instance, wanted)
-    record = instance.get_run_record_by_id(whole)
-    if record is None or find_chain(record.dagster_run) == whole:
-        return read_backfill(catalog, instance, whole).title
-    alone = Chain(whole, "", (record,))
-    return Backfill(alone, None, find_requested(catalog, instance, record.dagster_run)).title
+    return read_backfill(catalog, instance, whole, chain=_read_wanted(instance, whole)).title
 
 
 def cancel(
@@ -104,78 +97,49 @@ def cancel(
         BackfillError: if it is over.
     """
     whole = find_whole_id(catalog, instance, wanted)
-    record = instance.get_backfill(whole)
-    if record is None:
-        run = instance.get_run_by_id(whole)
-        assert run is not None
-        is_first = find_chain(run) == whole
-        find = _find_unfinished if is_first else _find_run_and_next
-        find_runs = partial(find, instance, whole)
-        runs = read_chain(instance, whole).runs if is_first else [run]
-        is_at_work = bool(find_runs()) or (is_first and _awaits_shell(catalog, instance, whole))
-        if not drop_paused(instance, runs) and not is_at_work:
-            raise BackfillError(
-                f"run {whole} is over ({run.status.value.lower()}): there is nothing to cancel"
-            )
-    else:
-        find_runs = partial(_find_unfinished, instance, whole)
-        backfill = read_backfill(catalog, instance, whole)
-        dropped = drop_paused(instance, backfill.chain.runs)
-        if not (dropped and backfill.is_settled and not backfill.unfinished_runs):
-            _request_cancellation(instance, backfill)
-    deadline = time.monotonic() + wait_seconds
-    ended = _end_runs(instance, find_runs, deadline=deadline, silent_seconds=silent_seconds)
-    by_shell = not _end_shell(catalog, instance, whole, deadline=deadline)
-    unfinished = [run.run_id for run in find_runs()]
-    by_daemon = _is_being_cancelled(instance, whole) and has_daemon(instance)
-    if not by_daemon and not unfinished:
-        _mark_cancelled(instance, whole)
-    return Cancellation(whole, sorted(ended - set(unfinished)), unfinished, by_daemon, by_shell)
-
-
-def _find_run_and_next(instance: DagsterInstance, run_id: str) -> list[DagsterRun]:
-    """Finds the run, if it has not ended, and those that continue it."""
-    of_run = RunsFilter(run_ids=[run_id], statuses=UNFINISHED)
-    after_it = RunsFilter(tags={CONTINUES_TAG: run_id}, statuses=UNFINISHED)
-    return [*instance.get_runs(of_run), *instance.get_runs(after_it)]
-
-
-def _find_unfinished(instance: DagsterInstance, chain_id: str) -> list[DagsterRun]:
-    return [run for run in read_chain(instance, chain_id).runs if run.status in UNFINISHED]
-
-
-def _request_cancellation(instance: DagsterInstance, backfill: Backfill) -> None:
-    """Lets Dagster request no more runs of it."""
-    assert backfill.record is not None
-    if backfill.is_settled and not backfill.unfinished_runs:
-        status = backfill.record.status.value.lower().replace("_", " ")
+    backfill = read_backfill(catalog, instance, whole, chain=_read_wanted(instance, whole))
+    record, was_paused = backfill.record, drop_paused(instance, backfill.chain.runs)
+    is_to_come = record is not None and not backfill.is_settled
+    is_at_work = bool(backfill.unfinished_runs) or _awaits_shell(catalog, instance, whole)
+    if not (was_paused or is_at_work or is_to_come):
+        status = (record or backfill.chain.runs[0]).status.value.lower().replace("_", " ")
         raise BackfillError(
-            f"backfill {backfill.id} is over ({status}): there is nothing to cancel"
+            f"{backfill.kind} {whole} is over ({status}): there is nothing to cancel"
         )
-    # What Dagster called failed, as a run of it paused or withheld, it looks at no more.
-    status = BulkActionStatus.CANCELED if backfill.is_settled else BulkActionStatus.CANCELING
-    instance.update_backfill(backfill.record.with_status(status))
-
-
-def _is_being_cancelled(instance: DagsterInstance, backfill_id: str) -> bool:
-    record = instance.get_backfill(backfill_id)
-    return record is not None and record.status is BulkActionStatus.CANCELING
-
-
-def _mark_cancelled(instance: DagsterInstance, backfill_id: str) -> None:
-    """Calls a backfill cancelled that no daemon is there to call so."""
-    record = instance.get_backfill(backfill_id)
+    if record is not None and (is_at_work or is_to_come):
+        # What Dagster called failed, as a run of it paused or withheld, it looks at no more.
+        status = BulkActionStatus.CANCELING if is_to_come else BulkActionStatus.CANCELED
+        instance.update_backfill(record.with_status(status))
+    deadline = time.monotonic() + wait_seconds
+    asked = _end_runs(instance, whole, deadline=deadline, silent_seconds=silent_seconds)
+    by_shell = not _end_shell(catalog, instance, whole, deadline=deadline)
+    unfinished = [run.run_id for run in _find_unfinished(instance, whole)]
+    record = instance.get_backfill(whole)
+    by_daemon = False
     if record is not None and record.status is BulkActionStatus.CANCELING:
-        ended = record.with_status(BulkActionStatus.CANCELED)
-        instance.update_backfill(ended.with_end_timestamp(datetime.now(tz=UTC).timestamp()))
+        by_daemon = has_daemon(instance)
+        if not (by_daemon or unfinished):
+            ended = record.with_status(BulkActionStatus.CANCELED)
+            instance.update_backfill(ended.with_end_timestamp(datetime.now(tz=UTC).timestamp()))
+    return Cancellation(whole, sorted(asked - set(unfinished)), unfinished, by_daemon, by_shell)
+
+
+def _read_wanted(instance: DagsterInstance, whole: str) -> Chain:
+    """Reads a backfill, a chain of runs by its first one, or one run and those that continue it."""
+    run = instance.get_run_by_id(whole)
+    if run is None or find_chain(run) == whole:
+        return read_chain(instance, whole)
+    members = (RunsFilter(run_ids=[whole]), RunsFilter(tags={CONTINUES_TAG: whole}))
+    records = (record for member in members for record in instance.get_run_records(member))
+    return Chain(whole, "", tuple(records))
+
+
+def _find_unfinished(instance: DagsterInstance, whole: str) -> list[DagsterRun]:
+    return [run for run in _read_wanted(instance, whole).runs if run.status in UNFINISHED]
 
 
 def _end_runs(
-    instance: DagsterInstance,
-    find_runs: Callable[[], Sequence[DagsterRun]],
-    *,
-    deadline: float,
-    silent_seconds: int,
+    instance: DagsterInstance, whole: str, *, deadline: float, silent_seconds: int
 ) -> set[str]:
     """Asks runs to end, those too that appear meanwhile, and waits until they have.
 
@@ -183,7 +147,7 @@ def _end_runs(
     """
     asked: set[str] = set()
     ask_again_at: dict[str, float] = {}
-    while runs := find_runs():
+    while runs := _find_unfinished(instance, whole):
         now = datetime.now(tz=UTC)
         dead = find_dead_runs(instance, now=now, silent_seconds=silent_seconds)
         for run in runs:

@@ -20,11 +20,12 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills.backfills import Backfill
 from backfill_engine.orchestration.backfills.remainders import group_tables
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
-from backfill_engine.orchestration.planning.launching import Launch
+from backfill_engine.orchestration.planning.launching import build_launch_tags
 from backfill_engine.orchestration.planning.plans import Plan
 from backfill_engine.orchestration.records.failures import describe_in_a_line, describe_known_cause
 from backfill_engine.orchestration.runs.chains import read_chain
 from backfill_engine.orchestration.runs.continuation import find_continuation
+from backfill_engine.orchestration.runs.option_declarations import Launch
 from backfill_engine.orchestration.runs.run_options import build_asset_config
 from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
@@ -37,7 +38,7 @@ from backfill_engine.orchestration.runs.run_tags import (
     WITHHELD_TAG,
     is_paused,
 )
-from backfill_engine.spark.session import interrupt_sessions
+from backfill_engine.resources import interrupt_sessions
 
 _LOOK_AGAIN_SECONDS = 0.5
 _CANCEL_SECONDS = 60.0
@@ -86,7 +87,7 @@ def build_range_runs(
         launch: what else they are told.
         launch_id: a word of its own, by which the runs are found.
     """
-    tags = {**launch.build_tags(), FOREGROUND_TAG: launch_id, **_NO_RETRIES}
+    tags = {**build_launch_tags(launch), FOREGROUND_TAG: launch_id, **_NO_RETRIES}
     ranges = {one.table: one.ranges for one in plan.tables if one.partitions}
     return [
         RangeRun(tables, first, last, tags)

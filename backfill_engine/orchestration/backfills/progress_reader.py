@@ -1,30 +1,23 @@
-"""Reads how far a backfill has come, by what the Dagster instance knows at this moment.
+"""How far a backfill has come, by what the Dagster instance knows at this moment.
 
 Dagster's own count of a backfill is made anew every 30 s, and leaves out the runs that continue it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 
-from dagster import (
-    AssetKey,
-    AssetRecordsFilter,
-    DagsterEventType,
-    DagsterInstance,
-    DagsterRun,
-    DagsterRunStatus,
-    RunsFilter,
-)
+from dagster import AssetKey, DagsterEventType, DagsterInstance, DagsterRun, DagsterRunStatus
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.orchestration.backfills.backfills import (
     Backfill,
     awaits_shell,
-    find_requested,
+    find_last_requested,
     read_backfill,
 )
-from backfill_engine.orchestration.backfills.progress import QUEUED, Progress, State
 from backfill_engine.orchestration.instance.materializations import (
     find_latest_materializations,
     find_planning_runs,
@@ -33,163 +26,184 @@ from backfill_engine.orchestration.instance.processes import has_daemon
 from backfill_engine.orchestration.runs.chains import (
     SETTLE_SECONDS,
     awaits_rest,
+    find_touched_since,
     find_why_unfinished,
 )
 from backfill_engine.orchestration.runs.pausing import find_why_none_may_go, list_paused_at
 from backfill_engine.orchestration.runs.run_tags import REFUSED_TAG, is_paused
-from backfill_engine.orchestration.runs.runs_at_work import UNFINISHED
 
+_QUEUED = (DagsterRunStatus.QUEUED, DagsterRunStatus.NOT_STARTED)
 _MAY_GO_ON = "until the sensor go_on_after_pause asks for the rest, as it may now"
 
 
-_PAGE = 1000
+class State(StrEnum):
+    """Where a partition of a backfill stands."""
+
+    PUBLISHED = "published"
+    """By one of its runs, or by another one since."""
+    HELD_BACK = "held back"
+    """Withheld, failed, cancelled, refused as protected, or never requested."""
+    AT_WORK = "at work"
+    WAITING = "waiting"
+    """For its run to be requested, to leave the queue, or to go on after a pause."""
+
+
+@dataclass(frozen=True)
+class TableProgress:
+    """How far a table has come, in partitions.
+
+    Attributes:
+        table: `layer/name`.
+        partitions: how many the backfill is to publish.
+        published: of these.
+        held_back: withheld, failed, cancelled, refused or never requested, at the end of their run.
+        at_work: a run works on them.
+        waiting: for their run, or for it to go on.
+    """
+
+    table: str
+    partitions: int
+    published: int
+    held_back: int
+    at_work: int
+    waiting: int
+
+    @property
+    def done(self) -> int:
+        """Those of which nothing more is to be expected."""
+        return self.published + self.held_back
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a backfill has come.
+
+    Attributes:
+        backfill: the backfill, as it was read for this.
+        states: of each partition, by table key.
+        at_work: why it isn't over; empty if it is.
+        has_daemon: whether a daemon is there to carry it out.
+        read_at: when, UTC.
+        why_paused: until when it is paused, and what ends that; empty if none of its runs is.
+    """
+
+    backfill: Backfill
+    states: Mapping[str, Mapping[str, State]]
+    at_work: str
+    has_daemon: bool
+    read_at: datetime
+    why_paused: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to be expected."""
+        return not self.at_work
+
+    @property
+    def tables(self) -> list[TableProgress]:
+        """By table, in the order of the pipelines."""
+        return [
+            TableProgress(key, len(states), *(count[state] for state in State))
+            for key, states in self.states.items()
+            for count in [Counter(states.values())]
+        ]
+
+    @property
+    def partitions(self) -> int:
+        """How many it is to publish, over all tables."""
+        return sum(map(len, self.states.values()))
+
+    @property
+    def done(self) -> int:
+        """Those of which nothing more is to be expected."""
+        return sum(table.done for table in self.tables)
+
+    @property
+    def published(self) -> int:
+        """Those that are published."""
+        return sum(table.published for table in self.tables)
+
+    @property
+    def per_minute(self) -> float:
+        """Partitions a minute, since the first run began to work; 0 as long as none is done."""
+        begun = self.backfill.started_at
+        seconds = (self.read_at - begun).total_seconds() if begun else 0
+        return 60 * self.done / seconds if seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the pace so far; None as long as that is not known."""
+        left = self.partitions - self.done
+        return 60 * left / self.per_minute if self.per_minute else None
+
+    @property
+    def state(self) -> str:
+        """What to call it, in a word or two."""
+        backfill = self.backfill
+        if self.is_over and self.partitions and self.published == self.partitions:
+            return "published"
+        if backfill.is_cancelled:
+            return "cancelled" if self.is_over else "being cancelled"
+        if self.why_paused and _all_wait(backfill.unfinished_runs):
+            return "paused"
+        if self.is_over:
+            return "failed" if backfill.error else "held back"
+        return "requested" if _all_wait(backfill.chain.runs) else "running"
+
+    def find_held_back(self, table: str) -> list[str]:
+        """Finds the partitions of a table, `layer/name`, that are held back."""
+        states = self.states.get(table, {})
+        return [key for key, state in states.items() if state is State.HELD_BACK]
+
+
+def _all_wait(runs: Iterable[DagsterRun]) -> bool:
+    return all(run.status in _QUEUED for run in runs)
 
 
 @dataclass
 class _Judged:
-    """Partitions of a run by table key, as far as its events were read."""
-
-    cursor: str | None = None
-    by_table: dict[str, set[str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class JudgedPartitions:
-    """Reads of which partitions runs at work have told a check; each event once.
+    """Partitions of a run by table key that it has told a check, as far as its events were read.
 
     A step records what is good of a chunk before it tells any check of it. So what was judged, and
     is not materialized when that is looked up afterwards, is held back, and stays so in this run.
     """
 
-    by_run: dict[str, _Judged] = field(default_factory=dict)
+    cursor: str | None = None
+    by_table: dict[str, set[str]] = field(default_factory=dict)
 
-    def read(self, instance: DagsterInstance, runs: Iterable[DagsterRun]) -> None:
-        """Reads what those of the runs that are at work have told since."""
-        for run in runs:
-            if run.status is DagsterRunStatus.STARTED:
-                _read(instance, run.run_id, self.by_run.setdefault(run.run_id, _Judged()))
-
-    def find(self, run_id: str, table: str) -> Collection[str]:
-        """Finds those of a table, `layer/name`, that a run has judged, as far as it was read."""
-        judged = self.by_run.get(run_id)
-        return judged.by_table.get(table, ()) if judged else ()
-
-
-def _read(instance: DagsterInstance, run_id: str, judged: _Judged) -> None:
-    has_more = True
-    while has_more:
-        page = instance.get_records_for_run(
-            run_id, judged.cursor, DagsterEventType.ASSET_CHECK_EVALUATION, _PAGE
-        )
-        judged.cursor, has_more = page.cursor, page.has_more
-        for record in page.records:
-            event = record.event_log_entry.get_dagster_event()
-            check = event.asset_check_evaluation_data
+    def read(self, instance: DagsterInstance, run_id: str) -> None:
+        """Reads what the run has told since the last look."""
+        of_type = DagsterEventType.ASSET_CHECK_EVALUATION
+        found = instance.get_records_for_run(run_id, self.cursor, of_type)
+        self.cursor = found.cursor
+        for record in found.records:
+            check = record.event_log_entry.get_dagster_event().asset_check_evaluation_data
             if check.partition is not None:
                 table = check.asset_key.to_user_string()
-                judged.by_table.setdefault(table, set()).add(check.partition)
-
-
-_COMMITS_PAGE = 1000
-
-
-def find_published_since(
-    instance: DagsterInstance, table: str, keys: Collection[str], *, since: datetime
-) -> set[str]:
-    """Finds those partitions of a table, `layer/name`, that any run published since."""
-    found: set[str] = set()
-    listed = sorted(keys)
-    for first in range(0, len(listed), _COMMITS_PAGE):
-        page = listed[first : first + _COMMITS_PAGE]
-        wanted = AssetRecordsFilter(
-            AssetKey.from_user_string(table),
-            asset_partitions=page,
-            after_timestamp=since.timestamp(),
-        )
-        records = instance.fetch_materializations(wanted, limit=10 * _COMMITS_PAGE).records
-        found |= {record.partition_key for record in records if record.partition_key}
-    return found
-
-
-@dataclass(frozen=True)
-class EarlierRuns:
-    """Finds what runs that have ended published of what others of their backfill go over again.
-
-    It is looked up again once another one has ended.
-    """
-
-    known: dict[tuple[str, str], tuple[frozenset[str], Collection[str]]] = field(
-        default_factory=dict
-    )
-
-    def find_published(
-        self,
-        instance: DagsterInstance,
-        backfill_id: str,
-        table: str,
-        keys: Collection[str],
-        ended: Collection[str],
-    ) -> Collection[str]:
-        """Finds partitions of a table, `layer/name`, that runs which have ended published last.
-
-        Args:
-            instance: the Dagster instance.
-            backfill_id: of the backfill.
-            table: the table.
-            keys: all that the backfill is to publish of it.
-            ended: ids of the runs.
-        """
-        run_ids = frozenset(ended)
-        at, found = self.known.get((backfill_id, table), (frozenset(), ()))
-        if run_ids != at:
-            asset_key = AssetKey.from_user_string(table)
-            latest = find_latest_materializations(instance, asset_key, keys)
-            found = {key for key, record in latest.items() if record.run_id in run_ids}
-            self.known[backfill_id, table] = run_ids, found
-        return found
-
-
-def find_published_by(
-    instance: DagsterInstance,
-    table: str,
-    keys: Collection[str],
-    run_ids: Collection[str],
-    *,
-    since: datetime,
-) -> set[str]:
-    """Finds those that one of some runs, or a run that was made since, was the last to publish.
-
-    The time of a materialization doesn't tell where an old one was entered again.
-    """
-    latest = find_latest_materializations(instance, AssetKey.from_user_string(table), keys)
-    others = {record.run_id for record in latest.values()} - set(run_ids)
-    good = set(run_ids)
-    if others:
-        made_since = RunsFilter(run_ids=sorted(others), created_after=since)
-        good |= {run.run_id for run in instance.get_runs(made_since)}
-    return {key for key, record in latest.items() if record.run_id in good}
+                self.by_table.setdefault(table, set()).add(check.partition)
 
 
 @dataclass(frozen=True)
 class ProgressReader:
-    """Reads progress again and again; what a run was to publish is read once.
+    """Reads progress again and again; what doesn't change is read once.
 
     Attributes:
         catalog: of the code location.
         instance: knows it.
-        requested: what runs were to publish, by run id.
-        judged: what runs at work have judged; read before who planned what.
         planners: by table, which run was the last to plan what is not published since. To be kept
-            only by who looks at several backfills at one moment.
-        earlier: what runs that have ended published of what others go over again.
+            only by who looks at several backfills at one moment; what runs at work have withheld
+            counts for that one at their end.
+        requested: what runs were to publish, by run id.
+        judged: what runs at work have judged, by run id.
+        earlier: by backfill and table, what of its runs have ended, and what these published last.
     """
 
     catalog: Catalog
     instance: DagsterInstance
+    planners: dict[str, Mapping[str, str]] | None = None
     requested: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    judged: JudgedPartitions = field(default_factory=JudgedPartitions)
-    planners: dict[str, dict[str, str]] | None = None
-    earlier: EarlierRuns = field(default_factory=EarlierRuns)
+    judged: dict[str, _Judged] = field(default_factory=dict)
+    earlier: dict[tuple[str, str], tuple[set[str], set[str]]] = field(default_factory=dict)
 
     def read(self, backfill_id: str, *, now: datetime) -> Progress:
         """Reads how far a backfill has come."""
@@ -198,125 +212,118 @@ class ProgressReader:
 
     def measure(self, backfill: Backfill, *, now: datetime) -> Progress:
         """Measures how far a backfill had come when it was read."""
-        runs = {run.run_id: run for run in backfill.chain.runs}
-        alive = has_daemon(self.instance)
+        alive, runs = has_daemon(self.instance), backfill.chain.runs
         is_to_go_on = backfill.record is not None and (
-            any(map(is_paused, runs.values())) or (alive and awaits_rest(backfill.chain, now=now))
+            any(map(is_paused, runs)) or (alive and awaits_rest(backfill.chain, now=now))
         )
-        is_settled = backfill.ended_at is not None and not is_to_go_on
-        has_ended = is_settled or (backfill.is_cancelled and not backfill.unfinished_runs)
-        self.judged.read(self.instance, runs.values())
+        has_ended = not backfill.unfinished_runs and (
+            backfill.is_cancelled or (backfill.ended_at is not None and not is_to_go_on)
+        )
+        if self.planners is None:  # before who planned what is looked up
+            for run in runs:
+                if run.status is DagsterRunStatus.STARTED:
+                    self.judged.setdefault(run.run_id, _Judged()).read(self.instance, run.run_id)
+        requested = find_last_requested(self.catalog, self.instance, runs, known=self.requested)
         states = {
-            table: self._find_states(backfill, runs, table, keys, has_ended=has_ended)
-            for table, keys in backfill.targets.items()
+            table: self._find_states(backfill, table, requested.get(table, {}), has_ended=has_ended)
+            for table in backfill.targets
         }
-        all_published = bool(states) and all(
-            state is State.PUBLISHED for found in states.values() for state in found.values()
-        )
+        found = {state for by_key in states.values() for state in by_key.values()}
+        all_published = found == {State.PUBLISHED}
         why_paused = "" if all_published else self._find_why_paused(backfill, now=now)
-        at_work = self._find_why_at_work(
-            backfill,
-            all_published=all_published,
-            has_daemon=alive,
-            why_paused=why_paused,
-            now=now,
-        )
-        counted = {
-            table: self._count_earlier(backfill, table, found) for table, found in states.items()
-        }
-        return Progress(backfill, counted, at_work, alive, now, why_paused)
-
-    def _count_earlier(
-        self, backfill: Backfill, table: str, states: Mapping[str, State]
-    ) -> Mapping[str, State]:
-        """Counts as published what a run of it published that goes on, or is tried again.
-
-        The run that does so plans all of its range, and comes to what stands already in its turn.
-        """
-        ended = [run.run_id for run in backfill.chain.runs if run.is_finished]
-        to_come = [key for key, one in states.items() if one in (State.AT_WORK, State.WAITING)]
-        if not (ended and to_come):
-            return states
-        found = self.earlier.find_published(self.instance, backfill.id, table, states, ended)
-        return {**states, **{key: State.PUBLISHED for key in to_come if key in found}}
+        progress = Progress(backfill, states, "", alive, now, why_paused)
+        at_work = self._find_why_at_work(progress, all_published=all_published)
+        return replace(progress, at_work=at_work)
 
     def _find_states(
         self,
         backfill: Backfill,
-        runs: Mapping[str, DagsterRun],
         table: str,
-        keys: Sequence[str],
+        requested: Mapping[str, DagsterRun],
         *,
         has_ended: bool,
     ) -> dict[str, State]:
-        any_judged = any(self.judged.find(run_id, table) for run_id in runs)
-        planned_by = self._find_planners(table, afresh=any_judged)
-        asked: dict[str, DagsterRun] = {}
-        for run in runs.values():
-            if run.run_id not in self.requested:
-                self.requested[run.run_id] = find_requested(self.catalog, self.instance, run)
-            asked |= dict.fromkeys(self.requested[run.run_id].get(table, ()), run)
+        """Finds the states of partitions of a table by the run of the backfill that came last."""
+        runs = {run.run_id: run for run in backfill.chain.runs}
+        planned_by = self._find_planners(table)
         states: dict[str, State] = {}
-        unknown: set[str] = set()
-        refused: set[str] = set()
-        for key in keys:
-            # A run that has just been made may not have planned its partitions yet.
-            planner = runs.get(planned_by.get(key, ""))
-            if key not in asked and not has_ended:
+        unknown: list[str] = []
+        for key in backfill.targets[table]:
+            planner, run = planned_by.get(key), requested.get(key)
+            if planner in runs:
+                states[key] = self._find_state(runs[planner], table, key)
+            elif run is None and not has_ended:
                 states[key] = State.WAITING
-            elif key not in asked or (key in planned_by and planner is None):
-                # None of its runs was the last at it: another one may have published it since.
-                unknown.add(key)
+            elif run is None or planner is not None or REFUSED_TAG in run.tags:
+                # None of its runs was the last at it, or what it had refused was entered again.
+                unknown.append(key)
                 states[key] = State.HELD_BACK
-            elif planner is None and REFUSED_TAG in asked[key].tags:
-                # What was published before was entered again, so that it shows as published.
-                refused.add(key)
-                states[key] = State.HELD_BACK
-            elif planner is None and asked[key].status not in QUEUED:
-                states[key] = State.PUBLISHED
             else:
-                run = planner or asked[key]
-                state = _find_state(run)
-                is_judged = key in self.judged.find(run.run_id, table)
-                states[key] = State.HELD_BACK if state is State.AT_WORK and is_judged else state
-        since = backfill.requested_at
-        for key in (
-            *find_published_since(self.instance, table, unknown, since=since),
-            *find_published_by(self.instance, table, refused, runs, since=since),
-        ):
-            states[key] = State.PUBLISHED
-        return states
+                # A run that has just been made may not have planned its partitions yet.
+                states[key] = State.WAITING if run.status in _QUEUED else State.PUBLISHED
+        published = self._find_published_since(backfill, table, unknown)
+        if not {State.AT_WORK, State.WAITING}.isdisjoint(states.values()):
+            # A run that goes on plans all of its range, and comes to what stands in its turn.
+            earlier = self._find_published_earlier(backfill, table)
+            published |= {key for key in earlier if states[key] is not State.HELD_BACK}
+        return {**states, **dict.fromkeys(published, State.PUBLISHED)}
 
-    def _find_planners(self, table: str, *, afresh: bool = False) -> Mapping[str, str]:
+    def _find_state(self, run: DagsterRun, table: str, key: str) -> State:
+        """Finds the state of what a run was the last to plan, and has not published."""
+        if run.status in _QUEUED or is_paused(run):
+            return State.WAITING
+        judged = self.judged.get(run.run_id)
+        is_judged = judged is not None and key in judged.by_table.get(table, ())
+        return State.HELD_BACK if run.is_finished or is_judged else State.AT_WORK
+
+    def _find_published_since(
+        self, backfill: Backfill, table: str, keys: Collection[str]
+    ) -> set[str]:
+        """Finds what a run of a backfill, or one at work since it was asked for, published last.
+
+        The time of a materialization doesn't tell where an old one was entered again.
+        """
         asset_key = AssetKey.from_user_string(table)
-        if self.planners is None or afresh:
-            return find_planning_runs(self.instance, asset_key)
-        if table not in self.planners:
-            self.planners[table] = find_planning_runs(self.instance, asset_key)
-        return self.planners[table]
+        latest = find_latest_materializations(self.instance, asset_key, keys)
+        run_ids = {record.run_id for record in latest.values()}
+        good = {run.run_id for run in backfill.chain.runs}
+        good |= find_touched_since(self.instance, run_ids - good, backfill.requested_at)
+        return {key for key, record in latest.items() if record.run_id in good}
+
+    def _find_published_earlier(self, backfill: Backfill, table: str) -> set[str]:
+        """Finds what its runs that have ended published last; anew once another one has ended."""
+        ended = {run.run_id for run in backfill.chain.runs if run.is_finished}
+        known, found = self.earlier.get((backfill.id, table), (set[str](), set[str]()))
+        if ended != known:
+            latest = find_latest_materializations(
+                self.instance, AssetKey.from_user_string(table), backfill.targets[table]
+            )
+            found = {key for key, record in latest.items() if record.run_id in ended}
+            self.earlier[backfill.id, table] = ended, found
+        return found
+
+    def _find_planners(self, table: str) -> Mapping[str, str]:
+        if self.planners is not None and table in self.planners:
+            return self.planners[table]
+        found = find_planning_runs(self.instance, AssetKey.from_user_string(table))
+        if self.planners is not None:
+            self.planners[table] = found
+        return found
 
     def _find_why_paused(self, backfill: Backfill, *, now: datetime) -> str:
         """Finds why a run is paused that none went on with; empty if there is no such run."""
-        paused = {run.run_id: run for run in backfill.chain.runs if is_paused(run)}
+        paused = [run for run in backfill.chain.runs if is_paused(run)]
         if not paused:
             return ""
         # The sensor marks what it went on with a moment later: who planned last is known at once.
         last = {run for table in backfill.targets for run in self._find_planners(table).values()}
-        for run_id, run in paused.items():
-            if run_id in last:
-                tables = list_paused_at(run)
-                return find_why_none_may_go(self.instance, run, tables, now=now) or _MAY_GO_ON
-        return ""
+        run = next((run for run in paused if run.run_id in last), None)
+        if run is None:
+            return ""
+        return find_why_none_may_go(self.instance, run, list_paused_at(run), now=now) or _MAY_GO_ON
 
-    def _find_why_at_work(
-        self,
-        backfill: Backfill,
-        *,
-        all_published: bool,
-        has_daemon: bool,
-        why_paused: str,
-        now: datetime,
-    ) -> str:
+    def _find_why_at_work(self, progress: Progress, *, all_published: bool) -> str:
+        backfill = progress.backfill
         if backfill.unfinished_runs:
             return f"{len(backfill.unfinished_runs)} of its runs have not ended"
         if backfill.is_cancelled:
@@ -327,18 +334,11 @@ class ProgressReader:
             return ""
         if backfill.record is not None and not backfill.is_settled:
             return f"the backfill is {backfill.record.status.value.lower()}"
-        if why_paused:
-            return f"it is paused: {why_paused}"
+        if progress.why_paused:
+            return f"it is paused: {progress.why_paused}"
         failed = any(run.status is DagsterRunStatus.FAILURE for run in backfill.chain.runs)
-        if not (failed and has_daemon):
+        if not (failed and progress.has_daemon):
             return ""  # Only a daemon's sensors and retries go on after a run that failed.
         return find_why_unfinished(
-            self.instance, backfill.chain, now=now, settle_seconds=SETTLE_SECONDS
+            self.instance, backfill.chain, now=progress.read_at, settle_seconds=SETTLE_SECONDS
         )
-
-
-def _find_state(run: DagsterRun) -> State:
-    """Finds the state of what a run was the last to plan, and has not published."""
-    if run.status in QUEUED or is_paused(run):
-        return State.WAITING
-    return State.AT_WORK if run.status in UNFINISHED else State.HELD_BACK

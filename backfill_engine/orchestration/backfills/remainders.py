@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+from dagster import AssetKey, DagsterRun, DagsterRunStatus, RunsFilter
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
-from backfill_engine.orchestration.backfills.backfills import read_backfill
-from backfill_engine.orchestration.backfills.cancelling import is_cancelled
+from backfill_engine.orchestration.backfills.backfills import find_never_requested, read_backfill
 from backfill_engine.orchestration.backfills.resuming import (
     Resumer,
-    Resumption,
     find_told_run,
 )
 from backfill_engine.orchestration.due.readiness import find_upstream_tables, get_partitions_def
@@ -37,15 +35,13 @@ class Remainder:
         told: a run that was told what this is to be told; its id is the backfill's.
         continues: the paused run that it goes on after.
         assets: upstream ones first.
-        first: first partition key.
-        last: last one, included.
+        ends: first and last partition key.
     """
 
     told: DagsterRun
     continues: str
     assets: tuple[AssetKey, ...]
-    first: str
-    last: str
+    ends: tuple[str, str]
 
 
 @dataclass
@@ -79,68 +75,48 @@ def look_for_remainders(resumer: Resumer, *, now: datetime) -> Remainders:
     for run in instance.get_runs(paused, limit=_LISTED_RUNS)[::-1]:
         by_chain.setdefault(find_chain(run), []).append(run)
     for chain_id, runs in by_chain.items():
-        if instance.get_backfill(chain_id) is None or is_cancelled(instance, chain_id):
-            _settle(instance, runs)
-            continue
+        before = len(found.requested)
         try:
-            why = _look(resumer, chain_id, runs, found, now=now)
+            why = _look(resumer, chain_id, runs[-1].run_id, found, now=now)
         except BackfillError as error:
             why = str(error)
         if why:
             found.waiting.append(f"backfill {chain_id}: {why}")
+        elif len(found.requested) == before:
+            for run in runs:
+                instance.add_run_tags(run.run_id, {PAUSED_TAG: SETTLED})
     return found
 
 
 def _look(
-    resumer: Resumer,
-    chain_id: str,
-    paused: Sequence[DagsterRun],
-    found: Remainders,
-    *,
-    now: datetime,
+    resumer: Resumer, chain_id: str, continues: str, found: Remainders, *, now: datetime
 ) -> str:
-    """Looks at one backfill; returns why nothing of it can be requested yet."""
-    instance = resumer.instance
-    backfill = read_backfill(resumer.catalog, instance, chain_id)
+    """Looks at one backfill; returns why not all of it can be requested yet."""
+    catalog, instance, graph = resumer.catalog, resumer.instance, resumer.graph
+    backfill = read_backfill(catalog, instance, chain_id)
+    if backfill.record is None or backfill.is_cancelled:
+        return ""
     if why := find_why_at_work(instance, backfill.chain, now=now, settle_seconds=SETTLE_SECONDS):
         return why
     if backfill.error:  # Of Dagster's own: a person is to look at it first.
-        _settle(instance, paused)
         return ""
-    left = resumer.find_never_requested(backfill)
+    left = resumer.find_ready(backfill, find_never_requested(catalog, instance, backfill))
     found.left_alone += left.describe_left_alone()
-    if not left.partitions:
-        _settle(instance, paused)
-        return ""
-    told, reasons = find_told_run(backfill), []
-    for assets, ranges in _list_first_groups(resumer.catalog, resumer.graph, left):
-        if why := find_why_none_may_go(instance, told, assets, now=now):
-            reasons.append(why)
-            continue
-        found.requested += [
-            Remainder(told, paused[-1].run_id, assets, first, last) for first, last in ranges
-        ]
-    return "; ".join(dict.fromkeys(reasons))
-
-
-def _list_first_groups(
-    catalog: Catalog, graph: AssetGraph, left: Resumption
-) -> list[tuple[tuple[AssetKey, ...], Sequence[tuple[str, str]]]]:
-    """Lists what reads nothing else that is left: tables of one run each, and their ranges."""
     ranges = {
         key.to_user_string(): find_ranges(get_partitions_def(graph, key), keys)
         for key, keys in left.partitions.items()
     }
-    return [
-        (tuple(map(AssetKey.from_user_string, tables)), ranges[tables[0]])
-        for tables in group_tables(catalog, graph, ranges)
-        if not reads_others(graph, tables, ranges)
-    ]
-
-
-def _settle(instance: DagsterInstance, runs: Sequence[DagsterRun]) -> None:
-    for run in runs:
-        instance.add_run_tags(run.run_id, {PAUSED_TAG: SETTLED})
+    told, reasons = find_told_run(backfill), []
+    for tables in group_tables(catalog, graph, ranges):
+        if _reads_others(graph, tables, ranges):
+            continue  # It comes at a later look.
+        assets = tuple(map(AssetKey.from_user_string, tables))
+        if why := find_why_none_may_go(instance, told, assets, now=now):
+            reasons.append(why)
+        else:
+            ends = ranges[tables[0]]
+            found.requested += [Remainder(told, continues, assets, each) for each in ends]
+    return "; ".join(dict.fromkeys(reasons))
 
 
 Ranges = Sequence[tuple[str, str]]
@@ -170,7 +146,7 @@ def group_tables(
     return [tuple(group) for group in groups]
 
 
-def reads_others(graph: AssetGraph, group: Sequence[str], ranges: Mapping[str, Ranges]) -> bool:
+def _reads_others(graph: AssetGraph, group: Sequence[str], ranges: Mapping[str, Ranges]) -> bool:
     """Tells whether any of a group reads a table of `ranges` that is not of the group."""
     return any(
         upstream in ranges and upstream not in group

@@ -4,7 +4,7 @@ import getpass
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from itertools import chain
 
 from dagster import AssetKey, DagsterInstance, DagsterRun, PartitionsDefinition
 
@@ -13,10 +13,10 @@ from backfill_engine.errors import BackfillError, HistoryError
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.served_versions import find_unread
-from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.backfills.backfills import Backfill, find_never_requested
-from backfill_engine.orchestration.backfills.progress import Progress, State
+from backfill_engine.orchestration.backfills.backfills import Backfill
+from backfill_engine.orchestration.backfills.progress_reader import Progress, State
 from backfill_engine.orchestration.due.downstream import fit_title, request_backfill
 from backfill_engine.orchestration.due.readiness import Readiness, find_readiness
 from backfill_engine.orchestration.due.row_movements import find_moved_since, find_rows_for
@@ -31,16 +31,15 @@ from backfill_engine.orchestration.instance.partition_definitions import (
 from backfill_engine.orchestration.instance.ranges import describe_ranges, format_ranges
 from backfill_engine.orchestration.runs.run_options import build_asset_config, read_override
 from backfill_engine.orchestration.runs.run_tags import (
+    IN_BACKGROUND,
     LAUNCHED_BY_TAG,
     LAUNCHED_CODE_TAG,
-    PLAN_TAG,
     REASON_TAG,
 )
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
-from backfill_engine.orchestration.status.attempts import Attempt, find_attempts
+from backfill_engine.orchestration.status.attempts import find_attempts
 from backfill_engine.proof.certificates import Certificate
 from backfill_engine.publishing.inputs import PinnedInputs, list_landing
-from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.serving import choose_served
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG
 
@@ -122,36 +121,36 @@ class Resumer:
                 partitions of it; or if what is protected can't be read.
         """
         backfill = progress.backfill
-        _refuse_at_work(progress)
+        if not progress.is_over:
+            raise BackfillError(
+                f"{backfill.kind} {backfill.id} is at work ({progress.at_work}): wait for it "
+                f"(`backfill-assets watch {backfill.id[:_SHOWN_OF_ID]}`) or cancel it first; "
+                "nothing was requested"
+            )
         lacking: dict[str, Sequence[str]] = {}
         for table, states in progress.states.items():
-            attempts = self._find_attempts(table, list(states))
+            attempts = find_attempts(self.instance, self._read_log(table), list(states))
             lacking[table] = [
                 key
                 for key, state in states.items()
                 if state is not State.PUBLISHED
                 or (key in attempts and attempts[key].status != "published")
             ]
-        return self._find(backfill, lacking, take_all=take_all)
+        return self.find_ready(backfill, lacking, take_all=take_all)
 
-    def find_never_requested(self, backfill: Backfill) -> Resumption:
-        """Finds what no run was requested for, and can be published as things stand now.
-
-        Nothing that its own verdict or an error held back is among it.
+    def find_ready(
+        self, backfill: Backfill, lacking: Mapping[str, Sequence[str]], *, take_all: bool = False
+    ) -> Resumption:
+        """Finds which of some partitions can be published as things stand now.
 
         Args:
             backfill: of which no run is at work.
+            lacking: its partitions, by table key.
+            take_all: as in `find`.
 
         Raises:
             BackfillError: as `find`.
         """
-        return self._find(
-            backfill, find_never_requested(self.catalog, self.instance, backfill), take_all=False
-        )
-
-    def _find(
-        self, backfill: Backfill, lacking: Mapping[str, Sequence[str]], *, take_all: bool
-    ) -> Resumption:
         self._refuse_twice(backfill)
         at_work = find_partitions_at_work(self.instance, self.graph)
         protections = read_protections(self.warehouse)
@@ -163,7 +162,7 @@ class Resumer:
             if not keys:
                 continue
             _refuse_busy(self.catalog, table, set(keys) & at_work.get(asset_key, frozenset()))
-            log = read_log(self.warehouse, self.catalog.find_table(table))
+            log = self._read_log(table)
             readiness = find_readiness(
                 self.instance,
                 self.graph,
@@ -174,46 +173,64 @@ class Resumer:
             )
             left[table] = dict(readiness.blocked)
             if not take_all:
-                tried = self._find_attempts(table, keys)
-                withheld = {key: one for key, one in tried.items() if one.status == "withheld"}
-                unchanged = self._find_unchanged(table, withheld, readiness, chosen)
+                unchanged = self._find_unchanged(log, keys, readiness, chosen)
                 left[table] |= dict.fromkeys(unchanged, _UNCHANGED)
             if not read_override(find_told_run(backfill), asset_key):
-                protected = protections.find(self.catalog.find_table(table), keys)
+                protected = protections.find(log.table, keys)
                 left[table] |= {
-                    key: f"protected: {one.describe()}" for key, one in protected.items()
+                    key: f"protected: {found.describe()}" for key, found in protected.items()
                 }
-            rest = [key for key in keys if key not in left[table]]
-            if rest:
+            if rest := [key for key in keys if key not in left[table]]:
                 chosen[asset_key] = rest
-        return Resumption(
-            self.catalog, backfill, chosen, {key: why for key, why in left.items() if why}
-        )
+        left = {table: reasons for table, reasons in left.items() if reasons}
+        return Resumption(self.catalog, backfill, chosen, left)
 
-    def _find_attempts(self, table: str, keys: Sequence[str]) -> dict[str, Attempt]:
-        return find_attempts(
-            self.instance, read_log(self.warehouse, self.catalog.find_table(table)), keys
-        )
+    def _read_log(self, table: str) -> TableLog:
+        return read_log(self.warehouse, self.catalog.find_table(table))
 
     def _find_unchanged(
         self,
-        table: str,
-        withheld: Mapping[str, Attempt],
+        log: TableLog,
+        keys: Sequence[str],
         readiness: Readiness,
         chosen: Mapping[AssetKey, Collection[str]],
     ) -> list[str]:
+        """Finds withheld partitions of which neither the input nor the code is another one since.
+
+        Of an input whose rows say who reads them, the rows that moved since are asked; the mapping
+        gives too much and too little. Of what is to be published before, only the mapping is known.
+        """
+        recipe = choose_served(self.catalog.recipes[log.table.key], log)
+        withheld: dict[str, list[str]] = {}
+        certificates: dict[str, Certificate] = {}
+        for key, attempt in find_attempts(self.instance, log, keys).items():
+            then = attempt.certificate
+            is_coming = any(
+                not set(windows.get(key, ())).isdisjoint(
+                    chosen.get(AssetKey.from_user_string(name), ())
+                )
+                for name, windows in readiness.windows.items()
+            )
+            if attempt.status != "withheld" or then is None or is_coming:
+                continue
+            if then.code_version == recipe.code_version:
+                certificates[then.run_id] = then
+                withheld.setdefault(then.run_id, []).append(key)
         if not withheld:
             return []
-        log = read_log(self.warehouse, self.catalog.find_table(table))
-        recipe = choose_served(self.catalog.recipes[table], log)
-        partitions = build_partitions(recipe.table, list(withheld))
+        partitions = build_partitions(recipe.table, [*chain.from_iterable(withheld.values())])
         pinned = PinnedInputs(
             target=log,
-            inputs={one.key: read_log(self.warehouse, one) for one in recipe.inputs},
+            inputs={table.key: read_log(self.warehouse, table) for table in recipe.inputs},
             listing=list_landing(recipe, self.landing_root, partitions),
             windows=readiness.windows,
         )
-        return find_unchanged(self.graph, recipe, withheld, pinned, coming=chosen)
+        by_rows = find_rows_for(self.graph, find_asset_key(recipe.table))
+        return [
+            key
+            for run_id, of_run in withheld.items()
+            for key in _find_unchanged_since(certificates[run_id], of_run, pinned, by_rows)
+        ]
 
     def _refuse_twice(self, backfill: Backfill) -> None:
         for record in self.instance.get_backfills():
@@ -234,32 +251,20 @@ def request_resumption(
     Returns:
         Its id and its title.
     """
-    backfill = found.backfill
+    backfill, record = found.backfill, found.backfill.record
+    # What was wished; not what became of a run, nor by which code.
+    if record is None:
+        wishes = {tag: text for tag, text in backfill.tags.items() if tag in _WISHES_OF_RUNS}
+        config = build_asset_config(backfill.chain.runs[0], list(found.partitions)) or None
+    else:
+        wishes = {tag: text for tag, text in backfill.tags.items() if tag != LAUNCHED_CODE_TAG}
+        config = record.run_config
     title = fit_title(f"resumes {backfill.id[:_SHOWN_OF_ID]}: {backfill.title}")
-    tags = {
-        **_find_wishes(backfill),
-        LAUNCHED_BY_TAG: getpass.getuser(),
-        RESUMES_TAG: backfill.id,
-    }
-    config = _find_config(backfill, list(found.partitions))
+    tags = {**wishes, LAUNCHED_BY_TAG: getpass.getuser(), RESUMES_TAG: backfill.id}
     backfill_id = request_backfill(
         instance, graph, found.partitions, title=title, tags=tags, run_config=config
     )
     return backfill_id, title
-
-
-def _find_wishes(backfill: Backfill) -> dict[str, str]:
-    """Finds the tags that say what was wished; not what became of a run, nor what was planned."""
-    if backfill.record is not None:
-        planned = (PLAN_TAG, LAUNCHED_CODE_TAG)
-        return {name: value for name, value in backfill.tags.items() if name not in planned}
-    return {name: backfill.tags[name] for name in _WISHES_OF_RUNS if name in backfill.tags}
-
-
-def _find_config(backfill: Backfill, keys: Sequence[AssetKey]) -> Mapping[str, Any] | None:
-    if backfill.record is not None:
-        return backfill.record.run_config
-    return build_asset_config(backfill.chain.runs[0], keys) or None
 
 
 def find_told_run(backfill: Backfill) -> DagsterRun:
@@ -271,18 +276,8 @@ def find_told_run(backfill: Backfill) -> DagsterRun:
     if record is None:
         return backfill.chain.runs[0]
     config = dict(record.run_config or {})
-    return DagsterRun("", run_id=backfill.id, tags=dict(backfill.tags), run_config=config)
-
-
-def _refuse_at_work(progress: Progress) -> None:
-    if progress.is_over:
-        return
-    backfill = progress.backfill
-    raise BackfillError(
-        f"{backfill.kind} {backfill.id} is at work ({progress.at_work}): wait for it "
-        f"(`backfill-assets watch {backfill.id[:_SHOWN_OF_ID]}`) or cancel it first; nothing was "
-        "requested"
-    )
+    tags = {**IN_BACKGROUND, **backfill.tags}
+    return DagsterRun("", run_id=backfill.id, tags=tags, run_config=config)
 
 
 def _refuse_busy(catalog: Catalog, table: str, busy: Collection[str]) -> None:
@@ -296,53 +291,6 @@ def _refuse_busy(catalog: Catalog, table: str, busy: Collection[str]) -> None:
 
 def _find_def(catalog: Catalog, table: str) -> PartitionsDefinition:
     return find_partitions_def(catalog.find_table(table))
-
-
-def find_unchanged(
-    graph: AssetGraph,
-    recipe: Recipe,
-    attempts: Mapping[str, Attempt],
-    pinned: PinnedInputs,
-    *,
-    coming: Mapping[AssetKey, Collection[str]],
-) -> list[str]:
-    """Finds withheld partitions whose input and code are what they were withheld with.
-
-    Of an input whose rows say who reads them, the rows that moved since are asked; the mapping
-    gives too much and too little. Of what is to be published before, only the mapping is known.
-
-    Args:
-        graph: of all assets.
-        recipe: of the table.
-        attempts: those that withheld the partitions, by key.
-        pinned: what these would be computed from now.
-        coming: upstream partitions that are to be published before.
-
-    Raises:
-        TableError: if rows of an input can't be read.
-    """
-    by_certificate: dict[str, list[str]] = {}
-    certificates: dict[str, Certificate] = {}
-    for key, attempt in attempts.items():
-        then = attempt.certificate
-        if then is None or then.code_version != recipe.code_version:
-            continue
-        if not _is_coming(pinned, key, coming):
-            certificates[then.run_id] = then
-            by_certificate.setdefault(then.run_id, []).append(key)
-    by_rows = find_rows_for(graph, find_asset_key(recipe.table))
-    return [
-        key
-        for run_id, keys in by_certificate.items()
-        for key in _find_unchanged_since(certificates[run_id], keys, pinned, by_rows)
-    ]
-
-
-def _is_coming(pinned: PinnedInputs, key: str, coming: Mapping[AssetKey, Collection[str]]) -> bool:
-    return any(
-        not set(windows.get(key, ())).isdisjoint(coming.get(AssetKey.from_user_string(name), ()))
-        for name, windows in pinned.windows.items()
-    )
 
 
 def _find_unchanged_since(

@@ -68,8 +68,8 @@ def _build_landing_tags(
 ) -> dict[str, str]:
     """Builds the tags of what landed, without which Dagster calls it a new dependency.
 
-    They make nothing unsynced later: observations of what landed have no data version, for the
-    reason that `landing_observations` gives, so Dagster finds no difference after any pointer.
+    They make nothing unsynced later: observations of what landed have no data version, so Dagster
+    finds no difference after any pointer.
     """
     landed = result.consumed.landed
     if landed is None:

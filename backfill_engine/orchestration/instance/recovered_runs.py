@@ -145,14 +145,22 @@ def note_reconciliation(
 
 def find_reconciliations(instance: DagsterInstance, *, most: int) -> list[Reconciliation]:
     """Finds the last ones that ended, newest first."""
-    records = instance.get_run_records(RunsFilter(job_name="reconcile"), limit=most)
-    return [
-        Reconciliation(
-            dt.datetime.fromtimestamp(record.end_time, tz=dt.UTC),
-            record.dagster_run.run_id,
-            int(record.dagster_run.tags[COMPARED_TAG]),
-            int(record.dagster_run.tags[DIFFERENT_TAG]),
-        )
-        for record in records
-        if record.end_time and DIFFERENT_TAG in record.dagster_run.tags
-    ]
+    found: list[Reconciliation] = []
+    cursor: str | None = None
+    while len(found) < most:
+        records = instance.get_run_records(RunsFilter(job_name="reconcile"), most, cursor=cursor)
+        found += [
+            Reconciliation(
+                dt.datetime.fromtimestamp(record.end_time, tz=dt.UTC),
+                record.dagster_run.run_id,
+                int(record.dagster_run.tags[COMPARED_TAG]),
+                int(record.dagster_run.tags[DIFFERENT_TAG]),
+            )
+            for record in records
+            # Those that failed before they had compared anything have no tag.
+            if record.end_time and DIFFERENT_TAG in record.dagster_run.tags
+        ]
+        if len(records) < most:
+            break
+        cursor = records[-1].dagster_run.run_id
+    return found[:most]

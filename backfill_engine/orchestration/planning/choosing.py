@@ -65,22 +65,20 @@ class Chooser:
     """Chooses partitions; each log was read once.
 
     Attributes:
-        told: what Dagster tells of their partitions.
+        statuses: of partitions, as Dagster has them.
         graph: of all assets.
         catalog: of the code location.
         recipes: how each table is made, by key.
         logs: of each table.
-        landing_root: root of the landing zone.
         dead: runs that are unfinished and dead.
     """
 
-    told: ToldStatuses
+    statuses: ToldStatuses
     graph: AssetGraph
     catalog: Catalog
     recipes: Mapping[str, Recipe]
     logs: Mapping[str, TableLog]
-    landing_root: str
-    dead: Collection[str] = ()
+    dead: Collection[str]
 
     def choose(
         self,
@@ -107,12 +105,12 @@ class Chooser:
         log = self.logs[table.key]
         found = read_table_statuses(
             self.catalog,
-            self.told.instance,
+            self.statuses.instance,
             log,
             first=first,
             last=last,
             dead=self.dead,
-            told=self.told,
+            told=self.statuses,
         )
         states = {
             one.partition: WITHHELD if one.partition in found.withheld else one.status
@@ -158,7 +156,9 @@ class Chooser:
         return PinnedInputs(
             target=self.logs[table.key],
             inputs={one.key: self.logs[one.key] for one in recipe.inputs},
-            listing=list_landing(recipe, self.landing_root, build_partitions(table, keys)),
+            listing=list_landing(
+                recipe, self.catalog.settings.landing, build_partitions(table, keys)
+            ),
             windows=find_windows(self.graph, find_asset_key(table), keys, recipe.unread),
         )
 

@@ -1,8 +1,9 @@
 """Asks Dagster for what a plan says: a backfill of its own, on the Backfills page of the UI."""
 
 import getpass
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import json
+from dataclasses import dataclass
+from typing import TypeVar
 
 from dagster import DagsterInstance
 
@@ -21,23 +22,20 @@ from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.planning.plans import (
     Plan,
     TablePlan,
-    build_plan_tags,
     list_planned_partitions,
 )
-from backfill_engine.orchestration.runs.run_options import check_tags
+from backfill_engine.orchestration.runs.option_declarations import Launch, RunOptions
+from backfill_engine.orchestration.runs.run_options import choose_run_options
 from backfill_engine.orchestration.runs.run_tags import (
-    ALLOW_NEW_CODE_TAG,
     LAUNCHED_BY_TAG,
-    OVERRIDE_TAG,
+    LAUNCHED_CODE_TAG,
     PRIORITY_TAG,
-    REASON_TAG,
-    REHEARSAL_TAG,
 )
 from backfill_engine.orchestration.runs.runs_at_work import build_limit_tag
-from backfill_engine.spark.remotes import SPARK_REMOTE_TAG, check_tagged_remote
-from backfill_engine.tables.once_flows import ONCE_TAG
+from backfill_engine.spark.remotes import check_tagged_remote
 
 _LISTED = 7
+Options = TypeVar("Options", bound=RunOptions)
 
 
 @dataclass(frozen=True)
@@ -55,50 +53,17 @@ class Launched:
     has_daemon: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Launch:
-    """What a launch is told beside its plan.
-
-    Attributes:
-        reason: why, in a person's words; empty if nobody said.
-        priority: of its runs in the queue; None for that of what names none.
-        options: of the runs, by the names of `PublishConfig`; None counts as not asked for.
-        max_parallel: runs of it that are at work at once; None for as many as there are places.
-        override_protection: why protected partitions are to be published; empty if they aren't.
-        allow_new_code: why a deploy meanwhile needn't stop its runs; empty if it does.
-        spark_remote: the Spark Connect server of its runs; None for that of where they run.
-        rehearsal: of which just what was shown is published; empty for what is computed.
-        once_flow: that is taken in; empty if none is.
-    """
-
-    reason: str = ""
-    priority: int | None = None
-    options: Mapping[str, str | bool | None] = field(default_factory=dict)
-    max_parallel: int | None = None
-    override_protection: str = ""
-    allow_new_code: str = ""
-    spark_remote: str | None = None
-    rehearsal: str = ""
-    once_flow: str = ""
-
-    def build_tags(self) -> dict[str, str]:
-        """Builds the tags by which runs say who launched them, why, and what they are told."""
-        reasons = {
-            REASON_TAG: self.reason,
-            OVERRIDE_TAG: self.override_protection,
-            ALLOW_NEW_CODE_TAG: self.allow_new_code,
-            PRIORITY_TAG: "" if self.priority is None else str(self.priority),
-            SPARK_REMOTE_TAG: self.spark_remote or "",
-            REHEARSAL_TAG: self.rehearsal,
-            ONCE_TAG: self.once_flow,
-        }
-        options = {
-            f"{TAG_PREFIX}{name}": str(value).lower() if isinstance(value, bool) else value
-            for name, value in self.options.items()
-            if value is not None
-        }
-        said = {tag: text for tag, text in reasons.items() if text}
-        return {LAUNCHED_BY_TAG: getpass.getuser(), **said, **options}
+def build_launch_tags(launch: Launch) -> dict[str, str]:
+    """Builds the tags by which runs say who launched them, why, and what they are told."""
+    fields = launch.model_dump(exclude={"priority", "max_parallel"}, exclude_none=True)
+    tags = {
+        f"{TAG_PREFIX}{name}": str(value).lower() if isinstance(value, bool) else value
+        for name, value in fields.items()
+        if value != ""
+    }
+    if launch.priority is not None:
+        tags[PRIORITY_TAG] = str(launch.priority)
+    return {LAUNCHED_BY_TAG: getpass.getuser(), **tags}
 
 
 def request_planned(
@@ -107,8 +72,6 @@ def request_planned(
     graph: AssetGraph,
     plan: Plan,
     launch: Launch,
-    *,
-    bounded_with: str = "",
 ) -> Launched:
     """Asks for a backfill of the partitions of a plan.
 
@@ -118,17 +81,15 @@ def request_planned(
         graph: of all assets.
         plan: what to run; something.
         launch: what else it is told.
-        bounded_with: what backfills have in common whose runs are bounded all together; empty where
-            this one's are by themselves.
 
     Raises:
         BackfillError: as `check_launch`; or if the instance can't bound its runs so.
     """
     launch = check_launch(catalog, plan, launch)
     title = describe_planned(catalog, plan) + (f": {launch.reason}" if launch.reason else "")
-    bounded = bounded_with or make_new_backfill_id()
-    limit = build_limit_tag(instance, launch.max_parallel, value=bounded)
-    tags = {**launch.build_tags(), **build_plan_tags(plan), **limit}
+    limit = build_limit_tag(instance, launch.max_parallel, value=make_new_backfill_id())
+    code = {table.table: table.code_version for table in plan.tables if table.partitions}
+    tags = {**build_launch_tags(launch), LAUNCHED_CODE_TAG: json.dumps(code), **limit}
     backfill_id = request_backfill(
         instance, graph, list_planned_partitions(catalog, plan), title=title, tags=tags
     )
@@ -151,10 +112,9 @@ def check_launch(catalog: Catalog, plan: Plan, launch: Launch) -> Launch:
     if launch.spark_remote is not None:
         check_tagged_remote(launch.spark_remote, named_by="--spark-remote")
     if plan.row_filter:
-        launch = _bound_rows(catalog, plan, launch)
-    tags = launch.build_tags()
-    for one in plan.tables:
-        check_tags(catalog.find_table(one.table), tags)
+        launch = bound_rows(catalog, plan, launch)
+    for table_plan in plan.tables:
+        choose_run_options(catalog.find_table(table_plan.table), launch)
     protected = [f"{one.table} {text}" for one in plan.tables for text in one.protected]
     if protected and not launch.override_protection:
         raise ProtectedError(
@@ -163,27 +123,25 @@ def check_launch(catalog: Catalog, plan: Plan, launch: Launch) -> Launch:
             "launched"
         )
     _refuse_at_work(plan)
-    return launch if protected else replace(launch, override_protection="")
+    return launch if protected else launch.model_copy(update={"override_protection": None})
 
 
-def _bound_rows(catalog: Catalog, plan: Plan, launch: Launch) -> Launch:
-    """Lets only the rows of a plan count, of those that the launch itself would let.
+def bound_rows(catalog: Catalog, plan: Plan, options: Options) -> Options:
+    """Lets only the rows of a plan count, of those that the options themselves would let.
 
     Raises:
         SettingsError: if runs wouldn't merge them.
-        FilterError: if the launch's own filter is unreadable.
+        FilterError: if the filter of the options is unreadable.
     """
-    tables = [catalog.find_table(one.table) for one in plan.tables]
-    told = launch.options.get("filter")
+    tables = [catalog.find_table(table_plan.table) for table_plan in plan.tables]
     for table in tables:
-        if (launch.options.get("write_mode") or table.write_mode) != "merge":
+        if (options.write_mode or table.write_mode) != "merge":
             raise SettingsError(
                 f"{table.key}: with --column only some rows of a partition are computed, which "
                 "must not replace the others: add --write-mode merge; nothing was launched"
             )
-    texts = (told if isinstance(told, str) else None, plan.row_filter)
-    combined = [combine_filters(table, *texts) for table in tables]
-    return replace(launch, options={**launch.options, "filter": combined[0] and combined[0].text})
+    combined = [combine_filters(table, options.filter, plan.row_filter) for table in tables]
+    return options.model_copy(update={"filter": combined[0].text if combined[0] else None})
 
 
 def _refuse_at_work(plan: Plan) -> None:

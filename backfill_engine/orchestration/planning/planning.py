@@ -2,14 +2,16 @@
 
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from dagster import AssetKey, DagsterInstance
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.grains.chunk_sizes import ChunkSize
-from backfill_engine.lake.partitions import Partition, build_partitions
-from backfill_engine.lake.protections import Protections, read_protections
+from backfill_engine.lake.partitions import build_partitions
+from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.due.downstream import find_dependent_partitions
 from backfill_engine.orchestration.due.readiness import (
@@ -29,40 +31,33 @@ from backfill_engine.orchestration.instance.ranges import (
     find_ranges,
 )
 from backfill_engine.orchestration.planning.choosing import Choice, Chooser, count_rows_to_read
-from backfill_engine.orchestration.planning.estimates import add_estimates, estimate_seconds
-from backfill_engine.orchestration.planning.outcomes import Outcome, list_outcomes
 from backfill_engine.orchestration.planning.plans import (
     Only,
     Plan,
     TablePlan,
     count_states,
-    find_foretold,
 )
 from backfill_engine.orchestration.runs.claims import find_dead_runs
+from backfill_engine.orchestration.runs.option_declarations import RunOptions
 from backfill_engine.orchestration.runs.protecting import describe_protected
+from backfill_engine.orchestration.runs.run_options import choose_run_options
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
+from backfill_engine.proof.certificates import list_documents, read_readable
 from backfill_engine.publishing.inputs import (
-    cut_range,
-    measure_input_bytes,
     split_chunks,
 )
-from backfill_engine.publishing.pacing import IN_ONE_GO, Pace
 from backfill_engine.publishing.serving import choose_served
-from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
+from backfill_engine.publishing.write_modes.options import OVERWRITE
 from backfill_engine.tables.declarations import Table
 
 _HISTORY_DAYS = 90
+_NO_OPTIONS = RunOptions()
 
 
 def open_planner(
-    instance: DagsterInstance,
-    graph: AssetGraph,
-    catalog: Catalog,
-    *,
-    tables: Sequence[Table],
-    now: dt.datetime,
+    instance: DagsterInstance, graph: AssetGraph, catalog: Catalog, *, now: dt.datetime
 ) -> "Planner":
-    """Reads the logs of all tables and, of the tables to plan, certificates of the last 90 days.
+    """Reads the logs of all tables.
 
     Raises:
         BackfillError: if a log can't be read.
@@ -70,60 +65,33 @@ def open_planner(
     settings, warehouse = catalog.settings, catalog.warehouse
     warehouse.check_root()
     logs = {table.key: read_log(warehouse, table) for table in (*catalog.tables, *catalog.external)}
-    chooser = Chooser(
-        catalog=catalog,
-        told=ToldStatuses(instance),
+    return Planner(
+        statuses=ToldStatuses(instance),
         graph=graph,
+        catalog=catalog,
         recipes={key: choose_served(recipe, logs[key]) for key, recipe in catalog.recipes.items()},
         logs=logs,
-        landing_root=settings.landing,
         dead=find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds),
-    )
-    outcomes = list_outcomes(
-        warehouse,
-        since=now - dt.timedelta(days=_HISTORY_DAYS),
-        tables={table.key for table in tables},
-    )
-    return Planner(
-        catalog=catalog,
-        chooser=chooser,
-        outcomes=outcomes,
-        foretold=find_foretold(instance, outcomes),
-        chunk_partitions=settings.chunk_partitions,
-        chunk_bytes=settings.chunk_bytes,
-        protections=read_protections(warehouse),
+        steps_since=now - dt.timedelta(days=_HISTORY_DAYS),
     )
 
 
 @dataclass(frozen=True)
-class Planner:
-    """What plans are made from.
+class Planner(Chooser):
+    """Chooses partitions, and plans their runs.
 
     Attributes:
-        catalog: of the code location.
-        chooser: chooses the partitions; has the logs.
-        outcomes: of earlier steps.
-        foretold: by table, how many times as long as their plans said earlier backfills took.
-        chunk_partitions: most partitions of a commit.
-        chunk_bytes: most bytes of input of a commit.
-        protections: what was decided of protected partitions.
+        steps_since: steps from then on say how long others will take.
     """
 
-    catalog: Catalog
-    chooser: Chooser
-    outcomes: Sequence[Outcome]
-    foretold: Mapping[str, Sequence[float]]
-    chunk_partitions: int
-    chunk_bytes: int
-    protections: Protections = field(default_factory=Protections)
+    steps_since: dt.datetime
 
     def plan(
         self,
         ranges: Mapping[Table, tuple[str, str]],
         *,
         only: Collection[Only] = (Only.ALL,),
-        pace: Pace = IN_ONE_GO,
-        options: WriteOptions | None = None,
+        options: RunOptions = _NO_OPTIONS,
         downstream: bool = False,
         row_filter: str = "",
         among: Mapping[str, Collection[str]] | None = None,
@@ -133,8 +101,7 @@ class Planner:
         Args:
             ranges: first and last partition key of each table, both included.
             only: which partitions of the ranges.
-            pace: how runs are to go through them. Its chunks fit the tables.
-            options: how they are told to write; None for as each table has it.
+            options: what their runs are told.
             downstream: also run what was computed from them, as far as it may change.
             row_filter: which of the computed rows are to count; empty for all.
             among: by table key, the partitions of the ranges that are meant, whatever their states;
@@ -143,110 +110,135 @@ class Planner:
         Raises:
             PartitionRangeError: if a key is unknown or a range is reversed; or if part of the rows
                 is asked for of partitions that were never published, or of tables that can't merge.
+            SettingsError: if a table can't honour the options.
+            FilterError: if the filter of the options is unreadable.
             BackfillError: if a log or the landing zone can't be read.
         """
-        tables = {find_asset_key(table): table for table in ranges}
-        choices: dict[AssetKey, Choice] = {}
-        for asset_key in self._order(tables):
-            first, last = ranges[tables[asset_key]]
-            keys = sorted(among[tables[asset_key].key]) if among is not None else None
-            choices[asset_key] = self.chooser.choose(
-                tables[asset_key], first, last, only, keys=keys
+        for table in ranges:
+            choose_run_options(table, options)
+        choices = {
+            find_asset_key(table): self.choose(
+                table, first, last, only, keys=sorted(among[table.key]) if among else None
             )
-        chosen = {asset_key: choice.keys for asset_key, choice in choices.items()}
-        affected = self._find_downstream(chosen)
+            for table, (first, last) in ranges.items()
+        }
+        affected = self._find_downstream(self._list_chosen(choices))
         if downstream:
             for asset_key, keys in affected.items():
                 table = self.catalog.find_table(asset_key.to_user_string())
-                every = sorted({*chosen.get(asset_key, ()), *keys})
-                choices[asset_key] = self.chooser.choose(table, every[0], every[-1], (), keys=every)
-            chosen = {asset_key: choices[asset_key].keys for asset_key in self._order(choices)}
+                chosen = choices[asset_key].keys if asset_key in choices else ()
+                every = sorted({*chosen, *keys})
+                choices[asset_key] = self.choose(table, every[0], every[-1], (), keys=every)
         if row_filter:
             for choice in choices.values():
-                self.chooser.check_parts(choice.table, choice.keys)
-        at_work = find_partitions_at_work(self.chooser.told.instance, self.chooser.graph)
+                self.check_parts(choice.table, choice.keys)
+        at_work = find_partitions_at_work(self.statuses.instance, self.graph)
+        protections = read_protections(self.catalog.warehouse)
+        steps = self._read_steps({choice.table.key for choice in choices.values()})
+        chosen_keys = self._list_chosen(choices)
         computed: dict[str, set[str]] = {}
         plans: list[TablePlan] = []
-        for asset_key, keys in chosen.items():
+        for asset_key, keys in chosen_keys.items():
             choice = choices[asset_key]
-            readiness = self._find_readiness(choice, chosen)
-            told = options or WriteOptions(write_mode=choice.table.write_mode)
-            leaves = bool(pace.chunk and not pace.restart and told == OVERWRITE and not row_filter)
+            table, partitions_def = choice.table, find_partitions_def(choice.table)
+            readiness = self._find_readiness(choice, chosen_keys)
+            written, pace = choose_run_options(table, options)
+            leaves = pace.chunk and not pace.restart and written == OVERWRITE and not row_filter
             standing = self._find_standing(choice, readiness, computed) if leaves else frozenset()
-            computed[asset_key.to_user_string()] = {*keys} - standing
+            left = [key for key in keys if key not in standing]
+            computed[table.key] = {*left}
+            busy = find_ranges(partitions_def, {*keys} & {*at_work.get(asset_key, ())})
             plans.append(
-                self._plan_table(
-                    choice, readiness, standing, computed, at_work.get(asset_key, ()), pace.chunk
+                TablePlan(
+                    table=table.key,
+                    code_version=self.recipes[table.key].code_version,
+                    states=count_states(choice.states, choice.stale),
+                    stale=describe_ranges(partitions_def, choice.stale),
+                    ranges=find_ranges(partitions_def, keys),
+                    partitions=len(keys),
+                    waits=describe_ranges(partitions_def, readiness.blocked),
+                    at_work=[f"{first}...{last}" for first, last in busy],
+                    protected=describe_protected(table, protections.find(table, keys)),
+                    stands=len(standing),
+                    rows_read=count_rows_to_read(choice.pinned, left, computed),
+                    up_to_date=choice.count_up_to_date(),
+                    **self._measure(choice, standing, pace.chunk, steps.get(table.key, ())),
                 )
             )
         ends = {
-            key.to_user_string(): find_ranges(get_partitions_def(self.chooser.graph, key), keys)
+            key.to_user_string(): find_ranges(get_partitions_def(self.graph, key), keys)
             for key, keys in affected.items()
         }
-        total = add_estimates([one.seconds for one in plans if one.partitions])
+        seconds = [table_plan.seconds for table_plan in plans if table_plan.partitions]
+        known = [found for found in seconds if found is not None]
+        total = sum(known) if known and len(known) == len(seconds) else None
         return Plan(plans, ends, row_filter, total)
 
-    def _order(self, keys: Collection[AssetKey]) -> list[AssetKey]:
-        return [key for key in self.chooser.graph.toposorted_asset_keys if key in keys]
+    def _list_chosen(self, choices: Mapping[AssetKey, Choice]) -> dict[AssetKey, Sequence[str]]:
+        """Lists the chosen partitions by asset, upstream ones first."""
+        ordered = self.graph.toposorted_asset_keys
+        return {key: choices[key].keys for key in ordered if key in choices}
 
-    def _plan_table(
+    def _measure(
         self,
         choice: Choice,
-        readiness: Readiness,
         standing: Collection[str],
-        coming: Mapping[str, Collection[str]],
-        at_work: Collection[str],
         chunk: ChunkSize | None,
-    ) -> TablePlan:
-        table, keys = choice.table, choice.keys
-        partitions_def, log = find_partitions_def(table), self.chooser.logs[table.key]
-        partitions = build_partitions(table, keys)
-        sizes = measure_input_bytes(choice.pinned, partitions)
-        ranges = find_ranges(partitions_def, keys)
-        at = {key: number for number, key in enumerate(keys)}
-        runs = [partitions[at[first] : at[last] + 1] for first, last in ranges]
-        chunks = [part for run in runs for part in cut_range(run, chunk, choice.pinned)]
-        cut = [[one for one in part if one.key not in standing] for part in chunks]
-        left = [part for part in cut if part]
-        counts = [sum(one.key not in standing for one in run) for run in runs]
-        computed = [key for key in keys if key not in standing]
+        steps: Sequence[tuple[float, int]],
+    ) -> dict[str, Any]:
+        """Measures what runs compute: the fields of `TablePlan` that leave out what stands."""
+        table, log, settings = choice.table, self.logs[choice.table.key], self.catalog.settings
+        partitions = build_partitions(table, choice.keys)
+        sizes = choice.pinned.measure_bytes(partitions)
+        at = {partition.key: number for number, partition in enumerate(partitions)}
+        runs = [
+            partitions[at[first] : at[last] + 1]
+            for first, last in find_ranges(find_partitions_def(table), choice.keys)
+        ]
+        chunks = [
+            computed
+            for run in runs
+            for part in choice.pinned.cut(run, chunk)
+            if (computed := [partition for partition in part if partition.key not in standing])
+        ]
+        commits = [
+            split_chunks(
+                part,
+                sizes,
+                max_partitions=settings.chunk_partitions,
+                max_bytes=settings.chunk_bytes,
+            )
+            for part in chunks
+        ]
         rows, folder_bytes = log.count_rows(), log.sum_folder_bytes()
         mean_rows = _divide(sum(rows.values()), len(rows))
-        per_row = _divide(sum(folder_bytes.values()), sum(rows.values()))
-        expected = round(sum(rows.get(key, mean_rows) for key in computed))
-        busy = find_ranges(partitions_def, set(keys) & set(at_work))
-        earlier = [one for one in self.outcomes if one.table == table.key]
-        return TablePlan(
-            table=table.key,
-            code_version=self.chooser.recipes[table.key].code_version,
-            states=count_states(choice.states, choice.stale),
-            stale=describe_ranges(partitions_def, choice.stale),
-            ranges=ranges,
-            partitions=len(keys),
-            chunks=len(left),
-            commits=sum(len(self._split(part, sizes)) for part in left),
-            bytes_read=sum(size for key, size in sizes.items() if key not in standing),
-            rows=expected,
-            bytes_written=round(expected * per_row),
-            seconds=estimate_seconds(
-                earlier,
-                [count for count in counts if count],
-                self.foretold.get(table.key, ()),
-                chunks=len(left),
+        computed_keys = [partition.key for part in chunks for partition in part]
+        expected = round(sum(rows.get(key, mean_rows) for key in computed_keys))
+        working = sum(any(partition.key not in standing for partition in run) for run in runs)
+        return {
+            "chunks": len(chunks),
+            "commits": sum(map(len, commits)),
+            "bytes_read": sum(sizes.get(key, 0) for key in computed_keys),
+            "rows": expected,
+            "bytes_written": round(
+                expected * _divide(sum(folder_bytes.values()), sum(rows.values()))
             ),
-            waits=describe_ranges(partitions_def, readiness.blocked),
-            at_work=[f"{first}...{last}" for first, last in busy],
-            protected=describe_protected(table, self.protections.find(table, keys)),
-            stands=len(standing),
-            rows_read=count_rows_to_read(choice.pinned, computed, coming),
-            up_to_date=choice.count_up_to_date(),
-        )
+            "seconds": estimate_seconds(steps, working, len(computed_keys)),
+        }
 
-    def _split(
-        self, chunk: Sequence[Partition], sizes: Mapping[str, int]
-    ) -> list[tuple[Partition, ...]]:
-        bounds = {"max_partitions": self.chunk_partitions, "max_bytes": self.chunk_bytes}
-        return split_chunks(chunk, sizes, **bounds)
+    def _read_steps(self, tables: Collection[str]) -> dict[str, list[tuple[float, int]]]:
+        """Reads how many seconds earlier steps took for how many partitions, by table."""
+        found: dict[str, list[tuple[float, int]]] = {}
+        for certificate in read_readable(
+            document
+            for document in list_documents(self.catalog.warehouse)
+            if document.written_at >= self.steps_since and document.subject[1] in tables
+        ):
+            audited = [row.status in ("published", "withheld") for row in certificate.partitions]
+            if any(audited):
+                step = certificate.seconds, sum(audited)
+                found.setdefault(certificate.asset_key, []).append(step)
+        return found
 
     def _find_readiness(
         self, choice: Choice, chosen: Mapping[AssetKey, Sequence[str]]
@@ -260,14 +252,14 @@ class Planner:
             for name, log in choice.pinned.inputs.items()
         }
         return find_readiness(
-            self.chooser.told.instance,
-            self.chooser.graph,
+            self.statuses.instance,
+            self.graph,
             find_asset_key(choice.table),
             choice.keys,
             expected=chosen,
             windows=choice.pinned.windows,
             unfinished=unfinished,
-            told=self.chooser.told,
+            told=self.statuses,
             inputs=choice.pinned.inputs,
         )
 
@@ -284,8 +276,8 @@ class Planner:
             after |= {key for key in choice.keys if not coming.isdisjoint(windows[key])}
         unfinished = pinned.listing.unfinished if pinned.listing else {}
         found = list_standing(
-            self.chooser.graph,
-            self.chooser.recipes[choice.table.key],
+            self.graph,
+            self.recipes[choice.table.key],
             pinned,
             [
                 key
@@ -302,7 +294,7 @@ class Planner:
     ) -> dict[AssetKey, list[str]]:
         """Finds other partitions that were computed from those, directly or not."""
         found: dict[AssetKey, set[str]] = {}
-        told, graph, recipes = self.chooser.told, self.chooser.graph, self.chooser.recipes
+        told, graph, recipes = self.statuses, self.graph, self.recipes
         unread = {find_asset_key(one.table): one.unread for one in recipes.values()}
         for asset_key, keys in chosen.items():
             dependent = find_dependent_partitions(
@@ -315,3 +307,24 @@ class Planner:
 
 def _divide(total: float, count: int) -> float:
     return total / count if count else 0.0
+
+
+def estimate_seconds(
+    steps: Sequence[tuple[float, int]], runs: int, partitions: int
+) -> float | None:
+    """Estimates runs by a line through earlier steps: so much a step, and so much a partition.
+
+    Args:
+        steps: seconds and partitions of each earlier step.
+        runs: how many are to be made.
+        partitions: of all of them.
+
+    Returns:
+        None without an earlier step.
+    """
+    if not steps:
+        return None
+    seconds, counts = np.array(steps, dtype=float).T
+    shapes = np.column_stack([np.ones_like(counts), counts])
+    costs = np.linalg.lstsq(shapes, seconds, rcond=None)[0].clip(min=0)
+    return float(costs @ (runs, partitions))

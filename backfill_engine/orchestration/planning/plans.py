@@ -1,30 +1,15 @@
 """What a plan says: partitions and why, runs, commits, bytes, time, before anything runs."""
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from dagster import AssetKey, DagsterInstance, RunsFilter
+from dagster import AssetKey
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.errors import SettingsError
-from backfill_engine.orchestration.instance.dagster_internals import (
-    BACKFILL_TAG,
-    BULK_ACTION_TERMINAL_STATUSES,
-)
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
-)
-from backfill_engine.orchestration.planning.estimates import Estimate
-from backfill_engine.orchestration.planning.outcomes import Outcome
-from backfill_engine.orchestration.runs.run_tags import (
-    LAUNCHED_CODE_TAG,
-    PLAN_TAG,
-    read_json_tag,
 )
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range
 from backfill_engine.orchestration.status.partition_statuses import (
@@ -71,7 +56,7 @@ class TablePlan:
         bytes_read: of their input.
         rows: that are published of them now; what never was counts as the mean of the table.
         bytes_written: likewise.
-        seconds: by earlier steps; None if there was none.
+        seconds: of its runs, by earlier steps; None if there was none.
         waits: why some can't go before others that are not of this plan.
         at_work: ranges of them that unfinished runs are to materialize.
         protected: which of them are, and why, so that runs of them are refused.
@@ -94,7 +79,7 @@ class TablePlan:
     bytes_read: int
     rows: int
     bytes_written: int
-    seconds: Estimate | None
+    seconds: float | None
     waits: Sequence[str] = ()
     at_work: Sequence[str] = ()
     protected: Sequence[str] = ()
@@ -120,7 +105,7 @@ class Plan:
     tables: Sequence[TablePlan]
     downstream: Mapping[str, Sequence[tuple[str, str]]]
     row_filter: str = ""
-    total: Estimate | None = None
+    total: float | None = None
 
 
 def list_planned_partitions(catalog: Catalog, plan: Plan) -> dict[AssetKey, list[str]]:
@@ -169,54 +154,3 @@ def count_states(states: Mapping[str, str], stale: Collection[str]) -> dict[str,
     counts = {state: sum(one == state for one in states.values()) for state in order}
     counts["stale"] = len(stale)
     return {state: count for state, count in counts.items() if count}
-
-
-_NEWEST = 20
-"""Of so many backfills: what was foretold long ago says little of the next."""
-
-
-def build_plan_tags(plan: Plan) -> dict[str, str]:
-    """Builds the tags by which a backfill says what its plan said, and by which code."""
-    planned = [one for one in plan.tables if one.partitions]
-    said = {
-        one.table: {
-            "partitions": one.partitions - one.stands,
-            "runs": len(one.ranges),
-            "chunks": one.chunks,
-            "rows": one.rows,
-            "seconds": round(one.seconds.seconds, 1) if one.seconds else None,
-        }
-        for one in planned
-    }
-    code = {one.table: one.code_version for one in planned}
-    return {PLAN_TAG: json.dumps(said), LAUNCHED_CODE_TAG: json.dumps(code)}
-
-
-def find_foretold(instance: DagsterInstance, outcomes: Iterable[Outcome]) -> dict[str, list[float]]:
-    """Finds how many times as long as their plans said backfills took, by table, newest first.
-
-    Only of backfills that have ended, and of tables all of whose partitions had their turn.
-
-    Args:
-        instance: the Dagster instance.
-        outcomes: of the steps of all runs that count.
-    """
-    by_run: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        by_run.setdefault(outcome.run_id, []).append(outcome)
-    found: dict[str, list[float]] = {}
-    for backfill in instance.get_backfills(limit=_NEWEST) if by_run else ():
-        said: dict[str, Any] = {}
-        with suppress(SettingsError):
-            said = read_json_tag(backfill.tags or {}, PLAN_TAG)
-        if not said or backfill.status not in BULK_ACTION_TERMINAL_STATUSES:
-            continue
-        runs = instance.get_run_ids(RunsFilter(tags={BACKFILL_TAG: backfill.backfill_id}))
-        steps = [step for run_id in runs for step in by_run.get(run_id, ())]
-        for table, planned in said.items():
-            of_table = [step for step in steps if step.table == table]
-            turns = sum(one.published + one.withheld for one in of_table)
-            if turns and planned["seconds"] and turns == planned["partitions"]:
-                took = sum(one.seconds for one in of_table)
-                found.setdefault(table, []).append(took / planned["seconds"])
-    return found

@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dagster import DagsterInstance
-
 from backfill_engine.catalog import Catalog
+from backfill_engine.errors import BackfillError
 from backfill_engine.lake.commits import Publish
-from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.instance.ranges import build_command
-from backfill_engine.orchestration.planning.plans import Plan
+from backfill_engine.orchestration.planning.planning import Planner
 from backfill_engine.orchestration.status.attempts import Attempt, find_attempts
 from backfill_engine.orchestration.status.partition_statuses import (
     CHANGED,
@@ -20,72 +18,12 @@ from backfill_engine.orchestration.status.partition_statuses import (
     MISSING,
     NOT_DUE,
     PartitionStatus,
+    read_table_statuses,
 )
 from backfill_engine.publishing.recorded_audits import read_result
 from backfill_engine.publishing.results import describe_findings
 from backfill_engine.rules.verdicts import Outcome
-
-
-@dataclass(frozen=True)
-class PublishedContents:
-    """What was published of a partition last.
-
-    Attributes:
-        at: when: UTC, ISO 8601.
-        version: the Delta version that did.
-        run_id: by which run.
-        backfill_id: of which backfill; empty if of none.
-        rows: as the audit counted them.
-        checksum: of them.
-        code_version: of the code that computed them.
-        landed: the landed files that they are from: files, bytes, fingerprint; None of a table that
-            reads none, or if the commit doesn't say.
-        upstream: by table, the upstream partitions that they are from, each with the checksum that
-            it had; "" of one that was not there.
-        input_versions: of those tables, and of the landing zone.
-        provisional: what of its input was not there yet; empty if all was.
-        restored: what a rollback brought back; empty if none did.
-        remarks: findings that did not pass, or were accepted, with value and bound.
-    """
-
-    at: str
-    version: int
-    run_id: str
-    backfill_id: str
-    rows: int
-    checksum: str
-    code_version: str
-    landed: Mapping[str, Any] | None
-    upstream: Mapping[str, Mapping[str, str]]
-    input_versions: Mapping[str, int | str]
-    provisional: str
-    restored: str
-    remarks: Sequence[str]
-
-
-@dataclass(frozen=True)
-class LastAttempt:
-    """The last run that published a partition, or was to.
-
-    Attributes:
-        run_id: the run.
-        backfill_id: its backfill; empty if none.
-        started: UTC, ISO 8601; empty if nobody knows.
-        completed: likewise.
-        status: as in `attempts.Attempt`.
-        error: why it did not; its findings with value and bound, as its certificate has them.
-        checks: outcome by check; empty where none was made.
-        rows: that it published, or computed and withheld; None if nobody knows.
-    """
-
-    run_id: str
-    backfill_id: str
-    started: str
-    completed: str
-    status: str
-    error: str
-    checks: Mapping[str, str]
-    rows: int | None
+from backfill_engine.tables.declarations import Table
 
 
 @dataclass(frozen=True)
@@ -96,8 +34,8 @@ class Story:
         table: `layer/name`.
         partition: its key.
         status: as `PartitionStatus` has it.
-        published: what it holds; None if it was never published.
-        attempt: the last run at it; None if nobody tried.
+        published: what it holds, as JSON values; None if it was never published.
+        attempt: the last run at it, likewise, without its certificate; None if nobody tried.
         stale: why it would be computed from something else now; empty if it wouldn't, or if it
             isn't published.
         waits: why it can't be computed now; empty if it can.
@@ -108,57 +46,56 @@ class Story:
     table: str
     partition: str
     status: str
-    published: PublishedContents | None
-    attempt: LastAttempt | None
+    published: Mapping[str, Any] | None
+    attempt: Mapping[str, Any] | None
     stale: str
     waits: str
     read_by: Mapping[str, Sequence[str]]
     next: Sequence[str]
 
 
-def tell_story(
-    catalog: Catalog,
-    instance: DagsterInstance,
-    log: TableLog,
-    status: PartitionStatus,
-    plan: Plan | str,
-) -> Story:
+def tell_story(planner: Planner, table: Table, key: str) -> Story:
     """Tells the story of one partition.
 
-    Args:
-        catalog: of the code location.
-        instance: the Dagster instance.
-        log: of the table.
-        status: of the partition.
-        plan: to run the one partition of the one table, whatever its state; or why none can be
-            made.
+    Raises:
+        PartitionRangeError: if the table has no such partition.
     """
-    key = status.partition
+    catalog, instance, log = planner.catalog, planner.statuses.instance, planner.logs[table.key]
+    (status,) = read_table_statuses(
+        catalog, instance, log, first=key, last=key, dead=planner.dead
+    ).partitions
     publish = log.publishes.get(key)
     attempt = find_attempts(instance, log, [key]).get(key)
-    planned = None if isinstance(plan, str) else plan.tables[0]
-    stale = f"nobody can tell: {plan}" if planned is None else _find_why(planned.stale)
-    waits = _find_why(planned.waits) if planned else ""
+    downstream: Mapping[str, Sequence[tuple[str, str]]] = {}
+    waits, at_work = "", False
+    try:
+        plan = planner.plan({table: (key, key)})
+        planned, downstream = plan.tables[0], plan.downstream
+        stale, waits, at_work = _find_why(planned.stale), _find_why(planned.waits), planned.at_work
+        is_stale = bool(planned.stale)
+    except BackfillError as error:  # what is known of it is told all the same
+        stale, is_stale = f"nobody can tell: {error}", False
     return Story(
-        table=status.table,
+        table=table.key,
         partition=key,
         status=status.status,
         published=_describe_publish(publish) if publish else None,
-        attempt=_describe_attempt(attempt) if attempt else None,
+        attempt={name: value for name, value in vars(attempt).items() if name != "certificate"}
+        if attempt
+        else None,
         stale=stale,
         waits=waits,
         read_by={
-            table: [first if first == last else f"{first}...{last}" for first, last in ranges]
-            for table, ranges in ({} if isinstance(plan, str) else plan.downstream).items()
+            name: [first if first == last else f"{first}...{last}" for first, last in ranges]
+            for name, ranges in downstream.items()
         },
         next=_find_next(
             catalog,
             status,
             attempt,
             waits=waits,
-            is_at_work=status.status == IN_PROGRESS or bool(planned and planned.at_work),
-            is_to_run=status.status in (FAILED, MISSING, CHANGED)
-            or bool(planned and planned.stale),
+            is_at_work=status.status == IN_PROGRESS or bool(at_work),
+            is_to_run=status.status in (FAILED, MISSING, CHANGED) or is_stale,
         ),
     )
 
@@ -168,43 +105,29 @@ def _find_why(lines: Sequence[str]) -> str:
     return "; ".join(line.partition(": ")[2] for line in lines)
 
 
-def _describe_publish(publish: Publish) -> PublishedContents:
+def _describe_publish(publish: Publish) -> dict[str, Any]:
     record, consumed = publish.record, publish.consumed
-    verdict = read_result(publish).verdict
     remarks = [
         f"{check} {finding.outcome}: {describe_findings([finding])}"
-        for check, findings in verdict.findings.items()
+        for check, findings in read_result(publish).verdict.findings.items()
         for finding in findings
         if finding.outcome is not Outcome.PASSED
     ]
-    return PublishedContents(
-        at=publish.commit.committed_at.isoformat(timespec="milliseconds"),
-        version=publish.version,
-        run_id=record.run_id,
-        backfill_id=record.backfill_id,
-        rows=publish.rows,
-        checksum=publish.checksum,
-        code_version=record.code_version,
-        landed=consumed.landed._asdict() if consumed.landed else None,
-        upstream=consumed.upstream,
-        input_versions=record.input_versions,
-        provisional=record.provisional.get(publish.key, ""),
-        restored=publish.restored,
-        remarks=remarks,
-    )
-
-
-def _describe_attempt(attempt: Attempt) -> LastAttempt:
-    return LastAttempt(
-        run_id=attempt.run_id,
-        backfill_id=attempt.backfill_id,
-        started=attempt.started,
-        completed=attempt.completed,
-        status=attempt.status,
-        error=attempt.error,
-        checks=attempt.row.checks if attempt.row else {},
-        rows=attempt.row.rows if attempt.row else None,
-    )
+    return {
+        "at": publish.commit.committed_at.isoformat(timespec="milliseconds"),
+        "version": publish.version,
+        "run_id": record.run_id,
+        "backfill_id": record.backfill_id,
+        "rows": publish.rows,
+        "checksum": publish.checksum,
+        "code_version": record.code_version,
+        "landed": consumed.landed._asdict() if consumed.landed else None,
+        "upstream": consumed.upstream,
+        "input_versions": record.input_versions,
+        "provisional": record.provisional.get(publish.key, ""),
+        "restored": publish.restored,
+        "remarks": remarks,
+    }
 
 
 def _find_next(

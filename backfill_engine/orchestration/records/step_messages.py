@@ -1,7 +1,7 @@
 """What a step says to people: what it published, what it withheld and why, and how to go on."""
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dagster import DagsterRun
 
@@ -17,16 +17,8 @@ _LISTED = 50
 _UPSTREAM_LISTED = 7
 
 
-@dataclass(frozen=True)
-class ChunkMessages:
-    """What there is to say of a chunk: always what is published, and what a person may wonder."""
-
-    published: str
-    warnings: tuple[str, ...]
-
-
-def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMessages:
-    """Describes the results of one chunk, at least one, ascending."""
+def log_chunk(logger: logging.Logger, table: Table, results: Sequence[PartitionResult]) -> None:
+    """Logs what came of a chunk, at least one result, ascending; and warns of what is unusual."""
     published = [result for result in results if result.is_written]
     rows = sum(result.measures.rows for result in published)
     versions = sorted({str(result.version) for result in published})
@@ -36,21 +28,19 @@ def describe_chunk(table: Table, results: Sequence[PartitionResult]) -> ChunkMes
     )
     if versions:
         message += f" as version {', '.join(versions)}"
-    standing = sum(result.unchanged for result in results)
-    if standing:
-        message += f"; {standing} already published, left as they stand"
-    warnings: list[str] = []
+    if unchanged := sum(result.unchanged for result in results):
+        message += f"; {unchanged} already published, left as they stand"
+    logger.info(message)
     repeated = [result.key for result in results if result.repeated_batch]
     if repeated:
-        warnings.append(
+        logger.warning(
             f"{table.key}: {repeated[0]} … {repeated[-1]} ({len(repeated)} partitions) hold this "
             "batch already: nothing was written there"
         )
     emptied = [result.key for result in published if result.verdict.emptied]
     if emptied:
         listed = ", ".join(shorten(emptied, _LISTED))
-        warnings.append(f"{table.key}: {listed}: the source has no records; published empty")
-    return ChunkMessages(message, tuple(warnings))
+        logger.warning(f"{table.key}: {listed}: the source has no records; published empty")
 
 
 def describe_withheld(

@@ -3,7 +3,7 @@
 What a person asked for once is one chain, however many runs Dagster made of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -123,6 +123,16 @@ def read_chain(
     }
     in_order = sorted(records.values(), key=lambda record: record.storage_id)
     return Chain(chain_id, next(iter(known), ""), tuple(in_order))
+
+
+def find_touched_since(
+    instance: DagsterInstance, run_ids: Collection[str], since: datetime
+) -> set[str]:
+    """Finds those of some runs that were made, at work, or ended since a time, UTC."""
+    if not run_ids:
+        return set()
+    changed = RunsFilter(run_ids=sorted(run_ids), updated_after=since)
+    return {run.run_id for run in instance.get_runs(changed)}
 
 
 def find_why_unfinished(

@@ -40,10 +40,9 @@ from backfill_engine.orchestration.instance.own_runs import (
 from backfill_engine.orchestration.instance.processes import identify_own_process, is_alive
 from backfill_engine.orchestration.runs.run_tags import (
     ABOUT_TAG,
-    BEHIND_THE_DAILY_RUN,
+    IN_BACKGROUND,
     PAUSED_AT_TAG,
     PAUSED_TAG,
-    PRIORITY_TAG,
     find_tagged_range,
 )
 
@@ -132,8 +131,7 @@ def _note(
     of_another = (PROCESS_TAG, PAUSED_TAG, PAUSED_AT_TAG)
     kept = {name: value for name, value in (tags or {}).items() if name not in of_another}
     if BACKFILL_TAG in kept:
-        # What `launch` tells its backfills; the UI tells its own only what a person adds.
-        kept.setdefault(PRIORITY_TAG, str(BEHIND_THE_DAILY_RUN))
+        kept = {**IN_BACKGROUND, **kept}  # the UI tells only what a person adds
     title = build_run_title(job_name, assets, kept)
     return {**kept, ABOUT_TAG: title, CREATOR_TAG: identify_own_process()}
 

@@ -1,8 +1,9 @@
 """What can go on after a run: past partitions that it withheld, or with what a pause left of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dagster import AssetKey, AssetSelection, DagsterInstance, DagsterRun, PartitionsDefinition
+from dagster import AssetKey, AssetSelection, DagsterInstance, DagsterRun
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.lake.served_versions import find_unread
@@ -80,67 +81,26 @@ def find_continuation(
     catalog: Catalog,
     instance: DagsterInstance,
     graph: AssetGraph,
-    stopped_at: AssetKey,
+    withheld: AssetKey | None,
     run: DagsterRun,
     *,
     warehouse: Warehouse,
     first: str,
     last: str,
 ) -> Continuation:
-    """Looks at what is published now.
+    """Finds what can go on after a run, by what is published and protected now.
+
+    After what it withheld: the partitions whose upstream is published. Of a run that is paused:
+    what it was not done with and what comes after, all of its partitions, as the chunks that are
+    published are left then. A table that there is no more drops out.
 
     Args:
         catalog: of the code location.
         instance: knows it.
         graph: of all assets.
-        stopped_at: the asset that withheld partitions; Dagster ran nothing downstream of it.
+        withheld: the asset that withheld partitions, as Dagster ran nothing downstream of it; None
+            of a run that is paused.
         run: the run that stopped.
-        warehouse: the tables.
-        first: first partition key of the run.
-        last: last partition key, included.
-    """
-    downstream = AssetSelection.assets(stopped_at).downstream(include_self=False).resolve(graph)
-    selected = find_run_assets(instance, run)
-    waiting = tuple(
-        key for key in graph.toposorted_asset_keys if key in downstream and key in selected
-    )
-    if not waiting:
-        return Continuation()
-    partitions_def = get_partitions_def(graph, waiting[0])
-    keys = _list_keys(partitions_def, first, last)
-    unread = find_unread(read_log(warehouse, catalog.find_table(waiting[0].to_user_string())))
-    blocked = find_readiness(instance, graph, waiting[0], keys, unread=unread).blocked
-    ready = [key for key in keys if key not in blocked]
-    ready, left_out = leave_out_protected(catalog, warehouse, run, waiting, ready)
-    return Continuation(
-        waiting,
-        tuple(find_ranges(partitions_def, ready)),
-        tuple(blocked),
-        tuple(describe_ranges(partitions_def, blocked)),
-        tuple(left_out),
-    )
-
-
-def find_rest(
-    catalog: Catalog,
-    instance: DagsterInstance,
-    graph: AssetGraph,
-    run: DagsterRun,
-    *,
-    warehouse: Warehouse,
-    first: str,
-    last: str,
-) -> Continuation:
-    """Finds what is left of a run that is paused: what it was not done with, and what comes after.
-
-    All of its partitions, but what is protected now; the chunks that are published are left then.
-    A table that there is no more drops out.
-
-    Args:
-        catalog: of the code location.
-        instance: knows the assets of the run.
-        graph: of all assets.
-        run: that ended paused.
         warehouse: the tables.
         first: first partition key of the run.
         last: last partition key, included.
@@ -148,16 +108,28 @@ def find_rest(
     Raises:
         BackfillError: if what is protected can't be read.
     """
-    paused = AssetSelection.assets(*list_paused_at(run)).downstream()
-    left = paused.resolve(graph, allow_missing=True) & find_run_assets(instance, run)
+    stopped_at = list_paused_at(run) if withheld is None else [withheld]
+    downstream = AssetSelection.assets(*stopped_at).downstream(include_self=withheld is None)
+    left = downstream.resolve(graph, allow_missing=True) & find_run_assets(instance, run)
     assets = tuple(key for key in graph.toposorted_asset_keys if key in left)
     if not assets:
         return Continuation()
     partitions_def = get_partitions_def(graph, assets[0])
-    keys, left_out = leave_out_protected(
-        catalog, warehouse, run, assets, _list_keys(partitions_def, first, last)
+    keys = [key for key in partitions_def.get_partition_keys() if first <= key <= last]
+    blocked: Mapping[str, str] = {}
+    if withheld is not None:
+        log = read_log(warehouse, catalog.find_table(assets[0].to_user_string()))
+        unread = find_unread(log)
+        blocked = find_readiness(instance, graph, assets[0], keys, unread=unread).blocked
+    ready = [key for key in keys if key not in blocked]
+    ready, protected = leave_out_protected(catalog, warehouse, run, assets, ready)
+    return Continuation(
+        assets,
+        tuple(find_ranges(partitions_def, ready)),
+        tuple(blocked),
+        tuple(describe_ranges(partitions_def, blocked)),
+        tuple(protected),
     )
-    return Continuation(assets, tuple(find_ranges(partitions_def, keys)), protected=tuple(left_out))
 
 
 def build_continuing_tags(run: DagsterRun, first: str, last: str) -> dict[str, str]:
@@ -180,7 +152,3 @@ def build_continuing_tags(run: DagsterRun, first: str, last: str) -> dict[str, s
         CONTINUES_TAG: run.run_id,
         CHAIN_TAG: find_chain(run),
     }
-
-
-def _list_keys(partitions_def: PartitionsDefinition, first: str, last: str) -> list[str]:
-    return [key for key in partitions_def.get_partition_keys() if first <= key <= last]

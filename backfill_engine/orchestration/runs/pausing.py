@@ -2,41 +2,29 @@
 
 A run looks between its chunks whether somebody paused it, or its window has closed. It then ends,
 with a tag that says so; a sensor asks for the rest of it once it may go on.
-
-A run in chunks ends between two of them where one of higher priority waits for its place. Dagster's
-queue goes by priority, and takes no place from a run that has one. So what comes first, such as the
-daily run, waits for one chunk of a backfill at most.
-
-A run that waits in the queue behind others doesn't wait for ever. Dagster's queue goes by priority
-first, then by age, and no run gets older there: where what comes first never ends, as with a daily
-run and late data on a machine that is too small, a backfill would never begin.
 """
 
 import datetime as dt
 import getpass
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
 from backfill_engine.errors import BackfillError
-from backfill_engine.orchestration.instance.own_runs import is_ours
-from backfill_engine.orchestration.runs.run_options import find_told_window
+from backfill_engine.orchestration.runs.run_options import read_asset_options
 from backfill_engine.orchestration.runs.run_tags import (
-    AT_MOST_TAG,
     DROPPED,
-    FOREGROUND_TAG,
     GOES_ON_WITH_TAG,
     PAUSED,
     PAUSED_AT_TAG,
     PAUSED_TAG,
-    PRIORITY_TAG,
     WENT_ON,
     find_chain,
     is_paused,
 )
-from backfill_engine.publishing.pacing import DailyWindow, Pace, parse_window
+from backfill_engine.publishing.pacing import DailyWindow, parse_window
 
 _LISTED_RUNS = 200
 
@@ -92,12 +80,11 @@ def check_may_go_on(
     instance: DagsterInstance,
     run: DagsterRun,
     table: str,
-    pace: Pace,
+    window: DailyWindow | None,
     *,
     now: dt.datetime,
     left: int,
     of: int,
-    has_published: bool = False,
 ) -> None:
     """Checks between two chunks whether a run may begin the next one.
 
@@ -105,19 +92,15 @@ def check_may_go_on(
         instance: the Dagster instance.
         run: the run.
         table: that it works on, `layer/name`.
-        pace: of it.
+        window: in which its chunks may begin; None for always.
         now: UTC.
         left: partitions that are to come.
         of: all.
-        has_published: whether it published anything: only then it gives way to another, so that
-            each time it gets somewhere.
 
     Raises:
         PausedError: if it may not; the run is tagged then, so that it is found again.
     """
-    why = find_why_paused(instance, find_chain(run), pace.window, now=now)
-    if not why and has_published and pace.chunk is not None:
-        why = find_why_giving_way(instance, run)
+    why = find_why_paused(instance, find_chain(run), window, now=now)
     if not why:
         return
     stored = instance.get_run_by_id(run.run_id)
@@ -178,7 +161,7 @@ def find_why_none_may_go(
         keys: of the assets, at least one.
         now: UTC.
     """
-    windows = dict.fromkeys(find_told_window(run, key) for key in keys)
+    windows = dict.fromkeys(read_asset_options(run, key).window for key in keys)
     reasons = [
         find_why_paused(
             instance, find_chain(run), parse_window(window) if window else None, now=now
@@ -202,72 +185,3 @@ def _name_key(chain_id: str) -> str:
 
 def _write(instance: DagsterInstance, chain_id: str, text: str) -> None:
     instance.daemon_cursor_storage.set_cursor_values({_name_key(chain_id): text})
-
-
-_WITH_A_PLACE = [
-    DagsterRunStatus.NOT_STARTED,
-    DagsterRunStatus.STARTING,
-    DagsterRunStatus.STARTED,
-    DagsterRunStatus.CANCELING,
-]
-
-
-def find_why_giving_way(instance: DagsterInstance, run: DagsterRun) -> str:
-    """Finds which run of ours waits for the place of this one, in words; empty if none does.
-
-    One that waits though there is a place waits for something else.
-    """
-    if FOREGROUND_TAG in run.tags:
-        return ""  # It has no place in the queue.
-    at_work = instance.get_runs(RunsFilter(statuses=_WITH_A_PLACE))
-    queued = [
-        one
-        for one in instance.get_runs(RunsFilter(statuses=[DagsterRunStatus.QUEUED]))
-        if is_ours(one.tags) and not _waits_for_its_own(one, at_work)
-    ]
-    first = max(queued, key=find_priority, default=None)
-    if first is None or find_priority(first) <= find_priority(run):
-        return ""
-    config = instance.get_concurrency_config().run_queue_config
-    places = config.max_concurrent_runs if config is not None else -1
-    if places < 0 or len(at_work) < places:
-        return ""
-    return f"run {first.run_id[:8]} comes first, by its priority, and had no place"
-
-
-def _waits_for_its_own(run: DagsterRun, at_work: Sequence[DagsterRun]) -> bool:
-    """Tells whether a run waits for runs of the same launch, which bounds how many there are."""
-    bounds = [(tag, value) for tag, value in run.tags.items() if tag.startswith(AT_MOST_TAG)]
-    return any(
-        sum(other.tags.get(tag) == value for other in at_work) >= int(tag[len(AT_MOST_TAG) :])
-        for tag, value in bounds
-    )
-
-
-def find_priority(run: DagsterRun) -> int:
-    """Finds the priority of a run in the queue; 0 where its tag is no number."""
-    text = run.tags.get(PRIORITY_TAG, "0")
-    return int(text) if text.lstrip("+-").isdigit() else 0
-
-
-LONGEST_WAIT = dt.timedelta(hours=6)
-"""After which a run comes first as the daily run does, and before those that were made later."""
-
-
-def put_forward_waited(instance: DagsterInstance, *, now: dt.datetime) -> list[DagsterRun]:
-    """Gives runs of ours that have waited for so long the priority of a run that names none.
-
-    Args:
-        instance: the Dagster instance.
-        now: UTC.
-
-    Returns:
-        The runs.
-    """
-    queued = RunsFilter(statuses=[DagsterRunStatus.QUEUED], created_before=now - LONGEST_WAIT)
-    waited = [
-        run for run in instance.get_runs(queued) if is_ours(run.tags) and find_priority(run) < 0
-    ]
-    for run in waited:
-        instance.add_run_tags(run.run_id, {PRIORITY_TAG: "0"})
-    return waited

@@ -16,23 +16,23 @@ from backfill_engine.errors import SettingsError
 from backfill_engine.lake.file_names import check_file_name
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, find_run_assets
 from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
+from backfill_engine.orchestration.runs.option_declarations import (
+    PaceOptions,
+    RowOptions,
+    RunOptions,
+)
 from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
     INCREMENTAL_TAG,
     OVERRIDE_TAG,
     find_chain,
 )
-from backfill_engine.publishing.pacing import choose_pace
+from backfill_engine.publishing.pacing import Pace, choose_pace
 from backfill_engine.publishing.results import Run
 from backfill_engine.publishing.write_modes.choosing import ModeName, choose_options
+from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.verdicts import Acceptance, Check
 from backfill_engine.tables.declarations import Table
-
-OF_ROWS = ("write_mode", "delete_missing", "filter", "batch")
-"""Options that decide which rows an asset holds afterwards."""
-
-PACE = ("chunk", "restart", "keep_going", "window")
-"""Options that decide how a run goes through its range."""
 
 
 class AcceptanceConfig(Config):
@@ -47,48 +47,15 @@ class AcceptanceConfig(Config):
     )
 
 
-class PublishConfig(Config):
+class PublishConfig(Config, RunOptions):
     """What a run of an asset may be told; what it isn't is as the table has it."""
 
+    # By its names, so that Dagster refuses another before a run is made.
+    write_mode: ModeName | None = Field(  # type: ignore[assignment]
+        default=None, description=RunOptions.model_fields["write_mode"].description
+    )
     accept: list[AcceptanceConfig] = Field(
         default_factory=list, description="Failed checks that a person accepts."
-    )
-    write_mode: ModeName | None = Field(
-        default=None,
-        description="overwrite, merge or append_once; else as the table has it: "
-        "docs/write-modes.md.",
-    )
-    delete_missing: bool | None = Field(
-        default=None, description="Of a merge: rows that the source no longer has go."
-    )
-    filter: str | None = Field(
-        default=None, description="Of a merge: only computed rows for which this SQL is true count."
-    )
-    batch: str | None = Field(
-        default=None, description="Of an append: the batch's name; else the inputs are the batch."
-    )
-    save_watermark: bool | None = Field(
-        default=None, description="Move the production watermark, as incremental runs do."
-    )
-    chunk: str | None = Field(
-        default=None,
-        description="Commit and record chunk after chunk: years, months, weeks, days, hours or "
-        "minutes with a number, as months=1; step=100000 of integers; files=100 that landed.",
-    )
-    restart: bool | None = Field(
-        default=None,
-        description="Compute chunks again though they are published from the same inputs and code.",
-    )
-    keep_going: bool | None = Field(
-        default=None, description="Go on with the next chunk after one that ended with an error."
-    )
-    window: str | None = Field(
-        default=None, description="Begin chunks between these times only (UTC), as 22:00-06:00."
-    )
-    override_protection: str | None = Field(
-        default=None,
-        description="Why protected partitions are to be published all the same; it is kept in the "
-        "commit and in the event; docs/protection.md.",
     )
 
     def read_acceptances(self) -> tuple[Acceptance, ...]:
@@ -133,9 +100,11 @@ def read_override_of(run: DagsterRun, configured: str | None) -> str:
 
 def read_options(catalog: Catalog, run: DagsterRun, key: AssetKey) -> dict[str, Any]:
     """Reads what a run was told that decides which rows an asset holds afterwards, by name."""
-    wishes = read_wishes(read_asset_config(run, key), run.tags)
-    wishes.setdefault("write_mode", catalog.find_table(key.to_user_string()).write_mode)
-    return {name: wishes[name] for name in OF_ROWS if name in wishes}
+    options = read_asset_options(run, key).model_dump(
+        exclude_none=True, include={*RowOptions.model_fields}
+    )
+    options.setdefault("write_mode", catalog.find_table(key.to_user_string()).write_mode)
+    return options
 
 
 def read_reason_tag(run: DagsterRun, tag: str) -> str:
@@ -167,25 +136,28 @@ def build_asset_config(
         with_acceptances: whether what a person accepted is accepted again, as where the run itself
             goes on; otherwise it stays out, as it was given for what that run found.
     """
-    configs = {key: read_asset_config(run, key) for key in keys}
-    wishes = {key: read_wishes(config, run.tags) for key, config in configs.items()}
-    for key, config in configs.items():
-        if with_acceptances and config.accept:
-            wishes[key]["accept"] = [accepted.model_dump() for accepted in config.accept]
-    ops = {_name_op(key): {"config": config} for key, config in wishes.items() if config}
+    configs: dict[AssetKey, dict[str, Any]] = {}
+    for key in keys:
+        accept = read_asset_config(run, key).accept if with_acceptances else []
+        accepted = {"accept": [acceptance.model_dump() for acceptance in accept]} if accept else {}
+        configs[key] = {**read_asset_options(run, key).model_dump(exclude_none=True), **accepted}
+    return _build_config(configs)
+
+
+def build_options_config(tables: Sequence[str], options: RunOptions) -> dict[str, Any]:
+    """Builds the configuration that tells tables' assets the options of a run."""
+    told = options.model_dump(exclude_none=True, include={*RunOptions.model_fields})
+    return _build_config({AssetKey.from_user_string(table): told for table in tables})
+
+
+def _build_config(configs: Mapping[AssetKey, Mapping[str, Any]]) -> dict[str, Any]:
+    ops = {_name_op(key): {"config": config} for key, config in configs.items() if config}
     return {"ops": ops} if ops else {}
 
 
-def build_options_config(tables: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Builds the configuration that tells tables' assets options; None counts as not asked for."""
-    told = {name: value for name, value in options.items() if value is not None}
-    keys = map(AssetKey.from_user_string, tables)
-    return {"ops": {_name_op(key): {"config": told} for key in keys}} if told else {}
-
-
-def find_told_window(run: DagsterRun, key: AssetKey) -> str | None:
-    """Finds the window in which a run may begin chunks of an asset; None for always."""
-    return read_wishes(read_asset_config(run, key), run.tags).get("window")
+def read_asset_options(run: DagsterRun, key: AssetKey) -> RunOptions:
+    """Reads what a run was told of an asset, by its configuration or by its tags."""
+    return _read_options(read_asset_config(run, key), run.tags)
 
 
 def read_asset_config(run: DagsterRun, key: AssetKey) -> PublishConfig:
@@ -212,25 +184,33 @@ def _name_op(key: AssetKey) -> str:
     return "__".join(key.path)
 
 
-def read_wishes(config: PublishConfig, tags: Mapping[str, str]) -> dict[str, Any]:
-    """Reads what a run asks for, by the names of the configuration; nothing else."""
-    wishes: dict[str, Any] = {}
-    for name, field in PublishConfig.model_fields.items():
-        is_flag = field.annotation == bool | None
-        tagged = _read_flag(tags, name) if is_flag else tags.get(TAG_PREFIX + name)
-        configured = getattr(config, name)
-        value = tagged if configured is None else configured
-        if value is not None and name != "accept":
-            # A plain text of what is chosen by name, as wishes become configurations and tags.
-            wishes[name] = str(value) if isinstance(value, ModeName) else value
-    return wishes
+def _read_options(config: PublishConfig, tags: Mapping[str, str]) -> RunOptions:
+    names = {*RunOptions.model_fields}
+    tagged = {name: tags[TAG_PREFIX + name] for name in names if TAG_PREFIX + name in tags}
+    # A plain text of what is chosen by name, as options become configurations and tags.
+    configured = config.model_dump(mode="json", exclude_none=True, include=names)
+    try:
+        return RunOptions(**{**tagged, **configured})
+    except ValidationError as error:
+        name = error.errors()[0]["loc"][0]
+        raise SettingsError(
+            f"tag {TAG_PREFIX}{name}={tagged[str(name)]}: set it to true or false"
+        ) from None
 
 
-def _read_flag(tags: Mapping[str, str], name: str) -> bool | None:
-    text = tags.get(TAG_PREFIX + name)
-    if text is not None and text.lower() not in ("true", "false"):
-        raise SettingsError(f"tag {TAG_PREFIX}{name}={text}: set it to true or false")
-    return None if text is None else text.lower() == "true"
+def choose_run_options(table: Table, options: RunOptions) -> tuple[WriteOptions, Pace]:
+    """Chooses how runs write a table and go through it.
+
+    Raises:
+        SettingsError: if the table can't honour the options.
+        FilterError: if the filter is unreadable.
+    """
+    rows, pace = (
+        {name: getattr(options, name) for name in kind.model_fields}
+        for kind in (RowOptions, PaceOptions)
+    )
+    pace_of_run = choose_pace(table, **pace)
+    return choose_options(table, row_filter=rows.pop("filter"), **rows), pace_of_run
 
 
 def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: datetime) -> Run:
@@ -246,23 +226,22 @@ def build_run(table: Table, config: PublishConfig, run: DagsterRun, *, now: date
         SettingsError: if the table can't honour it, or its backfill can't name a file.
         FilterError: if the filter is unreadable.
     """
-    wishes = read_wishes(config, run.tags)
-    saves_watermark = wishes.pop("save_watermark", INCREMENTAL_TAG in run.tags)
+    options = _read_options(config, run.tags)
+    write_options, pace = choose_run_options(table, options)
+    saves_watermark = options.save_watermark
     backfill_id = run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG)
     if backfill_id:
         check_file_name(backfill_id, f"the tag {BACKFILL_TAG} or {CHAIN_TAG} of the run")
-    pace = {name: wishes.pop(name) for name in PACE if name in wishes}
-    wishes.pop("override_protection", None)
     return Run(
         run_id=run.run_id,
         started_at=now,
         backfill_id=backfill_id,
         chain_id=find_chain(run),
         config=run.run_config,
-        options=choose_options(table, row_filter=wishes.pop("filter", None), **wishes),
+        options=write_options,
         acceptances=config.read_acceptances(),
-        saves_watermark=saves_watermark,
-        pace=choose_pace(table, **pace),
+        saves_watermark=INCREMENTAL_TAG in run.tags if saves_watermark is None else saves_watermark,
+        pace=pace,
     )
 
 
@@ -278,19 +257,3 @@ def check_whole_run(
         build_run(
             catalog.find_table(key.to_user_string()), read_asset_config(run, key), run, now=now
         )
-
-
-def check_tags(table: Table, tags: Mapping[str, str]) -> None:
-    """Checks that a table can honour what runs are told by tags, before any run is made.
-
-    Raises:
-        SettingsError: if it can't.
-        FilterError: if the filter is unreadable.
-    """
-    wishes = read_wishes(PublishConfig(), tags)
-    choose_pace(table, **{name: wishes.pop(name) for name in PACE if name in wishes})
-    choose_options(
-        table,
-        row_filter=wishes.get("filter"),
-        **{name: wishes[name] for name in OF_ROWS if name in wishes and name != "filter"},
-    )

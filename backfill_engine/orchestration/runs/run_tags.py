@@ -14,6 +14,16 @@ PRIORITY_TAG = "dagster/priority"
 BEHIND_THE_DAILY_RUN = -1
 """The priority of a backfill's runs that are told none; other runs that name none have 0."""
 
+BACKGROUND_TAG = "backfill_assets/background"
+"""Tag of a run of a backfill or a rolling schedule, or one that goes on after it: `dagster.yaml`
+bounds how many of all these are at work at once, so that others always find a place."""
+
+IN_BACKGROUND: Mapping[str, str] = {
+    PRIORITY_TAG: str(BEHIND_THE_DAILY_RUN),
+    BACKGROUND_TAG: "true",
+}
+"""Tags of such a run that is told no priority."""
+
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 _PARTITION_TAG = "dagster/partition"
@@ -31,11 +41,8 @@ REASON_TAG = "backfill_assets/reason"
 LAUNCHED_BY_TAG = "backfill_assets/launched_by"
 """Tag of a backfill and its runs: the user of the machine who launched it."""
 
-PLAN_TAG = "backfill_assets/plan"
-"""Tag of a backfill and its runs: what its plan said of each table, as JSON."""
-
 LAUNCHED_CODE_TAG = "backfill_assets/launched_code"
-"""Tag of the same: the code version of each table when it was asked for, as JSON."""
+"""Tag of a backfill and its runs: the code version of each table when it was asked for, as JSON."""
 
 CHAIN_TAG = "backfill_assets/backfill"
 """Tag of a run that continues another: the backfill of the first of them, or that run's id.

@@ -19,6 +19,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
 from backfill_engine.orchestration.instance.own_runs import is_ours
 from backfill_engine.orchestration.runs.run_tags import (
     AT_MOST_TAG,
+    BACKGROUND_TAG,
     FOREGROUND_TAG,
     PAUSED,
     PAUSED_TAG,
@@ -86,18 +87,21 @@ def build_limit_tag(
 
     Args:
         instance: whose queue it is.
-        max_parallel: how many; None for as many as the instance has places.
+        max_parallel: how many; None for as many as the instance has places for backfills.
         value: that no other launch has.
 
     Raises:
         SettingsError: if the instance has no such limit.
     """
+    if max_parallel is None:
+        return {}
     config = instance.get_concurrency_config().run_queue_config
-    if max_parallel is None or (config and 0 <= config.max_concurrent_runs <= max_parallel):
+    limits = {one["key"]: one["limit"] for one in config.tag_concurrency_limits} if config else {}
+    places = [config.max_concurrent_runs if config else -1, limits.get(BACKGROUND_TAG, -1)]
+    if any(0 <= count <= max_parallel for count in places):
         return {}
     tag = f"{AT_MOST_TAG}{max_parallel}"
-    limits = config.tag_concurrency_limits if config else []
-    if not any(limit["key"] == tag and limit["limit"] == max_parallel for limit in limits):
+    if limits.get(tag) != max_parallel:
         raise SettingsError(
             f"--max-parallel {max_parallel}: the dagster.yaml of this home has no limit for the "
             f"tag {tag} below concurrency, runs, tag_concurrency_limits: add it there, as the one "

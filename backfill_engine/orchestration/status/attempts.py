@@ -3,7 +3,7 @@
 Told by the log and the certificates, and by the Dagster instance where neither tells.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -47,8 +47,9 @@ class Attempt:
         status: `published`, `withheld`, `failed`, `held up`, `cancelled`, `paused`,
             `not due`, or `in progress`.
         error: why it was not published, in one line; empty if it was, or may be yet.
+        checks: outcome by check; empty where none was made.
+        rows: that it published, or computed and withheld; None if nobody knows.
         certificate: of the run and the table; None if there is none.
-        row: what that says of the partition; None if it doesn't.
     """
 
     run_id: str
@@ -57,34 +58,28 @@ class Attempt:
     completed: str
     status: str
     error: str = ""
+    checks: Mapping[str, str] = field(default_factory=dict)
+    rows: int | None = None
     certificate: Certificate | None = None
-    row: CertifiedPartition | None = None
 
 
-def tell_attempts(
+def add_attempts(
     instance: DagsterInstance, found: Iterable[TableStatuses]
 ) -> list[PartitionStatus]:
-    """Tells of each partition when its last attempt was, and why it came to nothing."""
-    told: list[PartitionStatus] = []
+    """Adds to each status when the last attempt was, and why it came to nothing."""
+    statuses: list[PartitionStatus] = []
     for table in found:
-        keys = [one.partition for one in table.partitions]
+        keys = [status.partition for status in table.partitions]
         attempts = find_attempts(instance, table.recovery.log, keys)
-        for one in table.partitions:
-            attempt = attempts.get(one.partition)
-            if one.status == CHANGED:
-                told.append(replace(one, error=table.recovery.changed[one.partition]))
-                continue
-            told.append(
-                one
-                if attempt is None
-                else replace(
-                    one,
-                    started=attempt.started,
-                    completed=attempt.completed,
-                    error=attempt.error,
-                )
-            )
-    return told
+        for status in table.partitions:
+            attempt = attempts.get(status.partition)
+            if status.status == CHANGED:
+                status = replace(status, error=table.recovery.changed[status.partition])
+            elif attempt is not None:
+                times = {"started": attempt.started, "completed": attempt.completed}
+                status = replace(status, error=attempt.error, **times)
+            statuses.append(status)
+    return statuses
 
 
 def find_attempts(
@@ -126,15 +121,12 @@ class _Reader:
     def describe_published(self, publish: Publish) -> Attempt:
         """Describes the attempt that published a partition."""
         record = publish.record
-        certificate = self._read_certificate(record.run_id, record.backfill_id)
-        return Attempt(
-            run_id=record.run_id,
-            backfill_id=record.backfill_id,
-            started=certificate.started_at if certificate else "",
+        attempt, _ = self._begin(record.run_id, record.backfill_id, publish.key)
+        return replace(
+            attempt,
+            started=attempt.certificate.started_at if attempt.certificate else "",
             completed=publish.commit.committed_at.isoformat(timespec="milliseconds"),
             status="published",
-            certificate=certificate,
-            row=self._find_row(certificate, publish.key),
         )
 
     def describe_planned(self, key: str, run_id: str) -> Attempt:
@@ -144,24 +136,33 @@ class _Reader:
         run = self.runs[run_id]
         tags = run.tags if run else {}
         owner = tags.get(BACKFILL_TAG) or tags.get(CHAIN_TAG) or ""
-        certificate = self._read_certificate(run_id, owner)
-        row = self._find_row(certificate, key)
-        attempt = Attempt(run_id, owner, "", "", "failed", certificate=certificate, row=row)
+        attempt, row = self._begin(run_id, owner, key)
         if run is not None and run.status in UNFINISHED and (row is None or row.is_held_back):
             started, _ = self._find_times(run_id)
             return replace(attempt, started=started, status="in progress")
-        if certificate is not None and row is not None:
+        if attempt.certificate is not None and row is not None:
             status, error = row.status, row.failures if row.is_held_back else ""
             if run is not None and is_left_by_pause(run, self.log.table, row):
                 status, why = self.causes.find(run)
                 error = why if was_dropped(run) else error
-            return replace(attempt, **_find_step_times(certificate), status=status, error=error)
-        started, completed = self._find_times(run_id)
+            times = _find_step_times(attempt.certificate)
+            return replace(attempt, **times, status=status, error=error)
         if run is None:
-            error = f"its run {run_id} is not in this Dagster home"
-            return replace(attempt, error=error)
+            return replace(attempt, error=f"its run {run_id} is not in this Dagster home")
+        started, completed = self._find_times(run_id)
         status, error = self.causes.find(run)
         return replace(attempt, started=started, completed=completed, status=status, error=error)
+
+    def _begin(
+        self, run_id: str, owner: str, key: str
+    ) -> tuple[Attempt, CertifiedPartition | None]:
+        """Begins an attempt by what the certificate says of the partition; returns its row, too."""
+        certificate = self._read_certificate(run_id, owner)
+        if certificate is not None and run_id not in self.rows:
+            self.rows[run_id] = {row.partition: row for row in certificate.partitions}
+        row = self.rows.get(run_id, {}).get(key)
+        checks, rows = (row.checks, row.rows) if row else ({}, None)
+        return Attempt(run_id, owner, "", "", "failed", "", checks, rows, certificate), row
 
     def _read_certificate(self, run_id: str, owner: str) -> Certificate | None:
         if run_id not in self.certificates:
@@ -169,20 +170,11 @@ class _Reader:
             if is_file_name(owner or run_id):  # another run was refused, and has left none
                 found = read_certificate(locate_certificate(self.log, run_id, owner or None))
             if found is None and run_id in self.runs:  # of a run that another home had, perhaps
-                found = self._search(run_id)
+                subject = (run_id, self.log.table.key)
+                documents = [found for found in self.documents if found.subject == subject]
+                found = next(read_readable(documents), None)
             self.certificates[run_id] = found
         return self.certificates[run_id]
-
-    def _search(self, run_id: str) -> Certificate | None:
-        subject = (run_id, self.log.table.key)
-        return next(read_readable(one for one in self.documents if one.subject == subject), None)
-
-    def _find_row(self, certificate: Certificate | None, key: str) -> CertifiedPartition | None:
-        if certificate is None:
-            return None
-        if certificate.run_id not in self.rows:
-            self.rows[certificate.run_id] = {row.partition: row for row in certificate.partitions}
-        return self.rows[certificate.run_id].get(key)
 
     def _find_times(self, run_id: str) -> tuple[str, str]:
         record = self.instance.get_run_record_by_id(run_id)

@@ -141,14 +141,33 @@ def read_table_statuses(
     Raises:
         PartitionRangeError: if a key is unknown or the range is reversed.
     """
-    keys = find_keys_in_range(find_partitions_def(log.table), first=first, last=last)
+    table, told = log.table, told or ToldStatuses(instance)
+    asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
+    keys = find_keys_in_range(partitions_def, first=first, last=last)
     recovery = find_recovery(instance, log, dead=dead)
-    told = told or ToldStatuses(instance)
-    statuses, withheld = _find_statuses(catalog, told, recovery, keys, dead)
+    planned_by = find_planning_runs(instance, asset_key) if dead else {}
+    statuses = dict.fromkeys(keys, MISSING)
+    for key, status in told.find(asset_key, keys, partitions_def).items():
+        if status is not None:
+            statuses[key] = status.value.lower()
+        if statuses[key] == IN_PROGRESS and planned_by.get(key) in dead:
+            statuses[key] = FAILED
+    # As it is once dead runs are marked and all is recorded.
+    recovered = dict.fromkeys((result.key for result in recovery.published), MATERIALIZED)
+    recovered |= dict.fromkeys((*recovery.doubtful, *recovery.withheld_keys), FAILED)
+    statuses |= {key: status for key, status in recovered.items() if key in statuses}
+    failed = [key for key, status in statuses.items() if status == FAILED]
+    verdicts = _read_verdicts(instance, log, failed)
+    untold = {row.partition: row for record in recovery.withheld.runs for row in record.rows}
+    withheld = {key for key, row in (verdicts | untold).items() if row.status == WITHHELD}
+    statuses |= dict.fromkeys(_find_not_due(catalog, told, verdicts), NOT_DUE)
+    for key in recovery.changed:
+        if statuses.get(key, IN_PROGRESS) != IN_PROGRESS:
+            statuses[key] = CHANGED
     rows, publishes = log.count_rows(), log.publishes
     partitions = tuple(
         PartitionStatus(
-            table=log.table.key,
+            table=table.key,
             partition=key,
             status=statuses[key],
             rows=rows.get(key, 0) if key in publishes else None,
@@ -156,40 +175,11 @@ def read_table_statuses(
         )
         for key in keys
     )
-    return TableStatuses(partitions, recovery, withheld)
-
-
-def _find_statuses(
-    catalog: Catalog,
-    told: ToldStatuses,
-    recovery: Recovery,
-    keys: Sequence[str],
-    dead: Collection[str],
-) -> tuple[dict[str, str], frozenset[str]]:
-    """Finds the status of each key as it is once dead runs are marked and all is recorded.
-
-    And which of the failed ones were withheld.
-    """
-    table = recovery.log.table
-    asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
-    planned_by = find_planning_runs(told.instance, asset_key) if dead else {}
-    statuses = dict.fromkeys(keys, MISSING)
-    for key, status in told.find(asset_key, keys, partitions_def).items():
-        if status is not None:
-            statuses[key] = status.value.lower()
-        if statuses[key] == IN_PROGRESS and planned_by.get(key) in dead:
-            statuses[key] = FAILED
-    statuses |= {result.key: MATERIALIZED for result in recovery.published}
-    statuses |= dict.fromkeys((*recovery.doubtful, *recovery.withheld_keys), FAILED)
-    failed = [key for key, status in statuses.items() if status == FAILED]
-    verdicts = _read_verdicts(told.instance, recovery.log, failed)
-    untold = {row.partition: row for record in recovery.withheld.runs for row in record.rows}
-    withheld = {key for key, row in (verdicts | untold).items() if row.status == WITHHELD}
-    statuses |= dict.fromkeys(_find_not_due(catalog, told, verdicts), NOT_DUE)
-    for key in recovery.changed:
-        if statuses.get(key, IN_PROGRESS) != IN_PROGRESS:
-            statuses[key] = CHANGED
-    return statuses, frozenset(withheld & set(failed) - {*recovery.doubtful, *recovery.changed})
+    return TableStatuses(
+        partitions,
+        recovery,
+        frozenset(withheld.intersection(failed).difference(recovery.doubtful, recovery.changed)),
+    )
 
 
 def _read_verdicts(

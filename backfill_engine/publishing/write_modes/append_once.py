@@ -62,7 +62,7 @@ class AppendOnce(WriteMode):
         They are as the partitions' last commit left them. A partition of which nobody knows what it
         holds is withheld.
         """
-        held = find_held(pinned.target.reread(), [partition.key for partition in partitions])
+        held = find_held(pinned.current.reread(), [partition.key for partition in partitions])
         inputs = _name_inputs(partitions, pinned)
         results: list[PartitionResult] = []
         for key, batch in self.name_batches(partitions, pinned, options).items():

@@ -30,8 +30,10 @@ class WriteOptions:
     batch: str = ""
 
     def describe(self) -> dict[str, Any]:
-        """Describes what is not empty of it, as JSON values."""
-        return {name: value for name, value in vars(self).items() if value}
+        """Describes the options that are not empty, as JSON values."""
+        # Not `vars`: a certificate has options, too, and more.
+        options = {name: getattr(self, name) for name in WriteOptions.__dataclass_fields__}
+        return {name: value for name, value in options.items() if value}
 
     def find_row_filter(self, table: Table) -> RowFilter | None:
         """Combines the run's filter and the table's own; None if there is neither.

@@ -17,9 +17,9 @@ from backfill_engine.extras.health.lateness import (
     summarize_by_landing,
     summarize_by_time,
 )
+from backfill_engine.extras.health.outcomes import find_quantile
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.planning.outcomes import find_quantile
 from backfill_engine.tables.declarations import Column, Table, required
 from backfill_engine_tests.contents.written_rows import write_rows
 

@@ -238,7 +238,6 @@ def test_only_the_version_that_is_served_is_upstream_of_it(story: Story) -> None
                 landing=str(story.pipeline.zone.root), warehouse=story.pipeline.warehouse.root
             ),
         ),
-        tables=[CARRIER_DELAYS, CARRIER_DELAYS_V2],
         now=NOW,
     )
     ends = ("2013-01-04", "2013-01-04")

@@ -29,8 +29,9 @@ from backfill_engine.orchestration.backfills.foreground import (
     build_range_runs,
 )
 from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
-from backfill_engine.orchestration.planning.launching import Launch, describe_planned
+from backfill_engine.orchestration.planning.launching import describe_planned
 from backfill_engine.orchestration.planning.plans import Plan, TablePlan
+from backfill_engine.orchestration.runs.option_declarations import Launch
 from backfill_engine.orchestration.runs.pausing import pause
 from backfill_engine.orchestration.runs.run_tags import (
     FOREGROUND_CANCELLED_TAG,

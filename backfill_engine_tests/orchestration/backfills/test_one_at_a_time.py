@@ -1,4 +1,4 @@
-"""A real daemon with two places for runs, and a backfill that may take but one of them."""
+"""A real daemon with two places for backfills, and one that may take but one of them."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -11,8 +11,11 @@ from dagster import AssetCheckEvaluation, AssetKey, DagsterEvent, DagsterEventTy
 from backfill_engine.errors import HistoryError
 from backfill_engine.orchestration.backfills.backfill_outcomes import find_outcome
 from backfill_engine.orchestration.backfills.backfills import find_backfill, list_backfills
-from backfill_engine.orchestration.backfills.progress import Progress, State
-from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
+from backfill_engine.orchestration.backfills.progress_reader import (
+    Progress,
+    ProgressReader,
+    State,
+)
 from backfill_engine.orchestration.instance.dagster_internals import BulkActionStatus
 from backfill_engine.orchestration.runs.pausing import drop_paused, pause, unpause
 from backfill_engine.orchestration.runs.run_tags import FOREGROUND_ENDED_TAG, FOREGROUND_TAG

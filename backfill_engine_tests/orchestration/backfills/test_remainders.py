@@ -19,8 +19,8 @@ from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
     GOES_ON_WITH_TAG,
+    IN_BACKGROUND,
     PAUSED_TAG,
-    PRIORITY_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
     SETTLED,
@@ -59,10 +59,7 @@ def look(home: Home, *, later: float = 60) -> Remainders:
 
 
 def list_requested(found: Remainders) -> list[tuple[str, ...]]:
-    return [
-        (*(key.to_user_string() for key in one.assets), one.first, one.last)
-        for one in found.requested
-    ]
+    return [(*(key.to_user_string() for key in one.assets), *one.ends) for one in found.requested]
 
 
 def request(home: Home, targets: dict[str, list[str]], **tags: str) -> str:
@@ -188,9 +185,6 @@ def test_the_sensor_requests_it_as_the_backfill_was_told(
     monkeypatch.setattr(remainders, "SETTLE_SECONDS", 0)
     told = {"chunk": "days=1", "reason": "wrong numbers"}
     backfill = pause_backfill(home, {RAW: DAYS, STAGING: DAYS}, **told)
-    record = home.instance.get_backfill(backfill)
-    assert record is not None
-    home.instance.update_backfill(record._replace(tags={**record.tags, PRIORITY_TAG: "-1"}))
     go_on(home, backfill, RAW, DAYS)
     ((found,), _) = ask_sensor(home)
     assert list_assets(found) == [STAGING]
@@ -199,7 +193,7 @@ def test_the_sensor_requests_it_as_the_backfill_was_told(
     assert found.tags.items() >= {
         (CHAIN_TAG, backfill),
         (CONTINUES_TAG, "first-run"),
-        (PRIORITY_TAG, "-1"),
+        *IN_BACKGROUND.items(),
         (RANGE_START_TAG, DAYS[0]),
         (RANGE_END_TAG, DAYS[-1]),
         ("backfill_assets/reason", "wrong numbers"),

@@ -6,13 +6,20 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dagster import DagsterInstance
+from dagster import DagsterInstance, RunsFilter
 
+from backfill_engine.orchestration.runs.run_tags import (
+    BACKGROUND_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+)
 from backfill_engine_tests.commands import PROJECT, Project
 from backfill_engine_tests.pipeline.commanding import Line, read_lines, watch
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
@@ -127,6 +134,49 @@ def test_a_failed_day_ends_the_watching_with_its_range_and_the_next_command(
     assert (held_back["table"], held_back["ranges"]) == (RAW, ["2013-01-03"])
     assert held_back["reasons"] == ["2013-01-03: its run failed: bad days: 2013-01-03"]
     assert lines[-1]["commands"] == [f"backfill-assets resume {backfill}"]
+
+
+def test_a_daily_run_finds_a_place_while_a_backfill_of_several_runs_is_queued(
+    project: Project,
+) -> None:
+    """By the limits and priorities of `dagster.yaml` alone."""
+    with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
+        ranges = [list_days(first, first + 4) for first in (1, 7, 13, 19)]
+        request(instance, RAW, days=[day for days in ranges for day in days])
+
+        def count_runs() -> Counter[str]:
+            runs = instance.get_runs(RunsFilter(tags={BACKGROUND_TAG: "true"}))
+            return Counter(run.status.value for run in runs)
+
+        with run_daemon(project, SECONDS_A_DAY="6"):
+            wait_for(lambda: count_runs() == {"STARTED": 2, "QUEUED": 2}, seconds=240)
+            daily = launch_daily_run(project, instance, "2013-01-31")
+            wait_for(lambda: find_status(instance, daily) == "STARTED", seconds=60)
+            assert count_runs() == {"STARTED": 2, "QUEUED": 2}, "it waited for none of them"
+            wait_for(lambda: find_status(instance, daily) == "SUCCESS", seconds=120)
+            wait_for(lambda: count_runs() == {"SUCCESS": 4}, seconds=300)
+        records = instance.get_run_records(RunsFilter(tags={BACKGROUND_TAG: "true"}))
+        spans = sorted((one.start_time or 0.0, one.end_time or 0.0) for one in records)
+        for (_, first_end), (third_start, _) in zip(spans, spans[2:], strict=False):
+            assert third_start >= first_end - 0.1, "two of them at once, and never three"
+
+
+def launch_daily_run(project: Project, instance: DagsterInstance, day: str) -> str:
+    """Puts a run of a day into the queue, as a schedule does; its id."""
+    before = {run.run_id for run in instance.get_runs()}
+    tags = json.dumps({RANGE_START_TAG: day, RANGE_END_TAG: day})
+    location = ("-m", "backfill_engine_tests.pipeline.slow_tables", "-j", "__ASSET_JOB")
+    project = replace(project, settings=(("PYTHONPATH", str(PROJECT)),))
+    launched = project.run("dagster", "job", "launch", *location, "--tags", tags)
+    assert launched.returncode == 0, launched.stdout + launched.stderr
+    (run_id,) = {run.run_id for run in instance.get_runs()} - before
+    return run_id
+
+
+def find_status(instance: DagsterInstance, run_id: str) -> str:
+    run = instance.get_run_by_id(run_id)
+    assert run is not None
+    return run.status.value
 
 
 def test_what_a_killed_daemon_left_at_work_is_cancelled(project: Project) -> None:

@@ -1,8 +1,11 @@
 """What a step says of a chunk: what it published, and what needed no publishing."""
 
+import logging
 from dataclasses import replace
 
-from backfill_engine.orchestration.records.step_messages import describe_chunk
+import pytest
+
+from backfill_engine.orchestration.records.step_messages import log_chunk
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.rules.measured import PartitionMeasures
 from backfill_engine.rules.verdicts import Verdict
@@ -16,28 +19,36 @@ def build_published(day: str, *, rows: int = 1000) -> PartitionResult:
     return PartitionResult(Verdict(day, {}), PartitionMeasures(rows=rows), version=7)
 
 
-def test_what_stands_is_not_said_to_be_published_but_that_it_stands() -> None:
+def test_what_stands_is_not_said_to_be_published_but_that_it_stands(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     standing = [replace(build_published(day), unchanged=True) for day in DAYS]
-    assert describe_chunk(STAGING_FLIGHTS, standing).published == (
+    some = [*standing[:4], *map(build_published, DAYS[4:])]
+    assert list_messages(caplog, standing) == [
         "staging/flights: published 0 of 6 partitions (2013-01-01...2013-01-06, 0 rows); "
         "6 already published, left as they stand"
-    )
-    some = [*standing[:4], *map(build_published, DAYS[4:])]
-    assert describe_chunk(STAGING_FLIGHTS, some).published == (
+    ]
+    assert list_messages(caplog, some) == [
         "staging/flights: published 2 of 6 partitions (2013-01-01...2013-01-06, 2,000 rows) "
         "as version 7; 4 already published, left as they stand"
-    )
+    ]
 
 
-def test_where_nothing_stood_nothing_is_said_of_that() -> None:
+def test_where_nothing_stood_nothing_is_said_of_that(caplog: pytest.LogCaptureFixture) -> None:
     withheld = PartitionResult(Verdict(DAYS[5], {}))
     held_already = replace(build_published(DAYS[4]), repeated_batch="batch")
-    messages = describe_chunk(
-        STAGING_FLIGHTS, [*map(build_published, DAYS[:4]), held_already, withheld]
+    message, warning = list_messages(
+        caplog, [*map(build_published, DAYS[:4]), held_already, withheld]
     )
-    assert messages.published == (
+    assert message == (
         "staging/flights: published 4 of 6 partitions (2013-01-01...2013-01-06, 4,000 rows) "
         "as version 7"
     )
-    (warning,) = messages.warnings
     assert "hold this batch already" in warning
+
+
+def list_messages(caplog: pytest.LogCaptureFixture, results: list[PartitionResult]) -> list[str]:
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        log_chunk(logging.getLogger("step"), STAGING_FLIGHTS, results)
+    return caplog.messages

@@ -61,8 +61,8 @@ def test_the_reason_is_in_the_commit(accepted: Accepted) -> None:
     newest, *_ = accepted.pipeline.warehouse.open(STAGING_FLIGHTS).history(1)
     record = json.loads(newest["userMetadata"])
     assert record["run_id"] == accepted.run.id
-    accepted = {"partition": ACCEPTED, "check": CHECK, "reason": REASON}
-    assert record["audit"]["accepted"] == [accepted]
+    acceptance = {"partition": ACCEPTED, "check": CHECK, "reason": REASON}
+    assert record["audit"]["accepted"] == [acceptance]
 
 
 def test_the_reason_is_in_the_events(accepted: Accepted) -> None:

@@ -20,12 +20,14 @@ from dagster._daemon.backfill import execute_backfill_iteration
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.processes import identify_own_process
-from backfill_engine.orchestration.planning.launching import Launch
+from backfill_engine.orchestration.planning.launching import build_launch_tags
 from backfill_engine.orchestration.runs.claims import CREATOR_TAG, PROCESS_TAG, find_dead_runs
-from backfill_engine.orchestration.runs.pausing import find_priority
+from backfill_engine.orchestration.runs.option_declarations import Launch
 from backfill_engine.orchestration.runs.run_tags import (
     ABOUT_TAG,
+    BACKGROUND_TAG,
     BEHIND_THE_DAILY_RUN,
+    IN_BACKGROUND,
     PAUSED_TAG,
     PRIORITY_TAG,
 )
@@ -77,8 +79,9 @@ def test_a_run_of_a_backfill_that_says_nothing_is_behind_the_daily_run_and_so_is
 ) -> None:
     backfill = request(workspace.instance, RAW, days=list_days(2, 3))
     run = carry_out(workspace)
-    assert (run.tags[BACKFILL_TAG], run.tags[PRIORITY_TAG]) == (backfill, BEHIND)
-    assert retry(workspace, run).tags[PRIORITY_TAG] == BEHIND
+    assert run.tags[BACKFILL_TAG] == backfill
+    assert IN_BACKGROUND.items() <= run.tags.items()
+    assert IN_BACKGROUND.items() <= retry(workspace, run).tags.items()
 
 
 @pytest.mark.parametrize("priority", ["0", "3", "-2"])
@@ -91,6 +94,7 @@ def test_what_a_person_says_of_a_backfill_wins(
     instance.update_backfill(backfill._replace(tags={**backfill.tags, PRIORITY_TAG: priority}))
     run = carry_out(workspace)
     assert run.tags[PRIORITY_TAG] == priority
+    assert BACKGROUND_TAG in run.tags, "the daily run finds a place all the same"
     assert retry(workspace, run).tags[PRIORITY_TAG] == priority
 
 
@@ -124,8 +128,8 @@ def test_runs_of_no_backfill_stay_as_they_are(instance: DagsterInstance) -> None
     for tags in ({}, {BACKFILL_TAG: "abcdefgh"}):
         assert materialize([plain], partition_key=day, instance=instance, tags=tags).success
     of_backfill, daily = instance.get_runs()
-    assert PRIORITY_TAG not in daily.tags
-    assert find_priority(of_backfill) < find_priority(daily)
+    assert not IN_BACKGROUND.keys() & daily.tags.keys()
+    assert IN_BACKGROUND.items() <= of_backfill.tags.items()
 
 
 @pytest.mark.parametrize(
@@ -134,4 +138,4 @@ def test_runs_of_no_backfill_stay_as_they_are(instance: DagsterInstance) -> None
 def test_a_launch_says_its_priority_also_where_that_is_the_daily_runs(
     priority: int | None, told: str | None
 ) -> None:
-    assert Launch(priority=priority).build_tags().get(PRIORITY_TAG) == told
+    assert build_launch_tags(Launch(priority=priority)).get(PRIORITY_TAG) == told

@@ -39,14 +39,12 @@ from backfill_engine.orchestration.runs.claims import (
     PROCESS_TAG,
     fail_dead_runs,
 )
-from backfill_engine.orchestration.runs.pausing import find_why_giving_way, put_forward_waited
 from backfill_engine.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
 from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.resources import build_lakehouse
-from backfill_engine_tests.orchestration.runs.test_giving_way import add
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, defs
 
 RAW, DAY = AssetKey(["raw", "flights"]), "2013-01-05"
@@ -62,7 +60,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
 }
 JOBS = [each.name for each in defs.get_repository_def().get_all_jobs()]
-STARTED, QUEUED = DagsterRunStatus.STARTED, DagsterRunStatus.QUEUED
+STARTED = DagsterRunStatus.STARTED
 
 
 @asset(key=RAW, partitions_def=find_partitions_def(RAW_FLIGHTS))
@@ -125,19 +123,6 @@ def test_a_run_of_others_stays_as_it_is_and_is_nobodys_here(
     assert told == {DAY: None}, "who reads it waits for nobody"
     instance.report_run_failed(run)
     assert find_failed_chains(instance, later - dt.timedelta(days=1)) == {}
-
-
-def test_runs_of_others_in_the_queue_keep_their_place_and_get_none_of_ours(
-    tmp_path: Path,
-) -> None:
-    overrides = {"concurrency": {"runs": {"max_concurrent_runs": 1}}}
-    with DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance:
-        ours = add(instance, "ours", STARTED, "-1")
-        for run_id, priority in (("waited", "-5"), ("urgent", "9")):
-            add(instance, run_id, QUEUED, priority, is_ours=False)
-        assert find_why_giving_way(instance, ours) == ""
-        later = dt.datetime.now(tz=dt.UTC) + dt.timedelta(days=1)
-        assert put_forward_waited(instance, now=later) == []
 
 
 def test_a_run_of_ours_that_nobody_works_on_is_still_found_among_others(

@@ -17,7 +17,8 @@ from backfill_engine_tests.commands import PROJECT
         ("dagster.yaml", None, {}),
         ("dagster.yaml", 1, {"backfill_assets/at_most_1": "mine"}),
         ("dagster.yaml", 2, {}),
-        ("deploy/dagster.yaml", 3, {"backfill_assets/at_most_3": "mine"}),
+        ("deploy/dagster.yaml", 2, {"backfill_assets/at_most_2": "mine"}),
+        ("deploy/dagster.yaml", 3, {}),
         ("deploy/dagster.yaml", 9, {}),
     ],
 )

@@ -18,10 +18,10 @@ from backfill_engine.orchestration.runs.run_tags import (
     CONTINUES_TAG,
     DROPPED,
     GOES_ON_WITH_TAG,
+    IN_BACKGROUND,
     PAUSED,
     PAUSED_AT_TAG,
     PAUSED_TAG,
-    PRIORITY_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
     REFUSED_TAG,
@@ -82,7 +82,7 @@ def list_assets(request: RunRequest) -> list[str]:
 def test_the_rest_says_who_asked_and_how_and_not_what_became_of_the_run(home: Home) -> None:
     pause_run(home, "first-run", RAW, STAGING)
     carried = {
-        PRIORITY_TAG: "-1",
+        **IN_BACKGROUND,
         "backfill_assets/at_most_1": "a launch",
         "backfill_assets/launched_by": "anna",
         "backfill_assets/reason": "wrong numbers",

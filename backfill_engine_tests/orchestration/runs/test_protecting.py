@@ -14,7 +14,7 @@ from dagster import DagsterRun, build_schedule_context
 
 from backfill_engine.lake.protections import Protection, Protections, add_protection
 from backfill_engine.orchestration.backfills.backfill_outcomes import find_outcome
-from backfill_engine.orchestration.backfills.progress import State
+from backfill_engine.orchestration.backfills.progress_reader import State
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
 from backfill_engine.orchestration.runs.continuation import Continuation, find_continuation
 from backfill_engine.orchestration.runs.protecting import list_standing

@@ -1,12 +1,23 @@
 """What the Launchpad takes for an option, and what it refuses before a run is made."""
 
+from typing import Any
+
 import pytest
 from dagster import AssetKey, DagsterInvalidConfigError, DagsterRun, validate_run_config
+from typer.core import TyperGroup, TyperOption
+from typer.main import get_command
 
+from backfill_engine.cli import app
 from backfill_engine.errors import SettingsError
+from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
+from backfill_engine.orchestration.planning.launching import build_launch_tags
+from backfill_engine.orchestration.runs.option_declarations import Launch, RunOptions
 from backfill_engine.orchestration.runs.run_options import (
+    PublishConfig,
     build_asset_config,
+    build_options_config,
     read_asset_config,
+    read_asset_options,
     read_options,
 )
 from backfill_engine.publishing.write_modes.choosing import WRITE_MODES, ModeName
@@ -69,3 +80,30 @@ def test_a_variable_in_place_of_a_value_is_refused(monkeypatch: pytest.MonkeyPat
     run = DagsterRun("flights", run_config=build_config(told))
     with pytest.raises(SettingsError, match=r"staging__flights.chunk: .*CHUNK.* write the value"):
         read_asset_config(run, STAGING)
+
+
+@pytest.mark.parametrize("name", RunOptions.model_fields)
+def test_an_option_that_is_declared_is_everywhere(name: str):
+    field = RunOptions.model_fields[name]
+    value: Any = "merge" if name == "write_mode" else field.annotation == bool | None or "a word"
+    options = RunOptions(**{name: value})
+    # The Launchpad.
+    assert PublishConfig.model_fields[name].description == field.description
+    config = build_options_config(["staging/flights"], options)
+    assert config == build_config({name: value})
+    validate(config["ops"]["staging__flights"]["config"])
+    # The tags of a backfill, and what its runs read of them.
+    tags = build_launch_tags(Launch(**{name: value}))
+    assert tags[f"{TAG_PREFIX}{name}"] == str(value).lower()
+    assert read_asset_options(DagsterRun("flights", tags=tags), STAGING) == options
+    assert read_asset_options(DagsterRun("flights", run_config=config), STAGING) == options
+    # The commands, and the command that `plan` prints.
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    for command in ("plan", "launch", "run"):
+        (option,) = (one for one in group.commands[command].params if one.name == name)
+        assert isinstance(option, TyperOption)
+        assert option.help == field.description
+    given = [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else [])]
+    with group.commands["plan"].make_context("plan", given) as context:
+        assert context.params[name] == value

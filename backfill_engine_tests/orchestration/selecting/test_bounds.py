@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_engine.errors import PartitionRangeError
-from backfill_engine.orchestration.selecting.bounds import find_touched_partitions
+from backfill_engine.orchestration.selecting.selections import find_touched_partitions
 from backfill_engine_tests.project import CATALOG
 
 DAYS, HOURS, BUCKETS = (

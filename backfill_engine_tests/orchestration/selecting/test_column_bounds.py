@@ -6,7 +6,7 @@ import pytest
 
 from backfill_engine.errors import PartitionRangeError
 from backfill_engine.filters.row_filters import parse_filter
-from backfill_engine.orchestration.selecting.bounds import (
+from backfill_engine.orchestration.selecting.selections import (
     build_column_filter,
     is_of_partitions,
 )

@@ -1,0 +1,1 @@
+"""Maintenance: tables stay quick and small, and undo is promised for as long as before."""

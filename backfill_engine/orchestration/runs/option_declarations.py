@@ -1,0 +1,93 @@
+"""What a run may be told: each option once, with its name, its type and its help.
+
+Of these classes the configuration in Dagster's Launchpad is made, the tags of runs and backfills,
+the options of `plan`, `launch` and `run`, and the commands that these print. Without Dagster, as
+the commands are known before that is imported. What an option is refused with is in
+`publishing/write_modes` and `publishing/pacing.py`.
+"""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class RowOptions(BaseModel):
+    """Options that decide which rows an asset holds afterwards; None is as the table has it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    write_mode: str | None = Field(
+        default=None,
+        description="overwrite, merge or append_once; else as the table has it: "
+        "docs/write-modes.md.",
+    )
+    delete_missing: bool | None = Field(
+        default=None, description="Of a merge: rows that the source no longer has go."
+    )
+    filter: str | None = Field(
+        default=None, description="Of a merge: only computed rows for which this SQL is true count."
+    )
+    batch: str | None = Field(
+        default=None, description="Of an append: the batch's name; else the inputs are the batch."
+    )
+
+
+class PaceOptions(BaseModel):
+    """Options that decide how a run goes through its range."""
+
+    model_config = ConfigDict(frozen=True)
+
+    chunk: str | None = Field(
+        default=None,
+        description="Commit and record chunk after chunk: years, months, weeks, days, hours or "
+        "minutes with a number, as months=1; step=100000 of integers; files=100 that landed. "
+        "What is published from the same inputs by the same code is left as it is.",
+    )
+    restart: bool | None = Field(
+        default=None,
+        description="Compute chunks again though they are published from the same inputs and code.",
+    )
+    keep_going: bool | None = Field(
+        default=None, description="Go on with the next chunk after one that ended with an error."
+    )
+    window: str | None = Field(
+        default=None, description="Begin chunks between these times only (UTC), as 22:00-06:00."
+    )
+
+
+class RunOptions(PaceOptions, RowOptions):
+    """All options of a run; None where it is told nothing."""
+
+    save_watermark: bool | None = Field(
+        default=None, description="Move the production watermark, as incremental runs do."
+    )
+    override_protection: str | None = Field(
+        default=None,
+        description="Why protected partitions are to be published all the same; it is kept in the "
+        "commit and in the event; docs/protection.md.",
+    )
+
+
+class Launch(RunOptions):
+    """What the runs of a plan are told: their options, and what concerns their backfill.
+
+    Only a field with a description is an option of commands.
+
+    Attributes:
+        priority: of its runs in the queue; None for that of what names none.
+        max_parallel: runs of it that are at work at once; None for as many as there are places.
+        rehearsal: of which just what was shown is published; empty for what is computed.
+        once: the once-flow that is taken in; empty if none is.
+    """
+
+    reason: str = Field(default="", description="Why; a tag of the runs.")
+    allow_new_code: str = Field(
+        default="", description="Why a deploy meanwhile is not to stop its remaining runs."
+    )
+    spark_remote: str | None = Field(
+        default=None,
+        description="The Spark Connect server of its runs, as sc://host:15002, in place of "
+        "SPARK_REMOTE.",
+    )
+    priority: int | None = None
+    max_parallel: int | None = None
+    rehearsal: str = ""
+    once: str = ""

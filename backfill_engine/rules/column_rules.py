@@ -1,0 +1,206 @@
+"""Judges the values of a column: missing, possible, not all the same, in agreement with others."""
+
+from collections.abc import Collection, Mapping
+
+import sqlglot
+from sqlglot import exp
+
+from backfill_engine.rules.baseline import MIN_PARTITIONS
+from backfill_engine.rules.finding_names import FindingName
+from backfill_engine.rules.measured import NULLS
+from backfill_engine.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
+from backfill_engine.rules.sql import NUMBERS, quote_name, write_number
+from backfill_engine.rules.verdicts import Check, Finding, Outcome, format_figure
+
+NULL_SHARE = FindingName(
+    "nulls",
+    Check.VALID,
+    meaning="share of the rows without a value in the column",
+    bound="at most `at_most`, and `spike` above the baseline's median",
+    cure="look for a field that was renamed or dropped at the source",
+)
+
+
+class Nulls(Rule, check=Check.VALID):
+    """Bounds the share of nulls in a column, by the lower of two bounds: `nulls(column)`.
+
+    Attributes:
+        column: its name.
+        at_most: absolute bound, 0 to 1.
+        spike: bound of the increase over the baseline's median share; None to not compare.
+        blocking: whether a failure withholds.
+    """
+
+    column: str
+    at_most: float = 1.0
+    spike: float | None = None
+    blocking: bool = True
+
+    @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the column."""
+        return {self.column: ()}
+
+    def build_aggregates(self, rows: RowConditions) -> Aggregates:
+        """Counts the nulls among the rows to publish."""
+        return {(NULLS, self.column): rows.count(f"{quote_name(self.column)} IS NULL")}
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges the nulls' share of the rows to publish; nothing of an emptied partition."""
+        name, rows = NULL_SHARE.of(self.column), subject.measured.rows
+        if subject.emptied:
+            return
+        if rows == 0:
+            yield Finding(name, None, "no rows", Outcome.PASSED)
+            return
+        limit, bound = self.at_most, f"at most {self.at_most}"
+        if self.spike is not None:
+            median, partitions = subject.baseline.find_typical_null_share(self.column)
+            is_lost = subject.baseline.is_lost
+            if partitions < MIN_PARTITIONS and (limit >= 1 or is_lost):
+                yield Finding.without_baseline(
+                    name, partitions, is_lost=is_lost, blocking=self.blocking
+                )
+                return
+            if partitions < MIN_PARTITIONS:
+                bound += f", no baseline ({partitions} partitions)"
+            elif median + self.spike < limit:
+                limit = median + self.spike
+                bound = f"at most {limit:.4g}, {self.spike} above the median of {partitions}"
+        share = subject.measured.figures.get((NULLS, self.column), 0) / rows
+        outcome = Outcome.of(failed=share > limit, blocking=self.blocking)
+        yield Finding(name, share, bound, outcome)
+
+
+VALUES = FindingName(
+    "values",
+    Check.VALID,
+    meaning="values of the column that can't be",
+    bound="0 outside `low` to `high`",
+    cure="look for another unit, sign or type, or a faulty instrument",
+)
+
+
+class Values(Rule, check=Check.VALID):
+    """Demands that values lie in `low … high`, both included, or are null: `values(column)`.
+
+    Attributes:
+        column: a numeric column.
+        low: the lowest value that is possible.
+        high: the highest.
+        blocking: whether a failure withholds.
+    """
+
+    column: str
+    low: float
+    high: float
+    blocking: bool = True
+
+    @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the column, which must be numeric."""
+        return {self.column: NUMBERS}
+
+    def build_aggregates(self, rows: RowConditions) -> Aggregates:
+        """Counts the values out of range among the rows to publish."""
+        low, high = write_number(self.low), write_number(self.high)
+        outside = f"{quote_name(self.column)} NOT BETWEEN {low} AND {high}"
+        return {self.figure: rows.count(outside)}
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges how many are out of range."""
+        outside = subject.measured.figures.get(self.figure, 0)
+        bound = f"0 values outside {format_figure(self.low)} to {format_figure(self.high)}"
+        outcome = Outcome.of(failed=outside > 0, blocking=self.blocking)
+        yield Finding(VALUES.of(self.column), outside, bound, outcome)
+
+
+VARIES = FindingName(
+    "varies",
+    Check.VALID,
+    meaning="whether the column has more than one value; 0 if all are the same",
+    bound="1, in partitions of `at_least` values",
+    cure="look for a default that took the place of values",
+)
+
+
+class Variation(Rule, check=Check.VALID):
+    """Demands values that aren't all the same, of columns that never are: `varies(column)`.
+
+    Attributes:
+        column: its name.
+        at_least: rows of a partition that is judged; fewer may well be alike.
+        blocking: whether a failure withholds.
+    """
+
+    column: str
+    at_least: int = 20
+    blocking: bool = False
+
+    @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the column."""
+        return {self.column: ()}
+
+    def build_aggregates(self, rows: RowConditions) -> Aggregates:
+        """Compares the least hash of the rows to publish with the greatest; 1 if they differ.
+
+        Over texts themselves Spark would sort all rows, and take five times as long for all rules.
+        """
+        name = quote_name(self.column)
+        value = f"CASE WHEN {rows.to_publish} AND {name} IS NOT NULL THEN xxhash64({name}) END"
+        return {self.figure: f"CASE WHEN min({value}) = max({value}) THEN 0 ELSE 1 END"}
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges whether there are two values; a column of nulls is for `Nulls` to judge."""
+        if subject.measured.rows >= self.at_least:
+            varies = subject.measured.figures.get(self.figure, 1)
+            outcome = Outcome.of(failed=not varies, blocking=self.blocking)
+            bound = "1: not all values are the same"
+            yield Finding(VARIES.of(self.column), varies, bound, outcome)
+
+
+AGREES = FindingName(
+    "agrees",
+    Check.VALID,
+    meaning="share of the rows in which the column contradicts others of the row",
+    bound="at most `at_most`",
+    cure="compare them in some rows: another unit, sign or time zone, shifted or lost values",
+)
+
+
+class Agreement(Rule, check=Check.VALID):
+    """Bounds the share of rows whose column contradicts the others: `agrees(column)`.
+
+    It tells a fault from nature where a distribution can't: delays swing from day to day, but each
+    is the difference of two times.
+
+    Attributes:
+        column: the column in question, for the name.
+        condition: SQL over columns of the row; a row agrees unless it is false.
+        at_most: bound of the share of rows that don't, 0 to 1.
+        blocking: whether a failure withholds.
+    """
+
+    column: str
+    condition: str
+    at_most: float = 0.01
+    blocking: bool = False
+
+    @property
+    def columns_needed(self) -> Mapping[str, Collection[str]]:
+        """Names the column, and those of the condition."""
+        read = sqlglot.parse_one(self.condition, read="spark")
+        return {self.column: (), **{column.name: () for column in read.find_all(exp.Column)}}
+
+    def build_aggregates(self, rows: RowConditions) -> Aggregates:
+        """Counts the rows to publish for which the condition is false."""
+        return {self.figure: rows.count(f"NOT ({self.condition})")}
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges their share; nothing of a partition without rows."""
+        if rows := subject.measured.rows:
+            share = subject.measured.figures.get(self.figure, 0) / rows
+            bound = f"at most {self.at_most} of the rows against: {self.condition}"
+            outcome = Outcome.of(failed=share > self.at_most, blocking=self.blocking)
+            yield Finding(AGREES.of(self.column), share, bound, outcome)

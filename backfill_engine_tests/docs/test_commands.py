@@ -1,0 +1,56 @@
+"""The page of commands is what `--help` says; `UPDATE_DOCS=1` writes it anew."""
+
+import inspect
+import os
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+from backfill_engine.cli import app
+
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+HEAD = """\
+# Commands
+
+What each command says of itself; `backfill-assets COMMAND --help` explains the options. Every
+failure is one line on stderr and a non-zero exit. `--json` prints what programs read. A run or a
+backfill is named by its id, or by the first eight characters or more of it.
+"""
+
+
+def list_commands(app: typer.Typer) -> Iterator[tuple[str, TyperCommand]]:
+    """Each command of the engine; other tests may have added groups of a project."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    for name, command in group.commands.items():
+        if isinstance(command, TyperCommand):
+            yield name, command
+
+
+def wrap(text: str) -> str:
+    return "\n".join(textwrap.wrap(" ".join(text.split()), 120, break_on_hyphens=False)) + "\n"
+
+
+def render_page() -> str:
+    parts = [HEAD]
+    for name, command in list_commands(app):
+        arguments = [
+            str(one.name).upper() for one in command.params if isinstance(one, TyperArgument)
+        ]
+        parts.append(f"## {name}\n")
+        parts.append(f"    backfill-assets {' '.join([name, *arguments])} [OPTIONS]\n")
+        parts += map(wrap, inspect.cleandoc(command.help or "").split("\n\n"))
+        options = [one.opts[0] for one in command.params if isinstance(one, TyperOption)]
+        if options:
+            parts.append(wrap(f"Options: {', '.join(f'`{option}`' for option in options)}."))
+    return "\n".join(parts)
+
+
+def test_the_page_of_commands_says_what_help_says() -> None:
+    page = render_page()
+    if os.environ.get("UPDATE_DOCS"):
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page, "UPDATE_DOCS=1 writes it anew"

@@ -1,0 +1,84 @@
+"""The page has the findings of the code, each with its words, and the code has no others."""
+
+import ast
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import backfill_engine
+from backfill_engine.rules.column_rules import VALUES
+from backfill_engine.rules.count_rules import ROW_COUNT
+from backfill_engine.rules.finding_names import FindingName, find_name, forget, list_names
+from backfill_engine.rules.verdicts import Check
+from backfill_engine_tests.project import CATALOG
+
+ROOT = Path(backfill_engine.__file__).parent
+PAGE = ROOT.parent / "docs" / "findings.md"
+MAKERS = {"Finding": 0, "without_baseline": 0, "withhold": 1, "_judge": 0}
+"""Functions that make a finding, and which of their arguments is its name."""
+
+
+def list_rows() -> list[str]:
+    """The lines of the page's table."""
+    return [
+        f"| `{name}` | {check.removeprefix('partition_is_')} | {name.meaning} | {name.bound} "
+        f"| {name.cure} |"
+        for check in Check
+        for name in list_names(check)
+    ]
+
+
+def list_named() -> Iterator[tuple[str, ast.expr]]:
+    """Where a finding is made, and what names it."""
+    for path in sorted(ROOT.rglob("*.py")):
+        if "project_template" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            function = node.func
+            name = function.attr if isinstance(function, ast.Attribute) else ""
+            place = MAKERS.get(function.id if isinstance(function, ast.Name) else name)
+            if place is not None and len(node.args) > place:
+                yield f"{path.name}:{node.lineno}", node.args[place]
+
+
+def test_the_page_has_each_finding_with_the_words_of_the_code() -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    start = lines.index("| finding | check | what it measures | bound | what to do |") + 2
+    rows = lines[start:]
+    assert rows == list_rows(), "write these:\n" + "\n".join(list_rows())
+
+
+def test_all_findings_are_made_by_a_name_of_the_list() -> None:
+    named = dict(list_named())
+    assert len(named) > 25
+    texts = [
+        place for place, name in named.items() if isinstance(name, ast.Constant | ast.JoinedStr)
+    ]
+    assert texts == []
+
+
+def test_a_finding_is_found_by_its_name_and_without_its_column() -> None:
+    assert VALUES.of("litres") == "values(litres)"
+    assert find_name("values(litres)") is VALUES
+    assert find_name("row_count") is ROW_COUNT
+    assert find_name("row_counts") is None
+
+
+def test_a_rule_of_a_project_names_its_findings_itself() -> None:
+    odd = FindingName(
+        "odd_rows", Check.VALID, meaning="rows of odd number", bound="0", cure="land them again"
+    )
+    assert find_name("odd_rows(meter)") is odd
+    assert odd in list_names(Check.VALID)
+    assert type(copy.deepcopy(odd)) is str
+    forget(odd)
+    assert find_name("odd_rows") is None
+
+
+@pytest.mark.parametrize("table", CATALOG.tables, ids=lambda table: table.key)
+def test_each_check_of_a_table_has_findings_to_describe(table) -> None:
+    assert all(list_names(rule.check) for rule in table.all_rules)
