@@ -1,6 +1,7 @@
 """The Spark session and the lakehouse as Dagster resources."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from dagster import (
@@ -98,7 +99,18 @@ class SparkResource(LazyPySparkResource):
         session = spark_session_from_config(conf)
         if remote is not None:
             limit_retries(session)
+        _started.append(session)
         return session
+
+
+_started: list[SparkSession] = []
+
+
+def interrupt_sessions() -> None:
+    """Ends what the sessions of this process are computing; who waits for it gets an error."""
+    for session in _started:
+        with suppress(Exception):  # one that is lost computes nothing
+            session.interruptAll()
 
 
 def build_tagged_conf(remote: str, overrides: Mapping[str, str]) -> dict[str, str]:

@@ -1,17 +1,30 @@
-"""Runs a job of the project in this process, as a Dagster run like any other."""
+"""Runs a job of the project, or assets, in this process, as a Dagster run like any other."""
 
 from typing import Any
 
-from dagster import DagsterEventType, DagsterInstance, execute_job
+from dagster import AssetKey, DagsterEventType, DagsterInstance, execute_job
 
 from backfill_engine.cli.location import load_location
 from backfill_engine.errors import BackfillError
+from backfill_engine.orchestration.backfills.foreground import RangeRun
 
 # What the job has to say is its output; Dagster's own log is in the UI.
 _QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
-
-
+_ASSET_JOB = "__ASSET_JOB"  # as `dagster asset materialize` does it
 _LINE_LENGTH = 300
+
+
+def materialize(instance: DagsterInstance, request: RangeRun) -> None:
+    """Makes a run of assets, and executes it; the instance says what became of it."""
+    with execute_job(
+        load_location().locate().get_reconstructable_job(_ASSET_JOB),
+        instance,
+        run_config=dict(request.config),
+        tags=request.all_tags,
+        asset_selection=[AssetKey.from_user_string(key) for key in request.assets],
+        raise_on_error=False,
+    ):
+        pass
 
 
 def run_job(instance: DagsterInstance, job: str, op: str, config: dict[str, Any]) -> Any:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
@@ -60,23 +60,28 @@ class Display:
 
 @contextmanager
 def show_progress(
-    backfill: "Backfill", *, as_json: bool, is_aside: bool = False
+    backfill: "Backfill", *, as_json: bool, is_aside: bool = False, file: TextIO | None = None
 ) -> Iterator[Display]:
     """Shows progress: bars on a terminal, else a line a change, or an object a line.
 
     Args:
         backfill: of what.
         as_json: objects.
-        is_aside: lines, on stderr, where something else is printed on stdout.
+        is_aside: lines, as the terminal gets something else.
+        file: takes it; None means stdout.
     """
 
     def warn(text: str) -> None:
         echo(text, err=True)
 
+    def write(text: str) -> None:
+        echo(text, file=file)
+
+    shown = file or sys.stdout
     if as_json:
-        yield Display(lambda progress: echo(json.dumps(describe_progress(progress))), warn)
-    elif sys.stdout.isatty() and not is_aside:
-        console = Console()
+        yield Display(lambda progress: write(json.dumps(describe_progress(progress))), warn)
+    elif shown.isatty() and not is_aside:
+        console = Console(file=shown)
         with Live(console=console, transient=False, auto_refresh=False) as live:
             yield Display(
                 lambda progress: live.update(build_bars(progress), refresh=True),
@@ -84,8 +89,8 @@ def show_progress(
                 is_live=True,
             )
     else:
-        echo(f"{backfill.kind} {backfill.id}: {backfill.title}", err=is_aside)
-        yield Display(lambda progress: echo(format_line(progress), err=is_aside), warn)
+        write(f"{backfill.kind} {backfill.id}: {backfill.title}")
+        yield Display(lambda progress: write(format_line(progress)), warn)
 
 
 def build_bars(progress: "Progress") -> Group:

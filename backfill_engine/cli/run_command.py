@@ -1,11 +1,15 @@
 """`run`: carries a plan out here and now, in the foreground, without a daemon."""
 
+import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
+from functools import partial
+from io import UnsupportedOperation
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
@@ -55,7 +59,6 @@ def run(
     what never came, or it was paused; 130: cancelled.
     """
     from backfill_engine.cli.plan_command import print_plan
-    from backfill_engine.cli.run_command import print_idle
     from backfill_engine.orchestration.backfills.backfill_outcomes import build_idle_verdicts
     from backfill_engine.orchestration.planning.launching import check_launch
 
@@ -85,27 +88,7 @@ def carry_out(instance: "DagsterInstance", plan: "Plan", request: Launch, *, as_
         BackfillError: if no run could be made at all.
         typer.Exit: if not all is published.
     """
-    from backfill_engine.cli.run_command import print_verdicts
-
-    found, is_broken = _carry_out(instance, plan, request, as_json=as_json)
-    if as_json:
-        print_json(found)
-    else:
-        print_verdicts(found)
-    if is_broken:
-        raise typer.Exit(1)
-    if found.state == "cancelled":
-        raise typer.Exit(_CANCELLED_EXIT)
-    if found.state != "published":
-        waits = found.only_waits or found.state == "paused"
-        raise typer.Exit(_WAITING_EXIT if waits else 1)
-
-
-def _carry_out(
-    instance: "DagsterInstance", plan: "Plan", request: Launch, *, as_json: bool
-) -> "tuple[Verdicts, bool]":
-    """Returns the verdicts, and whether an error ended it."""
-    from backfill_engine.cli.worker_process import open_worker
+    from backfill_engine.cli.job_runs import materialize
     from backfill_engine.orchestration.backfills.backfill_outcomes import find_verdicts
     from backfill_engine.orchestration.backfills.foreground import Foreground, build_range_runs
     from backfill_engine.orchestration.instance.dagster_internals import make_new_backfill_id
@@ -118,13 +101,14 @@ def _carry_out(
     }
     requests = build_range_runs(catalog, graph, plan, request, launch_id=launch_id)
     warehouse, cancelled, error = catalog.warehouse, False, ""
-    with open_worker() as worker, _interrupt_on_termination():
-        foreground = Foreground(catalog, instance, graph, warehouse, worker, launch_id, targets)
+    execute = partial(materialize, instance)
+    foreground = Foreground(catalog, instance, graph, warehouse, execute, launch_id, targets)
+    with _interrupt_on_termination(), _keep_terminal(is_aside=as_json) as terminal:
         try:
-            _show(foreground, requests, as_json=as_json)
+            _show(foreground, requests, terminal, is_aside=as_json)
         except KeyboardInterrupt:
             cancelled = True
-            echo("cancelling: the run at work ends, what it published stays", err=True)
+            echo("cancelling: the run at work ends, what it published stays", file=terminal)
             foreground.cancel()
         except BackfillError as problem:
             if not foreground.runs:
@@ -134,22 +118,55 @@ def _carry_out(
     found = find_verdicts(
         catalog, instance, warehouse, foreground, plan, is_cancelled=cancelled, error=error
     )
-    return found, bool(error)
+    if as_json:
+        print_json(found)
+    else:
+        print_verdicts(found)
+    if error:
+        raise typer.Exit(1)
+    if found.state == "cancelled":
+        raise typer.Exit(_CANCELLED_EXIT)
+    if found.state != "published":
+        waits = found.only_waits or found.state == "paused"
+        raise typer.Exit(_WAITING_EXIT if waits else 1)
 
 
-def _show(foreground: "Foreground", requests: "Iterable[RangeRun]", *, as_json: bool) -> None:
+def _show(
+    foreground: "Foreground", requests: "Iterable[RangeRun]", terminal: TextIO, *, is_aside: bool
+) -> None:
     """Carries runs out, and shows how they come on: bars on a terminal, else a line a change."""
     from backfill_engine.cli.progress_lines import show_progress
     from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
 
-    catalog = load_catalog()
-    reader = ProgressReader(catalog, foreground.instance)
+    reader = ProgressReader(foreground.catalog, foreground.instance)
     states = foreground.carry_out(requests)
     begun = next(states)
-    with show_progress(begun, as_json=False, is_aside=as_json) as display:
+    with show_progress(begun, as_json=False, is_aside=is_aside, file=terminal) as display:
         for backfill in chain([begun], states):
             display.show(reader.measure(backfill, now=datetime.now(tz=UTC)))
         display.show(reader.measure(foreground.read(), now=datetime.now(tz=UTC)))
+
+
+@contextmanager
+def _keep_terminal(*, is_aside: bool) -> Iterator[TextIO]:
+    """Keeps the terminal for the display; what Dagster and Spark print only logs of runs have."""
+    shown = sys.stderr if is_aside else sys.stdout
+    shown.flush()
+    with ExitStack() as opened:
+        try:
+            display = opened.enter_context(open(os.dup(shown.fileno()), "w"))  # noqa: PTH123
+        except UnsupportedOperation:  # no file, as where a test calls the command
+            display = shown
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        opened.callback(os.close, nowhere)
+        for number, redirect in ((1, redirect_stdout), (2, redirect_stderr)):
+            kept = os.dup(number)
+            opened.callback(os.close, kept)
+            opened.callback(os.dup2, kept, number)
+            os.dup2(nowhere, number)
+            stream = opened.enter_context(open(number, "w", closefd=False))
+            opened.enter_context(redirect(stream))
+        yield display
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 Nothing else calls `typer.echo`. Grids have `cli/grids.py`, as rich takes its time to import.
 """
 
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 from rich.console import RenderableType
@@ -13,9 +13,9 @@ from rich.text import Text
 from backfill_engine.escaping import escape_hidden
 
 
-def echo(line: str = "", *, err: bool = False) -> None:
+def echo(line: str = "", *, err: bool = False, file: TextIO | None = None) -> None:
     """Prints a line; what breaks it comes from data, and is written as Python would."""
-    typer.echo(escape_hidden(line, keep="\t"), err=err)  # noqa: TID251
+    typer.echo(escape_hidden(line, keep="\t"), file=file, err=err)  # noqa: TID251
 
 
 def echo_lines(text: str, *, err: bool = False) -> None:

@@ -130,10 +130,8 @@ def _is_victim(process: psutil.Process, shell: subprocess.Popen[bytes], victims:
             return process.pid == shell.pid
         if victims == "java":
             return "java" in process.name()
-        if victims == "run":  # or the command itself, where it executes the run
-            is_worker = any("run_worker" in word for word in process.cmdline())
-            is_dagster = process.pid == shell.pid and "materialize" in process.cmdline()
-            return is_worker or is_dagster
+        if victims == "run":  # the command itself, if it executes the run
+            return process.pid == shell.pid and bool({"materialize", "run"} & {*process.cmdline()})
     return victims == "tree"
 
 

@@ -1,17 +1,18 @@
 """Carries a plan out as runs, one after the other, for a shell that waits; without a daemon.
 
-They are Dagster's runs like any other, in a process of their own, and all that is known of them is
-in the instance: whoever looks there sees the same.
+The runs are Dagster's like any other, in the shell's process. All that is known of them is in the
+instance: whoever looks there sees the same.
 """
 
-import time
+import ctypes
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from threading import Thread
+from typing import Any
 
 from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
-from pydantic import TypeAdapter
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
@@ -21,6 +22,7 @@ from backfill_engine.orchestration.backfills.remainders import group_tables
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.planning.launching import build_launch_tags
 from backfill_engine.orchestration.planning.plans import Plan
+from backfill_engine.orchestration.records.failures import describe_in_a_line, describe_known_cause
 from backfill_engine.orchestration.runs.chains import read_chain
 from backfill_engine.orchestration.runs.continuation import find_continuation
 from backfill_engine.orchestration.runs.option_declarations import Launch
@@ -36,6 +38,7 @@ from backfill_engine.orchestration.runs.run_tags import (
     WITHHELD_TAG,
     is_paused,
 )
+from backfill_engine.resources import interrupt_sessions
 
 _LOOK_AGAIN_SECONDS = 0.5
 _CANCEL_SECONDS = 60.0
@@ -63,30 +66,10 @@ class RangeRun:
     tags: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
 
-    def continue_chain(self, chain_id: str) -> "RangeRun":
-        """Returns the same run as one of a chain that another began."""
-        return replace(self, tags={**self.tags, CHAIN_TAG: chain_id})
-
     @property
     def all_tags(self) -> dict[str, str]:
         """All tags of the run."""
         return {**self.tags, RANGE_START_TAG: self.first, RANGE_END_TAG: self.last}
-
-    def __str__(self) -> str:
-        """Names assets and range."""
-        return f"{', '.join(self.assets)} {self.first}...{self.last}"
-
-    def to_json(self) -> str:
-        """Writes it as one line of JSON."""
-        return _RANGE_RUNS.dump_json(self).decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> "RangeRun":
-        """Reads what `to_json` wrote."""
-        return _RANGE_RUNS.validate_json(text)
-
-
-_RANGE_RUNS = TypeAdapter(RangeRun)
 
 
 def build_range_runs(
@@ -104,11 +87,7 @@ def build_range_runs(
         launch: what else they are told.
         launch_id: a word of its own, by which the runs are found.
     """
-    tags = {
-        **build_launch_tags(launch),
-        FOREGROUND_TAG: launch_id,
-        **_NO_RETRIES,
-    }
+    tags = {**build_launch_tags(launch), FOREGROUND_TAG: launch_id, **_NO_RETRIES}
     ranges = {one.table: one.ranges for one in plan.tables if one.partitions}
     return [
         RangeRun(tables, first, last, tags)
@@ -117,73 +96,33 @@ def build_range_runs(
     ]
 
 
-def find_continuing_runs(
-    catalog: Catalog,
-    instance: DagsterInstance,
-    graph: AssetGraph,
-    warehouse: Warehouse,
-    run: DagsterRun,
-    done: RangeRun,
-) -> list[RangeRun]:
-    """Finds the runs that go on where a run withheld partitions, as the sensor does elsewhere.
+class Execution(Thread):
+    """Executes a run, so that the shell's thread can show how it comes on and hear Ctrl-C.
 
-    Args:
-        catalog: of the code location.
-        catalog: of the code location.
-        instance: the Dagster instance.
-        graph: of all assets.
-        warehouse: the tables.
-        run: as it ended.
-        done: as it was asked for.
+    Dagster takes the signals of the thread that executes a run if that is the main one, and calls
+    a run failed that was interrupted before the instance knows that somebody cancels it.
+
+    Attributes:
+        error: what kept the run from being made; what fails within a run, the instance knows.
     """
-    withheld = run.tags.get(WITHHELD_TAG)
-    if withheld is None or run.status is not DagsterRunStatus.FAILURE:
-        return []
-    found = find_continuation(
-        catalog,
-        instance,
-        graph,
-        AssetKey.from_user_string(withheld),
-        run,
-        warehouse=warehouse,
-        first=done.first,
-        last=done.last,
-    )
-    return [
-        replace(
-            done,
-            assets=tuple(key.to_user_string() for key in found.assets),
-            first=first,
-            last=last,
-            tags={**done.tags, CONTINUES_TAG: run.run_id},
-            config=build_asset_config(run, found.assets),
-        )
-        for first, last in found.ranges
-    ]
 
+    def __init__(self, execute: Callable[[RangeRun], None], request: RangeRun) -> None:
+        super().__init__(daemon=True)
+        self._execute, self._request = execute, request
+        self.error: BaseException | None = None
 
-class Worker(Protocol):
-    """A process that executes runs, one after the other."""
-
-    def start(self, request: RangeRun) -> None:
-        """Begins a run; the one before it has ended."""
-        ...
-
-    def is_alive(self) -> bool:
-        """Tells whether the process is there."""
-        ...
+    def run(self) -> None:
+        """Executes the run; overrides the thread's own method."""
+        try:
+            self._execute(self._request)
+        except BaseException as error:  # the shell's thread asks for it
+            self.error = error
 
     def interrupt(self) -> None:
-        """Interrupts the run, as Ctrl-C does."""
-        ...
-
-    def kill(self) -> None:
-        """Ends the process at once."""
-        ...
-
-    def describe_end(self) -> str:
-        """Says how the process ended, and its last words."""
-        ...
+        """Raises in the thread what Ctrl-C raises in the main one, once it executes Python."""
+        interrupted = ctypes.py_object(KeyboardInterrupt)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident or 0), interrupted)
+        interrupt_sessions()  # it may wait for Java
 
 
 @dataclass
@@ -195,20 +134,22 @@ class Foreground:
         instance: the Dagster instance.
         graph: of all assets.
         warehouse: the tables.
-        worker: the process for them.
+        execute: makes a run and executes it.
         launch_id: by which they are found.
         targets: the partitions that they are to publish, by table key.
         runs: those that were made, by id; the first names their chain.
+        execution: the last one that was begun.
     """
 
     catalog: Catalog
     instance: DagsterInstance
     graph: AssetGraph
     warehouse: Warehouse
-    worker: Worker
+    execute: Callable[[RangeRun], None]
     launch_id: str
     targets: Mapping[str, Sequence[str]]
     runs: dict[str, DagsterRun] = field(default_factory=dict)
+    execution: Execution | None = None
 
     def carry_out(self, requests: Iterable[RangeRun]) -> Iterator[Backfill]:
         """Executes runs in their order, and what goes on after those that withheld something.
@@ -231,23 +172,44 @@ class Foreground:
     def _carry_out(self, waiting: "deque[RangeRun]") -> Iterator[Backfill]:
         while waiting and not self._is_cancelled():
             request = waiting.popleft()
-            chain_id = next(iter(self.runs), None)
-            self.worker.start(request.continue_chain(chain_id) if chain_id else request)
+            if self.runs:
+                chain = {CHAIN_TAG: next(iter(self.runs))}
+                request = replace(request, tags={**request.tags, **chain})
+            self.execution = Execution(self.execute, request)
+            self.execution.start()
             run = None
             while run is None or not run.is_finished:
-                time.sleep(_LOOK_AGAIN_SECONDS)
+                self.execution.join(_LOOK_AGAIN_SECONDS)
                 if self._is_cancelled():
                     self.cancel()
                     return
-                run = self._look()
+                run = self._look(self.execution)
                 if run is not None:
                     yield self.read(goes_on=True)
             if is_paused(run) or run.status is DagsterRunStatus.CANCELED:
                 return
-            next_runs = find_continuing_runs(
-                self.catalog, self.instance, self.graph, self.warehouse, run, request
-            )
-            waiting.extendleft(reversed(next_runs))
+            waiting.extendleft(reversed(self._find_continuing(run, request)))
+            self.execution.join()  # it lets go of what the run had
+
+    def _find_continuing(self, run: DagsterRun, done: RangeRun) -> list[RangeRun]:
+        """Finds the runs that go on where a run withheld partitions, as the sensor does."""
+        withheld = run.tags.get(WITHHELD_TAG)
+        if withheld is None or run.status is not DagsterRunStatus.FAILURE:
+            return []
+        found = find_continuation(
+            self.catalog,
+            self.instance,
+            self.graph,
+            AssetKey.from_user_string(withheld),
+            run,
+            warehouse=self.warehouse,
+            first=done.first,
+            last=done.last,
+        )
+        assets = tuple(key.to_user_string() for key in found.assets)
+        tags = {**done.tags, CONTINUES_TAG: run.run_id}
+        config = build_asset_config(run, found.assets)
+        return [RangeRun(assets, first, last, tags, config) for first, last in found.ranges]
 
     def read(self, *, goes_on: bool = False) -> Backfill:
         """Reads what there is of the runs; at least one was made."""
@@ -259,38 +221,34 @@ class Foreground:
 
         A second Ctrl-C doesn't wait for it.
         """
-        run = self._find_unfinished()
-        if run is None:
-            self.worker.kill()  # it may be about to make one
-            run = self._find_unfinished()
-        if run is None:
+        if self.execution is None:
             return
-        self.runs[run.run_id] = run
-        try:
-            self.instance.report_run_canceling(run, _CANCELLED)
-            self.worker.interrupt()
-            deadline = time.monotonic() + _CANCEL_SECONDS
-            while self._find_unfinished() and self.worker.is_alive():
-                if time.monotonic() >= deadline:
-                    break
-                time.sleep(_LOOK_AGAIN_SECONDS)
-        except KeyboardInterrupt:
-            pass
-        if self._find_unfinished():
-            self.worker.kill()
+        with suppress(KeyboardInterrupt):
+            if (run := self._find_run()) and not run.is_finished:
+                self.instance.report_run_canceling(run, _CANCELLED)
+            self.execution.interrupt()
+            self.execution.join(_CANCEL_SECONDS)
+        if (run := self._find_run()) and not run.is_finished:
             self.instance.report_run_canceled(run, _CANCELLED)
 
-    def _look(self) -> DagsterRun | None:
+    def _look(self, execution: Execution) -> DagsterRun | None:
         """Looks at the run that works, until it has ended; None if it isn't made yet."""
-        alive = self.worker.is_alive()  # before looking: what it did last is not to be missed
+        has_ended = not execution.is_alive()  # before looking: what it did last is not to be missed
+        run = self._find_run()
+        if not has_ended or (run is not None and run.is_finished):
+            return run
+        error = execution.error or RuntimeError("it came to no end")
+        why = describe_known_cause(error) or describe_in_a_line(error)
+        if run is None:
+            raise BackfillError(f"no run could be made: {why}")
+        self.instance.report_run_failed(run, why)
+        return self._find_run()
+
+    def _find_run(self) -> DagsterRun | None:
+        """Finds the run that works, or has ended since the last look."""
         known = {run_id for run_id, run in self.runs.items() if run.is_finished}
         found = self.instance.get_runs(RunsFilter(tags={FOREGROUND_TAG: self.launch_id}))
-        run = next((one for one in found if one.run_id not in known), None)
-        if run is None and not alive:
-            raise BackfillError(f"no run could be made: {self.worker.describe_end()}")
-        if run is not None and not run.is_finished and not alive:
-            self.instance.report_run_failed(run, f"its process ended: {self.worker.describe_end()}")
-            run = self.instance.get_run_by_id(run.run_id)
+        run = next((run for run in found if run.run_id not in known), None)
         if run is not None:
             self.runs[run.run_id] = run
         return run
@@ -299,7 +257,3 @@ class Foreground:
         """Tells whether somebody cancelled them elsewhere, while no run was at work."""
         first = self.instance.get_run_by_id(next(iter(self.runs), ""))
         return first is not None and FOREGROUND_CANCELLED_TAG in first.tags
-
-    def _find_unfinished(self) -> DagsterRun | None:
-        found = self.instance.get_runs(RunsFilter(tags={FOREGROUND_TAG: self.launch_id}))
-        return next((run for run in found if not run.is_finished), None)

@@ -1,21 +1,22 @@
-"""How a plan is cut into runs, and what becomes of runs of which the process is lost. No Spark."""
+"""How a plan is cut into runs, and what becomes of runs that are never made, or ended. No Spark."""
 
 import datetime as dt
-import subprocess
+import json
+import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
+from threading import Event
 
 import pytest
-from dagster import DagsterInstance
+import typer
+from dagster import DagsterInstance, DagsterRunStatus
 
-from backfill_engine.cli import run_command, worker_process
-from backfill_engine.cli.run_command import print_idle, print_verdicts
-from backfill_engine.cli.worker_process import open_worker
+from backfill_engine.cli import job_runs
+from backfill_engine.cli.run_command import carry_out, print_idle, print_verdicts
 from backfill_engine.errors import BackfillError
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.backfills import foreground as foreground_module
 from backfill_engine.orchestration.backfills.backfill_outcomes import (
     Verdicts,
     build_idle_verdicts,
@@ -33,7 +34,6 @@ from backfill_engine.orchestration.planning.plans import Plan, TablePlan
 from backfill_engine.orchestration.runs.option_declarations import Launch
 from backfill_engine.orchestration.runs.pausing import pause
 from backfill_engine.orchestration.runs.run_tags import (
-    CHAIN_TAG,
     FOREGROUND_CANCELLED_TAG,
     FOREGROUND_ENDED_TAG,
     FOREGROUND_TAG,
@@ -97,8 +97,6 @@ def test_a_run_says_who_and_why_and_nobody_else_retries_it() -> None:
     assert (run.tags[REASON_TAG], run.tags[FOREGROUND_TAG]) == ("why", "once")
     assert run.tags[LAUNCHED_BY_TAG]
     assert run.tags["dagster/max_retries"] == "0"
-    assert run.continue_chain("first").tags[CHAIN_TAG] == "first"
-    assert RangeRun.from_json(run.to_json()) == run
 
 
 def test_a_title_says_the_ends_of_each_grain() -> None:
@@ -116,16 +114,16 @@ def test_a_title_says_the_ends_of_each_grain() -> None:
     )
 
 
-def test_a_process_that_cannot_even_begin_is_one_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nowhere"))
+def test_a_run_that_cannot_be_made_is_one_error(tmp_path: Path) -> None:
+    def execute(_: RangeRun) -> None:
+        raise OSError("no room\nfor a run")
+
     request = RangeRun(("raw/flights",), *JANUARY, {FOREGROUND_TAG: "once"})
-    with DagsterInstance.ephemeral() as instance, open_worker() as worker:
+    with DagsterInstance.ephemeral() as instance:
         targets = {"raw/flights": ["2013-01-01"]}
         warehouse = Warehouse(str(tmp_path))
-        foreground = Foreground(CATALOG, instance, GRAPH, warehouse, worker, "once", targets)
-        with pytest.raises(BackfillError, match=r"no run could be made: exit 1, last words: .*"):
+        foreground = Foreground(CATALOG, instance, GRAPH, warehouse, execute, "once", targets)
+        with pytest.raises(BackfillError, match=r"no run could be made: no room$"):
             list(foreground.carry_out([request]))
     assert not foreground.runs
 
@@ -140,47 +138,33 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 @dataclass
-class InstantWorker:
-    """Makes each run at once, as it is told: no process, the runs are the instance's."""
+class Executions:
+    """Makes each run, as it is told: no steps, the runs are the instance's."""
 
     home: Home
     execute: Callable[[Home, str], None]
     runs: list[str] = field(default_factory=list)
     ends_at: str = ""
-    on_interrupt: Callable[[], None] = lambda: None
 
-    def start(self, request: RangeRun) -> None:
+    def __call__(self, request: RangeRun) -> None:
         """Makes it."""
         run_id = f"run-{len(self.runs) + 1}"
         self.runs.append(run_id)
         days = [day for day in DAYS if request.first <= day <= request.last]
         if run_id == self.ends_at:
-            raise BackfillError("no run could be made: exit 1")
+            raise BackfillError("this machine has no room")
         self.home.begin(run_id, *request.assets, days=days)
         self.home.instance.add_run_tags(run_id, request.all_tags)
         self.execute(self.home, run_id)
 
-    def is_alive(self) -> bool:
-        """It always is."""
-        return True
 
-    def interrupt(self) -> None:
-        """As it is told; else nothing is at work."""
-        self.on_interrupt()
-
-    def kill(self) -> None:
-        """Nothing is at work."""
-
-    def describe_end(self) -> str:
-        """It has not ended."""
-        return "exit 0"
-
-
-def carry_out(home: Home, execute: Callable[[Home, str], None]) -> tuple[list[str], Verdicts]:
+def carry_two_out(home: Home, execute: Callable[[Home, str], None]) -> tuple[list[str], Verdicts]:
     """Which runs of two were made, and the verdicts."""
-    worker = InstantWorker(home, execute)
+    executions = Executions(home, execute)
     targets = {RAW: DAYS, STAGING: DAYS}
-    foreground = Foreground(CATALOG, home.instance, GRAPH, home.warehouse, worker, "once", targets)
+    foreground = Foreground(
+        CATALOG, home.instance, GRAPH, home.warehouse, executions, "once", targets
+    )
     tags = {FOREGROUND_TAG: "once"}
     list(foreground.carry_out(RangeRun((key,), DAYS[0], DAYS[-1], tags) for key in (RAW, STAGING)))
     # Two days of staging weren't chosen, as they are up to date.
@@ -188,7 +172,7 @@ def carry_out(home: Home, execute: Callable[[Home, str], None]) -> tuple[list[st
     found = find_verdicts(
         CATALOG, home.instance, home.warehouse, foreground, plan, is_cancelled=False
     )
-    return worker.runs, found
+    return executions.runs, found
 
 
 def list_held_back(found: Verdicts) -> list[tuple[str, str, int, str]]:
@@ -209,7 +193,7 @@ def test_the_last_line_says_how_much_was_left_as_up_to_date(
         home.certify(run_id, key, {**left, DAYS[3]: "published"})
         home.succeed(run_id)
 
-    _, found = carry_out(home, execute)
+    _, found = carry_two_out(home, execute)
     assert [(one.partitions, one.published, one.up_to_date) for one in found.tables] == [
         (4, 1, 3),
         (6, 1, 5),
@@ -236,7 +220,7 @@ def test_a_pause_from_elsewhere_ends_it_and_the_rest_is_told_as_paused(
             pause(home.instance, run_id, reason="disk", now=dt.datetime.now(tz=dt.UTC))
         home.pause(run_id, RAW)
 
-    runs, found = carry_out(home, execute)
+    runs, found = carry_two_out(home, execute)
     assert (runs, found.state) == (["run-1"], "paused")
     assert list_held_back(found) == [
         (RAW, "paused", 3, "2013-01-05...2013-01-07: its run is paused"),
@@ -251,7 +235,7 @@ def test_a_cancellation_from_elsewhere_ends_it(home: Home) -> None:
         assert run is not None
         home.instance.report_run_canceled(run)
 
-    runs, found = carry_out(home, execute)
+    runs, found = carry_two_out(home, execute)
     assert (runs, found.state) == (["run-1"], "cancelled")
     run = home.instance.get_run_by_id("run-1")
     assert run is not None
@@ -268,7 +252,7 @@ def test_a_cancellation_between_two_runs_ends_it_before_the_next(home: Home) -> 
         progress = read_progress(home.instance, run_id)
         assert (progress.state, progress.is_over) == ("being cancelled", False)
 
-    runs, found = carry_out(home, execute)
+    runs, found = carry_two_out(home, execute)
     assert (runs, found.state) == (["run-1"], "cancelled")
     why = "2013-01-04...2013-01-07: cancelled before a run of it was requested"
     assert list_held_back(found) == [(STAGING, "cancelled", 4, why)]
@@ -283,60 +267,80 @@ def test_a_run_that_begins_as_it_is_cancelled_is_ended_by_its_shell(home: Home) 
         if run_id == "run-1":
             home.publish(run_id, RAW, *DAYS)
             home.succeed(run_id)
-        else:  # somebody looked before this one was made
-            home.instance.add_run_tags("run-1", {FOREGROUND_CANCELLED_TAG: "true"})
+            return
+        # Somebody looked before this one was made.
+        home.instance.add_run_tags("run-1", {FOREGROUND_CANCELLED_TAG: "true"})
+        work_until_interrupted(home, run_id)
 
-    worker = InstantWorker(home, execute)
+    executions = Executions(home, execute)
     foreground = Foreground(
-        CATALOG, home.instance, GRAPH, home.warehouse, worker, "once", {RAW: DAYS}
+        CATALOG, home.instance, GRAPH, home.warehouse, executions, "once", {RAW: DAYS}
     )
     tags = {FOREGROUND_TAG: "once"}
     asked = [RangeRun((key,), DAYS[0], DAYS[-1], tags) for key in (RAW, STAGING, FEATURES)]
+    list(foreground.carry_out(asked))
+    assert executions.runs == ["run-1", "run-2"]
+    assert read_progress(home.instance, "run-1").state == "cancelled"
 
-    def end() -> None:
-        home.instance.report_run_canceled(home.instance.get_runs(limit=1)[0])
 
-    worker.on_interrupt = end
-    list(islice(foreground.carry_out(asked), 10))  # else it would go on looking at run-2
-    assert worker.runs == ["run-1", "run-2"]
+def work_until_interrupted(home: Home, run_id: str) -> None:
+    """Works as long as nobody interrupts it; ends as Dagster lets a run end then."""
+    deadline = time.monotonic() + 30
+    try:
+        while time.monotonic() < deadline:
+            time.sleep(0.05)
+    except KeyboardInterrupt:
+        run = home.instance.get_run_by_id(run_id)
+        assert run is not None
+        assert run.status is DagsterRunStatus.CANCELING
+        home.instance.report_run_canceled(run)
+
+
+def test_a_run_that_does_not_end_as_it_is_cancelled_counts_as_cancelled(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = Event()
+    monkeypatch.setattr(foreground_module, "_CANCEL_SECONDS", 0.1)
+    executions = Executions(home, lambda _, __: done.wait(30) and None)
+    foreground = Foreground(
+        CATALOG, home.instance, GRAPH, home.warehouse, executions, "once", {RAW: DAYS}
+    )
+    states = foreground.carry_out([RangeRun((RAW,), *JANUARY, {FOREGROUND_TAG: "once"})])
+    next(states)
+    foreground.cancel()
+    done.set()
     assert read_progress(home.instance, "run-1").state == "cancelled"
 
 
 def test_an_error_in_mid_way_leaves_the_verdicts_of_what_was_done(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def execute(home: Home, run_id: str) -> None:
         home.publish(run_id, RAW, *DAYS)
         home.succeed(run_id)
 
-    worker = InstantWorker(home, execute, ends_at="run-2")
-    monkeypatch.setattr(worker_process, "open_worker", lambda: nullcontext(worker))
+    executions = Executions(home, execute, ends_at="run-2")
+    monkeypatch.setattr(job_runs, "materialize", lambda _, request: executions(request))
     monkeypatch.setenv("BACKFILL_WAREHOUSE", home.warehouse.root)
     plan = Plan([plan_table(RAW, (DAYS[0], DAYS[-1])), plan_table(STAGING, (DAYS[0], DAYS[1]))], {})
-    found, is_broken = run_command._carry_out(home.instance, plan, Launch(), as_json=True)
-    assert is_broken
-    assert (
-        not ProgressReader(CATALOG, home.instance)
-        .read("run-1", now=dt.datetime.now(tz=dt.UTC))
-        .at_work
-    )
-    assert found.errors == ["no run could be made: exit 1"]
-    assert [(one.table, one.published, one.partitions) for one in found.tables] == [
+    with pytest.raises(typer.Exit) as ended:
+        carry_out(home.instance, plan, Launch(), as_json=True)
+    assert ended.value.exit_code == 1
+    now = dt.datetime.now(tz=dt.UTC)
+    assert not ProgressReader(CATALOG, home.instance).read("run-1", now=now).at_work
+    found = json.loads(capsys.readouterr().out)
+    why = "no run could be made: this machine has no room"
+    assert found["errors"] == [why]
+    assert [(one["table"], one["published"], one["partitions"]) for one in found["tables"]] == [
         (RAW, 4, 4),
         (STAGING, 0, 2),
     ]
-    why = "no run of it was made: no run could be made: exit 1"
-    assert list_held_back(found) == [(STAGING, "failed", 2, f"2013-01-04...2013-01-05: {why}")]
-
-
-def test_a_process_that_ends_as_it_is_asked_is_one_error() -> None:
-    request = RangeRun((RAW,), *JANUARY)
-    with open_worker() as worker:
-        ends_soon = ["sh", "-c", "exec <&-; echo; sleep 1"]
-        pipe = subprocess.PIPE
-        worker.process = subprocess.Popen(ends_soon, stdin=pipe, stdout=pipe)
-        assert worker.process.stdout is not None
-        worker.process.stdout.read(1)  # it reads no more, and is there yet
-        with pytest.raises(BackfillError, match=r"no run could be made: exit 0, last words: "):
-            worker.start(request)
-        worker.process.stdout.close()
+    assert [one for table in found["tables"] for one in table["held_back"]] == [
+        {
+            "table": STAGING,
+            "status": "failed",
+            "partitions": 2,
+            "ranges": ["2013-01-04...2013-01-05"],
+            "reasons": [f"2013-01-04...2013-01-05: no run of it was made: {why}"],
+        }
+    ]
