@@ -268,9 +268,11 @@ def test_a_launch_names_its_spark_and_tells_itself_as_json() -> None:
     assert (backfill.tags or {})[SPARK_REMOTE_TAG] == "sc://big:15002"
     assert (found["backfill_id"], found["title"]) == (backfill.backfill_id, backfill.title)
     assert [one["table"] for one in found["plan"]["tables"]] == ["raw/flights", "staging/flights"]
-    paused = json.loads(run("pause", backfill.backfill_id, "--reason", "disk", "--json").stdout)
+    paused = json.loads(
+        run("backfill", "pause", backfill.backfill_id, "--reason", "disk", "--json").stdout
+    )
     assert (paused["id"], paused["reason"]) == (backfill.backfill_id, "disk")
-    going_on = json.loads(run("unpause", backfill.backfill_id, "--json").stdout)
+    going_on = json.loads(run("backfill", "resume", backfill.backfill_id, "--json").stdout)
     assert going_on == {"id": backfill.backfill_id, "kind": "backfill", "has_daemon": False}
 
 
