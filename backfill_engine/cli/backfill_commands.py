@@ -1,7 +1,7 @@
 """What was launched: a list, a look at one while it goes on, its end, and what is left of it."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -281,8 +281,19 @@ def cancel(
             silent_seconds=catalog.settings.silent_seconds,
         )
     print_answer(done, _print_cancellation, as_json=as_json)
-    for line in _describe_unended(done, timeout):
-        echo(line, err=True)
+    if done.by_shell:
+        echo(
+            f"the shell that makes its runs has not ended within {timeout:g} s; it was told to: "
+            "the same command asks again",
+            err=True,
+        )
+    if done.unfinished:
+        echo(
+            f"not ended within {timeout:g} s: {', '.join(done.unfinished)}; they were asked to: "
+            f"`backfill-assets backfill watch {done.id[:8]}` waits for them, the same command asks "
+            "again",
+            err=True,
+        )
     if done.unfinished or done.by_shell:
         raise typer.Exit(1)
 
@@ -291,20 +302,3 @@ def _print_cancellation(done: "Cancellation") -> None:
     echo(f"cancelled {done.id}: {len(done.ended)} of its runs have ended by it")
     if done.by_daemon:
         echo("the UI shows it as cancelled once the daemon looks again: within 30 s")
-
-
-def _describe_unended(done: "Cancellation", timeout: float) -> Sequence[str]:
-    """Says what has not ended in time."""
-    lines: list[str] = []
-    if done.by_shell:
-        lines.append(
-            f"the shell that makes its runs has not ended within {timeout:g} s; it was told to: "
-            "the same command asks again"
-        )
-    if done.unfinished:
-        lines.append(
-            f"not ended within {timeout:g} s: {', '.join(done.unfinished)}; they were asked to: "
-            f"`backfill-assets backfill watch {done.id[:8]}` waits for them, the same command asks "
-            "again"
-        )
-    return lines

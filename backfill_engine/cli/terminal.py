@@ -5,14 +5,13 @@ Each text on its way there loses what would steer the terminal: nothing else cal
 
 import dataclasses
 import json
-import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO, TypeVar
 
 import typer
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table  # noqa: TID251
 from rich.text import Text
 
@@ -41,19 +40,12 @@ def echo_commands(head: str, commands: Sequence[str]) -> None:
 
 
 def print_line(line: str, *, indent: str = "") -> None:
-    """Prints a line; on a terminal that is narrower, broken between words and indented further."""
-    if not sys.stdout.isatty():
+    """Prints a line; on a terminal that is narrower, broken between words."""
+    if sys.stdout.isatty():
+        indented = Padding(write_text(line), (0, 0, 0, len(indent)), expand=False)
+        Console().print(indented, highlight=False)
+    else:
         echo(indent + line)
-        return
-    broken = textwrap.fill(
-        line,
-        shutil.get_terminal_size().columns,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    echo_lines(broken)
 
 
 def write_text(text: str, colour: str = "") -> Text:
@@ -69,12 +61,7 @@ class Grid(Table):
         super().__init__(title=None if title is None else write_text(title), **looks)
         for head in heads:
             justify = "right" if head.startswith(">") else "left"
-            self.add_column(head.removeprefix(">"), justify=justify)
-
-    def add_column(self, header: RenderableType = "", *others: Any, **looks: Any) -> None:
-        """Adds a column, as rich does."""
-        head = write_text(header) if isinstance(header, str) else header
-        super().add_column(head, *others, **looks)
+            self.add_column(write_text(head.removeprefix(">")), justify=justify)
 
     def add_row(self, *cells: RenderableType | None, **looks: Any) -> None:
         """Adds a row, as rich does."""
