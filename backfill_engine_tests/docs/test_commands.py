@@ -11,12 +11,14 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.testing import CliRunner
 
 from backfill_engine.cli import app
+from backfill_engine.cli.launch_options import PartitionOptions
+from backfill_engine.orchestration.runs.option_declarations import Launch
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = """\
 # Commands
 
-What each command says of itself; `backfill-assets COMMAND --help` explains the options. Every
+What each command says of itself; `backfill-assets COMMAND --help` explains its options. Every
 failure is one line on stderr and a non-zero exit. `--json` prints what programs read. A run or a
 backfill is named by its id, or by the first eight characters or more of it.
 """
@@ -61,7 +63,18 @@ def render_page() -> str:
         options = [one.opts[0] for one in command.params if isinstance(one, TyperOption)]
         if options:
             parts.append(wrap(f"Options: {', '.join(f'`{option}`' for option in options)}."))
+    parts.append("## Options of `plan`, `launch` and `run`, in full\n")
+    parts.append("\n".join(f"- {line}" for line in describe_options()) + "\n")
     return "\n".join(parts)
+
+
+def describe_options() -> Iterator[str]:
+    """All that is to be said of the options of which `--help` has only how it begins."""
+    for model in (PartitionOptions, Launch):
+        for name, field in model.model_fields.items():
+            if field.description:
+                option = f"--{(field.title or name).replace('_', '-')}"
+                yield wrap(f"`{option}`: {field.description}").rstrip().replace("\n", "\n  ")
 
 
 def test_the_page_of_commands_says_what_help_says() -> None:
