@@ -109,7 +109,8 @@ def _describe_nothing(run: DagsterRun, rest: Continuation) -> str:
     if rest.assets:
         return rest.describe_nothing()
     tables = ", ".join(key.to_user_string() for key in list_paused_at(run))
-    return f"there is no table {tables} any more; `backfill-assets cancel {run.run_id}` ends that"
+    command = f"backfill-assets backfill cancel {run.run_id}"
+    return f"there is no table {tables} any more; `{command}` ends that"
 
 
 def _request(

@@ -107,7 +107,9 @@ def test_a_bad_day_is_withheld_alone_and_the_rest_goes_on(acme: Acme) -> None:
     assert set(statuses["bronze/readings"].values()) == {"materialized"}
     assert statuses["silver/readings"].pop(BAD_DAY) == "failed"
     day = ("--from", BAD_DAY, "--to", BAD_DAY)
-    assert "withheld/silver_readings" in acme.command("withheld", "silver/readings", *day)
+    assert "withheld/silver_readings" in acme.command(
+        "status", "--withheld", "--select", "silver/readings", *day
+    )
     assert set(statuses["silver/readings"].values()) == {"materialized"}
     ended = acme.run(
         *("backfill-assets", "run", "--select", "gold/meter_days", "--yes"),
@@ -124,7 +126,7 @@ def test_commands_plan_prove_and_undo_it(acme: Acme) -> None:
     assert "dagster asset materialize -m acme.definitions" in plan
     changes = json.loads(acme.command("history", "silver/readings", "--json"))
     run_id = changes[0]["run_id"]
-    acme.command("certificate", run_id, "--verify")
+    acme.command("proof", "certificate", run_id, "--verify")
     day = ("--from", "2024-01-02", "--to", "2024-01-02")
     acme.command("run", "--select", "silver/readings", *day, "--yes")
     undone = json.loads(acme.command("history", "silver/readings", "--json"))[0]["run_id"]
@@ -152,7 +154,8 @@ def test_dagster_finds_the_definitions_and_the_component(acme: Acme, tmp_path: P
         ended = acme.run("dg", *check, cwd=other)
         assert ended.returncode == 0, ended.stdout + ended.stderr
     missing = acme.run(
-        *("backfill-assets", "missing", "--from", "2024-01-01", "--to", "2024-01-02"), cwd=other
+        *("backfill-assets", "status", "--missing", "--from", "2024-01-01", "--to", "2024-01-02"),
+        cwd=other,
     )
     assert missing.returncode == 1, missing.stderr
     assert missing.stdout.splitlines() == [f"{table}\t2024-01-01...2024-01-02" for table in TABLES]

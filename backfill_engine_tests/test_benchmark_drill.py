@@ -10,9 +10,9 @@ def test_each_round_is_a_row_and_what_is_not_exact_stands_out() -> None:
         seconds=61.6,
         seen=["failed; raw/flights 2013-01-02 withheld", "published"],
         typed=[
-            "backfill-assets watch abc",
+            "backfill-assets backfill watch abc",
             "(the source lands 2013-01-02 again)",
-            "backfill-assets resume abc --yes",
+            "backfill-assets backfill retry abc --yes",
         ],
         is_exact=True,
     )
@@ -25,7 +25,7 @@ def test_each_round_is_a_row_and_what_is_not_exact_stands_out() -> None:
     assert rows == [
         "| a landed day | 1 s | 62 s | failed; raw/flights 2013-01-02 withheld<br>published "
         # What others do is no command.
-        "| `backfill-assets watch abc`<br>(the source lands 2013-01-02 again)<br>"
-        "`backfill-assets resume abc --yes` | exact |",
+        "| `backfill-assets backfill watch abc`<br>(the source lands 2013-01-02 again)<br>"
+        "`backfill-assets backfill retry abc --yes` | exact |",
         "| the run | 20 s | 0 s |  |  | **not exact** |",
     ]

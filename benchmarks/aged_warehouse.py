@@ -85,7 +85,7 @@ def _report(root: Path, repeats: int) -> None:
             *_materialize(_ALL, "2013-01-06...2013-01-06"),
         ),
         "`status`": ("backfill-assets", "status", *_RANGE),
-        "`missing`": ("backfill-assets", "missing", *_RANGE),
+        "`status --missing`": ("backfill-assets", "status", "--missing", *_RANGE),
         "`history`, of 10 commits and of the few there are": (
             *("backfill-assets", "history", "staging/flights"),
         ),

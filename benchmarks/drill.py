@@ -3,9 +3,9 @@
 On a scratch folder, with a webserver and a daemon on loopback. In each round the source is mended,
 a backfill in chunks is launched over three layers, and one thing breaks while it works: its run is
 killed, or the daemon, or the code server, or a landed day is spoiled. Then whoever has the watch
-does what the pages say: starts what is down, lands again what is spoiled, and runs what `watch`
-ends with. A round is over once all is published, and all partitions must hold then what an
-undisturbed run makes of the same source, by checksum.
+does what the pages say: starts what is down, lands again what is spoiled, and runs what
+`backfill watch` ends with. A round is over once all is published, and all partitions must
+hold then what an undisturbed run makes of the same source, by checksum.
 """
 
 import argparse
@@ -155,7 +155,7 @@ class Drill:
                 self._start_what_is_down(found)
                 return
             spoiled = None
-            command = f"backfill-assets resume {backfill} --yes"
+            command = f"backfill-assets backfill retry {backfill} --yes"
             found.typed.append(command)
             resumed = self.project.run(*shlex.split(command), "--json")
             if resumed.returncode != 0:
@@ -165,7 +165,7 @@ class Drill:
 
     def _watch(self, found: Round, backfill: str, deadline: float) -> dict[str, Any]:
         """Watches until the backfill is over, and starts meanwhile what is down."""
-        found.typed.append(f"backfill-assets watch {backfill}")
+        found.typed.append(f"backfill-assets backfill watch {backfill}")
         with watch(self.project, backfill) as watching:
             while watching.poll() is None:
                 _check_in_time(found, deadline)

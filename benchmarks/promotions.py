@@ -1,7 +1,7 @@
 """A promotion of the year's features as they are, and of ten times as many, in the same small heap.
 
-Both versions are computed with each row multiplied, served, and switched by `promote`, which
-rehearses, compares and publishes all partitions in one commit. The JVM's own log of garbage
+Both versions are computed with each row multiplied, served, and switched by `version promote`,
+which rehearses, compares and publishes all partitions in one commit. The JVM's own log of garbage
 collections says how much was alive; prints JSON.
 """
 
@@ -100,7 +100,7 @@ def measure_promotion(
         time_command(command, scratch=scratch, name=f"{tables[0].key} and on")
     warehouse = Warehouse(str(find_warehouse(scratch)))
     before = read_log(warehouse, SERVED_CARRIER_DELAYS)
-    promote = [_BACKFILL_ASSETS, "promote", "carrier_delays", "v2", "--accept", "so"]
+    promote = [_BACKFILL_ASSETS, "version", "promote", "carrier_delays", "v2", "--accept", "so"]
     heap = {"BACKFILL_SPARK_CONF": build_heap_conf(heap_mb, scratch, landing)}
     command = replace(command, arguments=promote, environment={**command.environment, **heap})
     watched = watch_command(command, scratch=scratch, name="the promotion")

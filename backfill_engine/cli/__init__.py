@@ -12,19 +12,15 @@ from typing import Annotated
 
 import typer
 
-from backfill_engine.cli import (
-    backfill_commands,
-    partition_commands,
-    plan_command,
-    proof_commands,
-    protection_commands,
-    rehearsal_commands,
-    run_command,
-    setup_commands,
-    status_commands,
-    version_commands,
-)
+from backfill_engine.cli import backfill_commands, proof_commands, version_commands
 from backfill_engine.cli.location import choose_module, read_project
+from backfill_engine.cli.partition_commands import accept, protect, recover, rollback
+from backfill_engine.cli.plan_commands import launch, plan
+from backfill_engine.cli.proof_commands import history
+from backfill_engine.cli.rehearsal_commands import apply, rehearse
+from backfill_engine.cli.run_command import run
+from backfill_engine.cli.setup_commands import check, init
+from backfill_engine.cli.status_commands import status
 from backfill_engine.cli.terminal import echo
 from backfill_engine.damages import describe_damage
 from backfill_engine.errors import BackfillError, SettingsError
@@ -37,53 +33,27 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its boxes take lines and columns: a page of help is to fit a screen
 )
 for _command in (
-    setup_commands.init,
-    setup_commands.check,
-    plan_command.plan,
-    plan_command.launch,
-    backfill_commands.pause,
-    backfill_commands.unpause,
-    run_command.run,
-    rehearsal_commands.rehearse,
-    rehearsal_commands.apply,
-    backfill_commands.backfills,
-    backfill_commands.watch,
-    backfill_commands.cancel,
-    backfill_commands.resume,
-    status_commands.status,
-    status_commands.missing,
-    partition_commands.withheld,
-    partition_commands.recover,
-    partition_commands.watermark,
-    proof_commands.reconcile,
-    proof_commands.history,
-    proof_commands.diff,
-    proof_commands.certificate,
-    proof_commands.pin,
-    version_commands.promote,
-    version_commands.versions,
-    version_commands.retire,
-    partition_commands.rollback,
-    partition_commands.accept,
-    protection_commands.protect,
-    protection_commands.unprotect,
-    protection_commands.protections,
+    *(init, check, plan, launch, run, rehearse, apply),
+    *(status, history, rollback, accept, recover, protect),
 ):
     app.command()(_command)
+app.add_typer(backfill_commands.app, name="backfill")
+app.add_typer(proof_commands.app, name="proof")
+app.add_typer(version_commands.app, name="version")
 
 
 @app.callback()
 def _take_options(
     module: Annotated[
-        str | None,
-        typer.Option("-m", "--module-name", help="The module that has the definitions."),
+        str | None, typer.Option("-m", "--module-name", help="The module that has the definitions.")
     ] = None,
     workspace: Annotated[
         Path | None, typer.Option("-w", "--workspace", help="A workspace file that names it.")
     ] = None,
-    debug: Annotated[bool, typer.Option(_DEBUG, help="Print the trace of an error.")] = False,  # noqa: FBT002
+    debug: Annotated[bool, typer.Option(_DEBUG, help="Print the trace of an error.")] = False,
 ) -> None:
     # `main` has to know of it even where a command can't be parsed, and looks for itself.
     del debug

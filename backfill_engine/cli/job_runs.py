@@ -1,10 +1,11 @@
 """Runs a job of the project, or assets, in this process, as a Dagster run like any other."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from dagster import AssetKey, DagsterEventType, DagsterInstance, execute_job
 
-from backfill_engine.cli.location import load_location
+from backfill_engine.cli.location import load_location, open_instance
 from backfill_engine.errors import BackfillError
 from backfill_engine.orchestration.backfills.foreground import RangeRun
 
@@ -27,8 +28,8 @@ def materialize(instance: DagsterInstance, request: RangeRun) -> None:
         pass
 
 
-def run_job(instance: DagsterInstance, job: str, op: str, config: dict[str, Any]) -> Any:
-    """Runs a job of one op.
+def run_job(job: str, op: str, config: Mapping[str, object]) -> Any:
+    """Runs a job of one op, in the instance of DAGSTER_HOME.
 
     Returns:
         What the op returned.
@@ -38,12 +39,15 @@ def run_job(instance: DagsterInstance, job: str, op: str, config: dict[str, Any]
     """
     location = load_location()
     job, op = location.catalog.prefix(job), location.catalog.prefix(op)
-    with execute_job(
-        location.locate().get_reconstructable_job(job),
-        instance,
-        run_config={"ops": {op: {"config": config}}, "loggers": _QUIET},
-        raise_on_error=False,
-    ) as result:
+    with (
+        open_instance() as instance,
+        execute_job(
+            location.locate().get_reconstructable_job(job),
+            instance,
+            run_config={"ops": {op: {"config": dict(config)}}, "loggers": _QUIET},
+            raise_on_error=False,
+        ) as result,
+    ):
         if result.success:
             return result.output_for_node(op)
         raise BackfillError(_find_message(instance, result.run_id))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from backfill_engine.cli.location import load_catalog, load_graph
-from backfill_engine.cli.options import SELECT_HELP, prepare_planner
+from backfill_engine.cli.location import load_catalog, prepare_planner, select_tables
+from backfill_engine.cli.options import SELECT_HELP
 from backfill_engine.cli.terminal import echo
 from backfill_engine.errors import SettingsError
 from backfill_engine.orchestration.runs.option_declarations import (
@@ -73,7 +73,7 @@ def read_template(name: str | None, path: Path | None) -> Template:
         return _NO_TEMPLATE
     templates = read_templates(path)
     if name not in templates:
-        listed = "; ".join(f"{key}: {one.when}" for key, one in templates.items())
+        listed = "; ".join(f"{key}: {template.when}" for key, template in templates.items())
         raise SettingsError(f"there is no template {name}; there are: {listed}")
     return templates[name]
 
@@ -97,53 +97,47 @@ def read_templates(path: Path | None) -> dict[str, Template]:
         raise SettingsError(f"templates in {source}: {error}") from None
 
 
-class AskedRange(BaseModel):
+class RangeOptions(BaseModel):
     """Which partitions are asked for: a selection, a range as keys or as bounds, what follows."""
 
     model_config = ConfigDict(frozen=True)
 
     first: str | None = Field(
-        default=None,
-        title="from",
-        description="First partition key; without --from and --to, all partitions.",
+        None, title="from", description="First partition key; without --from and --to all."
     )
-    last: str | None = Field(default=None, title="to", description="Last partition key, included.")
+    last: str | None = Field(None, title="to", description="Last partition key, included.")
     start: str | None = Field(
-        default=None,
-        description="In place of --from: a date, a time (UTC) or an integer, whatever the grain.",
+        None, description="In place of --from, a date, time or integer; times are UTC."
     )
-    end: str | None = Field(
-        default=None,
-        description="In place of --to: the first value that is no longer meant.",
-    )
-    strict: bool = Field(default=False, description="Refuse a --start or --end inside a partition.")
-    select: str | None = Field(default=None, description=SELECT_HELP)
+    end: str | None = Field(None, description="In place of --to, the first value not meant.")
+    strict: bool = Field(default=False, description="Refuse bounds inside a partition.")
+    select: str | None = Field(None, description=SELECT_HELP)
     only: str | None = Field(
-        default=None,
-        description="Which of them, comma-separated: all (it needs a range; the default), missing "
-        "(never tried), failed (their step ended before them), withheld (by a verdict of their "
-        "audit), stale (input or code is another one).",
+        None,
+        description="missing, failed, withheld, stale; or all, which needs a range and is "
+        "the default; missing: never tried; failed: their step ended before them; withheld: by a "
+        "verdict of their audit; stale: input or code is another one.",
     )
     downstream: bool | None = Field(
-        default=None,
-        description="Also what else was computed from them, directly or not. With --chunk, what "
-        "stands when its turn comes is left as it is.",
+        None,
+        description="Also what was computed from them. With --chunk, what stands when its turn "
+        "comes is left as it is.",
     )
 
 
-class Asked(AskedRange):
+class PartitionOptions(RangeOptions):
     """Also, of partitions as keys, which of their rows; and what a template says of it all."""
 
     column: str | None = Field(
-        default=None,
-        description="--start and --end are values of this column, not of the partition's: of the "
-        "partitions --from to --to only rows between them are computed anew, by a merge.",
+        None,
+        description="Whose values --start and --end are. Of the partitions --from --to only "
+        "rows between them are computed anew, by a merge.",
     )
     template_name: str | None = Field(
-        default=None,
+        None,
         title="template",
-        description="Options that belong together: repair, logic_change, full_refresh, or those of "
-        "BACKFILL_TEMPLATES; what is given besides wins.",
+        description="repair, logic_change, full_refresh; options that belong together, "
+        "or those of BACKFILL_TEMPLATES; what is given besides wins.",
     )
 
     @cached_property
@@ -190,8 +184,8 @@ class Asked(AskedRange):
     @property
     def takes_downstream(self) -> bool:
         """Whether what was computed from them is meant: as asked, or as the template has it."""
-        asked = self.downstream
-        return bool(self.template.downstream) if asked is None else asked
+        given = self.downstream
+        return bool(self.template.downstream) if given is None else given
 
     def check(self) -> None:
         """Checks that one range is given, or none; beside a column, bounds of its values.
@@ -237,42 +231,33 @@ class Asked(AskedRange):
         if Only.ALL in names and not (self.first or self.last or (self.start and not by_keys)):
             raise SettingsError(
                 "give --from and --to, or choose with --only what to run of all partitions: "
-                f"{', '.join(one for one in Only if one is not Only.ALL)}"
+                f"{', '.join(only for only in Only if only is not Only.ALL)}"
             )
         return frozenset(map(Only, names))
 
 
 def make_plan(
-    instance: "DagsterInstance", asked: Asked, options: RunOptions = _NO_OPTIONS
+    instance: "DagsterInstance", partitions: PartitionOptions, options: RunOptions = _NO_OPTIONS
 ) -> "Plan":
-    """Makes the plan of what is asked for.
+    """Makes the plan of the partitions that options name.
 
     Args:
         instance: the Dagster instance.
-        asked: which partitions.
+        partitions: which they are.
         options: of their runs, with what the template says of them.
 
     Raises:
         BackfillError: if a table or a partition is unknown, a log can't be read, or a table can't
             honour the options.
     """
-    catalog = load_catalog()
-    asked.check()
-    from backfill_engine.orchestration.selecting.selections import select_tables
-
-    tables = select_tables(
-        catalog,
-        catalog.warehouse,
-        asked.select,
-        first=asked.first,
-        last=asked.last,
-        load_graph=load_graph,
-    )
-    ranges, row_filter = asked.find_ranges(tables)
+    load_catalog()  # settings that can't be used are named before options
+    partitions.check()
+    tables = select_tables(partitions.select, partitions.first, partitions.last)
+    ranges, row_filter = partitions.find_ranges(tables)
     return prepare_planner(instance).plan(
         ranges,
-        only=asked.read_only(by_keys=bool(row_filter)),
+        only=partitions.read_only(by_keys=bool(row_filter)),
         options=options,
-        downstream=asked.takes_downstream,
+        downstream=partitions.takes_downstream,
         row_filter=row_filter,
     )

@@ -1,185 +1,234 @@
-"""What was withheld of partitions, how they are recovered, and how they are taken back."""
+"""What a person decides of partitions: how they are recovered, taken back, accepted, protected."""
 
-import json
-from typing import Annotated
+import getpass
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_engine.cli.location import load_catalog
+from backfill_engine.cli.location import (
+    build_partition_reader,
+    find_partitions,
+    load_catalog,
+    open_instance,
+)
 from backfill_engine.cli.options import (
     AsJson,
     First,
     Last,
+    MaybeFirst,
+    MaybeLast,
+    MaybeTableKey,
+    OverrideProtection,
+    RequestDownstream,
     TableKey,
-    TableKeys,
-    build_partition_reader,
-    open_instance,
-    print_json,
     refuse_empty,
 )
-from backfill_engine.cli.terminal import echo, echo_lines
-from backfill_engine.errors import SettingsError
+from backfill_engine.cli.terminal import Grid, echo, echo_lines, print_answer, print_grid
+from backfill_engine.errors import ProtectedError, SettingsError
 from backfill_engine.lake.file_names import refuse_short_id
 
+if TYPE_CHECKING:
+    from backfill_engine.lake.protections import Protection
+    from backfill_engine.lake.warehouse import Warehouse
+    from backfill_engine.orchestration.recovery.recovering import RecoveryReport
+    from backfill_engine.orchestration.runs.protecting import StandingProtection
+    from backfill_engine.tables.declarations import Table
 
-def withheld(
-    table: TableKey,
-    first: First,
-    last: Last,
-    most: Annotated[int, typer.Option(min=1, help="Rows of each kind to show.")] = 20,
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
-) -> None:
-    """Show rows that were withheld and records that were rejected, with run and reason."""
-    from backfill_engine.lake.partitions import build_partitions
-    from backfill_engine.lake.side_tables import read_kept_aside
-    from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
-    from backfill_engine.orchestration.selecting.selections import find_keys_in_range
-
-    catalog = load_catalog()
-    declared = catalog.find_table(table)
-    warehouse = catalog.warehouse
-    warehouse.check_root()
-    keys = find_keys_in_range(find_partitions_def(declared), first=first, last=last)
-    found = read_kept_aside(warehouse, declared, build_partitions(declared, keys), most=most)
-    if as_json:
-        print_json(found)
-        return
-    for kept in found:
-        if not kept.count:
-            continue
-        echo(f"{kept.count:,} {kept.what} in {kept.table}")
-        for row in kept.rows:
-            echo("  " + json.dumps(row, default=str))
-    if not any(kept.count for kept in found):
-        echo(f"nothing is kept aside of {table} {first}...{last}")
+_LISTED = 20
 
 
 def recover(
-    select: TableKeys = None,
-    dry_run: Annotated[bool, typer.Option(help="Only say what would be recorded.")] = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
+    select: Annotated[
+        str | None,
+        typer.Option(
+            help="Tables, comma-separated, as raw/flights; all if left out.", callback=refuse_empty
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option(help="Only say what would be recorded.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tell this Dagster home what the tables know: after a crash, or in a new or older home.
 
     Runs whose process is gone are marked failed; what they, or runs of another home, published or
     withheld is recorded. Repeated, it finds nothing more to do.
+
+    Example: backfill-assets recover --dry-run
     """
     from backfill_engine.orchestration.recovery.recovering import recover_tables
 
-    catalog = load_catalog()
     with open_instance() as instance:
-        report = recover_tables(
-            catalog,
-            instance,
-            select,
-            dry_run=dry_run,
-            reader=build_partition_reader(),
-        )
-    if as_json:
-        print_json(report)
-        return
+        reader = build_partition_reader()
+        report = recover_tables(load_catalog(), instance, select, dry_run=dry_run, reader=reader)
+    print_answer(report, _print_recovery, as_json=as_json)
+
+
+def _print_recovery(report: "RecoveryReport") -> None:
     for message in report.messages or ["nothing to recover: this Dagster home knows all"]:
         echo(message)
 
 
-def watermark(as_json: AsJson = False) -> None:  # noqa: FBT002 (an option)
-    """Show up to where incremental runs have processed each table."""
-    from backfill_engine.lake.watermarks import read_watermarks
-
-    catalog = load_catalog()
-    found = list(read_watermarks(catalog.warehouse).values())
-    if as_json:
-        print_json(found)
-        return
-    for mark in found:
-        echo(f"{mark.table}\tbefore {mark.next_key}\t{mark.moved_at:%Y-%m-%d %H:%M}\t{mark.run_id}")
-
-
 def rollback(
+    context: typer.Context,
     table: TableKey,
-    first: Annotated[
-        str | None,
-        typer.Option("--from", help="First partition key; none to take back the last promotion."),
-    ] = None,
-    last: Annotated[str | None, typer.Option("--to", help="Last partition key, included.")] = None,
+    first: MaybeFirst = None,
+    last: MaybeLast = None,
     to_version: Annotated[int | None, typer.Option(help="Delta version to go back to.")] = None,
-    before: Annotated[str | None, typer.Option(help="Or the run to undo.")] = None,
-    force: Annotated[  # noqa: FBT002 (an option)
-        bool, typer.Option(help="Undo later runs too, and publish what fails its audit.")
+    before_run: Annotated[str | None, typer.Option("--before", help="Or the run to undo.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Undo later runs too, and publish what fails its audit.")
     ] = False,
-    downstream: Annotated[  # noqa: FBT002 (an option)
-        bool, typer.Option(help="Request a backfill of what was computed from the partitions.")
-    ] = False,
-    override_protection: Annotated[
-        str | None,
-        typer.Option(help="Why protected partitions are taken back.", callback=refuse_empty),
-    ] = None,
+    downstream: RequestDownstream = False,
+    override_protection: OverrideProtection = None,
 ) -> None:
     """Take partitions back to what an earlier version of the table held.
 
     Without a range, of a served table: serve the version again that was served before, as it is
     now, so that days served since stay.
+
+    Example: backfill-assets rollback raw/flights --from 2013-01-10 --to 2013-01-14 --to-version 1
     """
-    if first is None and last is None and to_version is None and before is None:
+    if first is None and last is None and to_version is None and before_run is None:
         _take_promotion_back(table, override_protection)
         return
     if first is None or last is None:
         raise SettingsError("say which partitions: --from FIRST --to LAST")
-    if before is not None:
-        refuse_short_id(before)
-    from backfill_engine.cli.job_runs import run_job
-
-    config = {
-        "table": table,
-        "first": first,
-        "last": last,
-        "to_version": to_version,
-        "before_run": before,
-        "force": force,
-        "downstream": downstream,
-        "override_protection": override_protection,
-    }
-    with open_instance() as instance:
-        echo_lines(run_job(instance, "rollback_partitions", "restore_partitions", config))
+    if before_run is not None:
+        refuse_short_id(before_run)
+    _restore(context)
 
 
 def accept(
+    context: typer.Context,
     table: TableKey,
     first: First,
     last: Last,
-    reason: Annotated[
-        str, typer.Option(help="Why what they hold now is right.", callback=refuse_empty)
+    accept: Annotated[
+        str,
+        typer.Option("--reason", help="Why what they hold now is right.", callback=refuse_empty),
     ],
-    downstream: Annotated[  # noqa: FBT002 (an option)
-        bool, typer.Option(help="Request a backfill of what was computed from the partitions.")
-    ] = False,
-    override_protection: Annotated[
-        str | None,
-        typer.Option(help="Why protected partitions are accepted.", callback=refuse_empty),
-    ] = None,
+    downstream: RequestDownstream = False,
+    override_protection: OverrideProtection = None,
 ) -> None:
     """Accept partitions as another program left them: record what they hold as published.
 
     Of a range only those that another program has changed since they were published; what they hold
     is audited, and what does not pass is accepted with the reason. To have the rows back that were
     published run the partitions again, or roll them back.
+
+    Example: backfill-assets accept raw/flights --from 2013-01-05 --to 2013-01-05 --reason "a law"
     """
+    _restore(context)
+
+
+def _restore(context: typer.Context) -> None:
+    """Runs the job, whose configuration has the names of the command's parameters."""
     from backfill_engine.cli.job_runs import run_job
 
-    config = {
-        "table": table,
-        "first": first,
-        "last": last,
-        "accept": reason,
-        "downstream": downstream,
-        "override_protection": override_protection,
-    }
-    with open_instance() as instance:
-        echo_lines(run_job(instance, "rollback_partitions", "restore_partitions", config))
+    echo_lines(run_job("rollback_partitions", "restore_partitions", context.params))
 
 
 def _take_promotion_back(table: str, override_protection: str | None) -> None:
     from backfill_engine.cli.version_commands import find_served_table, run_promotion
 
-    told = {"table": find_served_table(table).key, "override_protection": override_protection}
-    run_promotion({**told, "reason": "taken back"}, as_json=False)
+    run_promotion(
+        table=find_served_table(table).key,
+        override_protection=override_protection,
+        reason="taken back",
+    )
+
+
+def protect(
+    table: MaybeTableKey = None,
+    first: MaybeFirst = None,
+    last: MaybeLast = None,
+    reason: Annotated[
+        str | None, typer.Option(help="Why; whoever is refused reads it.", callback=refuse_empty)
+    ] = None,
+    lift: Annotated[bool, typer.Option("--lift", help="Lift the protection instead.")] = False,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="List what is protected, why, by whom, since when.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Protect a table, or a range of it: no run publishes it then, however it is started.
+
+    Unless the run says why (docs/protection.md). It counts for all who use the warehouse, and for
+    runs that begin after it. Without --from it counts from the beginning on, without --to also for
+    what is yet to come. With --lift, what is declared with the table stays protected: change it
+    there, or let a run override it.
+
+    Example: backfill-assets protect raw/flights --to 2013-01-15 --reason "reported to the board"
+    """
+    from backfill_engine.lake.protections import Protection, read_protections
+    from backfill_engine.orchestration.runs.protecting import list_standing
+
+    catalog = load_catalog()
+    if show_list:
+        if table or first or last or reason or lift:
+            raise SettingsError("--list shows all that is protected: leave the other options out")
+        decisions = read_protections(catalog.warehouse)
+        standing = [
+            protection for table in catalog.tables for protection in list_standing(table, decisions)
+        ]
+        print_answer(standing, _print_standing, as_json=as_json)
+        return
+    if table is None or reason is None:
+        raise SettingsError("name a TABLE and say why with --reason, or see with --list")
+    declared = catalog.find_table(table)
+    given = [key for key in (first, last) if key is not None]
+    if given:  # refuses keys that the table hasn't got
+        find_partitions(declared, given[0], given[-1])
+    decision = Protection(
+        table=declared.key,
+        first=first,
+        last=last,
+        protected=not lift,
+        reason=reason,
+        by=getpass.getuser(),
+    )
+    _decide(catalog.warehouse, declared, decision, as_json=as_json)
+
+
+def _decide(
+    warehouse: "Warehouse", table: "Table", decision: "Protection", *, as_json: bool
+) -> None:
+    """Stores and prints a decision; of one that lifts also what stays protected, on stderr."""
+    from backfill_engine.lake.protections import add_protection, list_declared, read_protections
+
+    lifts, ends = not decision.protected, decision.format_range()
+    staying = [rule for rule in list_declared(table) if lifts and rule.overlaps(decision)]
+    if lifts:
+        decisions = read_protections(warehouse).decisions
+        if not any(earlier.protected and earlier.overlaps(decision) for earlier in decisions):
+            stays = f", but for what is declared: {staying[0].describe()}" if staying else ""
+            raise ProtectedError(
+                f"nothing of {table.key} {ends} is protected{stays}: "
+                "`backfill-assets protect --list` lists what is"
+            )
+    stored = add_protection(warehouse, decision, now=datetime.now(tz=UTC))
+    words = "no longer protected" if lifts else "protected"
+    line = f"{table.key}: {ends} {words}: {decision.reason}"
+    print_answer(stored, lambda _: echo(line), as_json=as_json)
+    for rule in staying:
+        echo(f"{table.key}: {rule.format_range()} stays protected: {rule.describe()}", err=True)
+
+
+def _print_standing(standing: "Sequence[StandingProtection]") -> None:
+    from backfill_engine.orchestration.instance.ranges import shorten
+
+    if not standing:
+        echo("nothing is protected")
+        return
+    grid = Grid("table", "partitions", "why", "by", "since, UTC")
+    for protection in standing:
+        ranges = [
+            first if first == last else f"{first}...{last}" for first, last in protection.ranges
+        ]
+        later = ["and later ones"] if protection.and_later else []
+        since = f"{protection.since:%Y-%m-%d %H:%M}" if protection.since else ""
+        partitions = "\n".join([*shorten(ranges, _LISTED), *later])
+        by = protection.by or "declared"
+        grid.add_row(protection.table, partitions, protection.reason, by, since)
+    print_grid(grid)

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from backfill_engine.cli.location import load_catalog
-from backfill_engine.cli.terminal import Grid, echo, echo_lines, write_text
+from backfill_engine.cli.terminal import Grid, echo, echo_commands, echo_lines, write_text
 
 if TYPE_CHECKING:
     from backfill_engine.orchestration.backfills.backfill_outcomes import BackfillOutcome
@@ -32,30 +32,39 @@ class Display:
     """Shows how a backfill comes on, each change once.
 
     Attributes:
-        write: shows one state of it.
-        err: takes a warning.
+        file: takes lines.
+        as_json: whether each line is an object.
+        live: takes bars, in place of lines; None where there is no terminal.
         last: what was shown last, but for pace and time.
         warned: what was warned of.
     """
 
-    write: Callable[["Progress"], None]
-    err: Callable[[str], None]
-    is_live: bool = False
+    file: TextIO
+    as_json: bool
+    live: Live | None = None
     last: Any = None
     warned: set[str] = field(default_factory=set)
 
     def show(self, progress: "Progress") -> None:
         """Shows it; what is no terminal gets a line only of what has changed."""
-        now = (progress.state, progress.tables, progress.why_paused)
-        if self.is_live or now != self.last:
-            self.write(progress)
-            self.last = now
+        shown = (progress.state, progress.tables, progress.why_paused)
+        if self.live is not None:
+            self.live.update(build_bars(progress), refresh=True)
+        elif shown != self.last:
+            described = describe_progress(progress)
+            line = json.dumps(described) if self.as_json else format_line(progress)
+            echo(line, file=self.file)
+        self.last = shown
 
     def warn(self, text: str) -> None:
-        """Says a thing on stderr, once."""
-        if text not in self.warned:
-            self.warned.add(text)
-            self.err(text)
+        """Warns, of each thing once: above the bars, else on stderr."""
+        if text in self.warned:
+            return
+        self.warned.add(text)
+        if self.live is not None:
+            self.live.console.print(write_text(text, "yellow"))
+        else:
+            echo(text, err=True)
 
 
 @contextmanager
@@ -70,27 +79,14 @@ def show_progress(
         is_aside: lines, as the terminal gets something else.
         file: takes it; None means stdout.
     """
-
-    def warn(text: str) -> None:
-        echo(text, err=True)
-
-    def write(text: str) -> None:
-        echo(text, file=file)
-
     shown = file or sys.stdout
-    if as_json:
-        yield Display(lambda progress: write(json.dumps(describe_progress(progress))), warn)
-    elif shown.isatty() and not is_aside:
-        console = Console(file=shown)
-        with Live(console=console, transient=False, auto_refresh=False) as live:
-            yield Display(
-                lambda progress: live.update(build_bars(progress), refresh=True),
-                lambda text: console.print(write_text(text, "yellow")),
-                is_live=True,
-            )
-    else:
-        write(f"{backfill.kind} {backfill.id}: {backfill.title}")
-        yield Display(lambda progress: write(format_line(progress)), warn)
+    if shown.isatty() and not (as_json or is_aside):
+        with Live(console=Console(file=shown), transient=False, auto_refresh=False) as live:
+            yield Display(shown, as_json, live)
+        return
+    if not as_json:
+        echo(f"{backfill.kind} {backfill.id}: {backfill.title}", file=shown)
+    yield Display(shown, as_json)
 
 
 def build_bars(progress: "Progress") -> Group:
@@ -179,10 +175,7 @@ def print_outcome(backfill: "Backfill", outcome: "BackfillOutcome", *, as_json: 
             echo(f"{table['table']} … of {table['partitions']:,} partitions")
     for error in outcome.errors:
         echo_lines(error)
-    if outcome.commands:
-        echo("next, once the cause is mended:")
-        for command in outcome.commands:
-            echo(f"  {command}")
+    echo_commands("next, once the cause is mended:", outcome.commands)
 
 
 def describe_backfill(progress: "Progress") -> dict[str, Any]:
@@ -215,14 +208,11 @@ def describe_backfill(progress: "Progress") -> dict[str, Any]:
 
 def build_grid(found: "Sequence[Progress]") -> Grid:
     """Builds the list of backfills; long titles take more lines."""
-    grid = Grid(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    grid.add_column("backfill", no_wrap=True)
-    grid.add_column("requested", no_wrap=True)
-    grid.add_column("by")
-    grid.add_column("what and why", ratio=1, overflow="fold")
-    grid.add_column("state", no_wrap=True)
-    grid.add_column("published", justify="right", no_wrap=True)
-    grid.add_column("held", justify="right", no_wrap=True)
+    heads = ("backfill", "requested", "by", "what and why", "state", ">published", ">held")
+    grid = Grid(*heads, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in grid.columns:
+        column.no_wrap = column is not grid.columns[2] and column is not grid.columns[3]
+    grid.columns[3].ratio, grid.columns[3].overflow = 1, "fold"
     for progress in found:
         backfill = progress.backfill
         grid.add_row(

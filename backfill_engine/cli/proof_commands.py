@@ -1,38 +1,113 @@
-"""What changed, that nothing else did, and whether it agrees with its source."""
+"""What changed, that nothing else did, and whether it agrees with its source; writes no table."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_engine.cli.location import load_catalog, load_graph
+from backfill_engine.cli.location import (
+    build_partition_reader,
+    find_partitions,
+    load_catalog,
+    read_table_log,
+    select_tables,
+)
 from backfill_engine.cli.options import (
     AsJson,
     First,
     Last,
+    MaybeFirst,
+    MaybeLast,
+    MaybeTableKey,
     Select,
     TableKey,
-    build_partition_reader,
-    print_grid,
-    print_json,
     refuse_empty,
 )
-from backfill_engine.cli.terminal import Grid, echo, echo_lines, write_text
+from backfill_engine.cli.terminal import (
+    Grid,
+    echo,
+    echo_lines,
+    print_answer,
+    print_grid,
+    write_text,
+)
 from backfill_engine.errors import CertificateError, PartitionRangeError, SettingsError
 
 if TYPE_CHECKING:
-    from backfill_engine.lake.partitions import Partition
-    from backfill_engine.lake.table_log import TableLog
     from backfill_engine.proof.diffs import TableDiff
     from backfill_engine.proof.golden_comparison import GoldenReport
     from backfill_engine.proof.reconciliation import ReconciledPartition
     from backfill_engine.proof.table_history import Change, Pin
     from backfill_engine.tables.declarations import Table
 
-T = TypeVar("T")
+_LISTED = 20
+
+app = typer.Typer(
+    no_args_is_help=True, help="What a run did, what changed, and whether that agrees."
+)
 
 
+@app.command()
+def certificate(
+    run: Annotated[str, typer.Argument(help="A run or a backfill, or the beginning of its id.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Recompute it from the tables.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a run or a backfill did; with --verify, which of it still holds (else exit 1).
+
+    Example: backfill-assets proof certificate 0a1b2c3d --verify
+    """
+    from backfill_engine.proof.certificates import find_certificates
+    from backfill_engine.proof.pages import render_certificate, render_lines
+    from backfill_engine.proof.verification import verify_run
+
+    catalog = load_catalog()
+    warehouse = catalog.warehouse
+    certificates, verified = [], {}
+    if verify:
+        logs = [read_table_log(table) for table in catalog.tables]
+        verified = verify_run(logs, run, reader=build_partition_reader())
+    else:
+        certificates = find_certificates(warehouse, run)
+    if not certificates and not verified:
+        raise CertificateError(
+            f"no certificate of {run} below {warehouse.root}/certificates: "
+            "`backfill-assets history TABLE` lists the runs of a table"
+        )
+    checked = [line for lines in verified.values() for line in lines]
+    texts = [
+        *(["\n".join(map(render_certificate, certificates))] if certificates else []),
+        *(render_lines(title, lines) for title, lines in verified.items()),
+    ]
+    print_answer(certificates or checked, lambda _: [*map(echo_lines, texts)], as_json=as_json)
+    if any(line.holds is False for line in checked):
+        raise typer.Exit(1)
+
+
+@app.command()
+def diff(
+    table: TableKey,
+    first: First,
+    last: Last,
+    before: Annotated[str, typer.Option(help="A Delta version, or a run: what was before it.")],
+    after: Annotated[int | None, typer.Option(help="A later version; else the newest.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what changed in partitions between two versions, and that nothing else did.
+
+    Example: backfill-assets proof diff raw/flights --from 2013-01-10 --to 2013-01-14 --before 1
+    """
+    from backfill_engine.proof.diffs import diff_table
+
+    declared = load_catalog().find_table(table)
+    partitions = find_partitions(declared, first, last)
+    log, reader = read_table_log(declared).require(), build_partition_reader()
+    difference = diff_table(log, partitions, before=before, after=after, reader=reader)
+    print_answer(difference, print_diff, as_json=as_json)
+
+
+@app.command()
 def reconcile(
     first: First,
     last: Last,
@@ -46,47 +121,76 @@ def reconcile(
             help="Columns that identify a row of --golden, comma-separated.", callback=refuse_empty
         ),
     ] = None,
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
+    as_json: AsJson = False,
 ) -> None:
-    """Compare published partitions with what follows from their source; exit 1 on a mismatch."""
-    catalog = load_catalog()
-    if golden is not None:
-        _compare_with_golden(select, first, last, golden, keys, as_json=as_json)
-        return
-    if keys is not None:
-        raise SettingsError("--keys says how to compare with --golden: give that too")
-    from backfill_engine.jobs import reconcile_tables
-    from backfill_engine.resources import build_lakehouse, build_spark
+    """Compare published partitions with what follows from their source; exit 1 on a mismatch.
 
-    found = reconcile_tables(
-        catalog,
-        build_spark(catalog),
-        build_lakehouse(catalog.settings),
-        _select_tables(select, first, last),
-        first=first,
-        last=last,
-    )
-    _print(found, print_reconciled, as_json=as_json)
-    if any(partition.mismatch for partition in found):
+    Example: backfill-assets proof reconcile --from 2013-01-10 --to 2013-01-14
+    """
+    if golden is not None:
+        report = _compare_with_golden(select, first, last, golden, keys)
+        print_answer(report, print_golden, as_json=as_json)
+        differs = bool(report.mismatches)
+    elif keys is not None:
+        raise SettingsError("--keys says how to compare with --golden: give that too")
+    else:
+        reconciled = _reconcile_with_source(select, first, last)
+        print_answer(reconciled, print_reconciled, as_json=as_json)
+        differs = any(partition.mismatch for partition in reconciled)
+    if differs:
         raise typer.Exit(1)
 
 
 def history(
-    table: TableKey,
-    first: Annotated[str | None, typer.Option("--from", help="First partition key.")] = None,
-    last: Annotated[str | None, typer.Option("--to", help="Last partition key.")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Most commits to list; 0 for all.")] = 10,
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
+    table: MaybeTableKey = None,
+    first: MaybeFirst = None,
+    last: MaybeLast = None,
+    limit: Annotated[
+        int | None, typer.Option(min=0, help="Most commits to list; 0 for all; else 10.")
+    ] = None,
+    consistent: Annotated[
+        bool, typer.Option("--consistent", help="Show versions at which tables belong together.")
+    ] = False,
+    select: Select = None,
+    as_json: AsJson = False,
 ) -> None:
-    """List the commits of a table, or those that changed a range of partitions; newest first."""
+    """List the commits of a table, or those that changed a range of partitions; newest first.
+
+    With --consistent, of the tables of --select: the versions at which they belong together, for
+    who reads several of them. Exit 1: partitions of one were computed from other contents than
+    another has at its version, or another program has changed some.
+
+    Example: backfill-assets history raw/flights --from 2013-01-10 --to 2013-01-14
+    """
+    if consistent:
+        if table is not None or first is not None or last is not None or limit is not None:
+            raise SettingsError("--consistent is about whole tables: choose them with --select")
+        _show_consistent_versions(select, as_json=as_json)
+        return
+    if table is None or select is not None:
+        raise SettingsError("name one TABLE; --select is for --consistent")
+    _show_changes(load_catalog().find_table(table), first, last, limit, as_json=as_json)
+
+
+def _show_consistent_versions(select: str | None, *, as_json: bool) -> None:
+    from backfill_engine.proof.table_history import pin_tables
+
+    pins = pin_tables([read_table_log(table).require() for table in select_tables(select)])
+    print_answer(pins, print_pins, as_json=as_json)
+    if any(pin.apart for pin in pins):
+        raise typer.Exit(1)
+
+
+def _show_changes(
+    table: "Table", first: str | None, last: str | None, limit: int | None, *, as_json: bool
+) -> None:
     from backfill_engine.proof.table_history import list_changes
 
-    catalog = load_catalog()
-    chosen = catalog.find_table(table)
-    _check_keys(chosen, first, last)
-    log = _read_log(chosen).require()
+    _check_keys(table, first, last)
+    limit = 10 if limit is None else limit
+    log = read_table_log(table).require()
     changes = list_changes(log, first=first, last=last, limit=limit + 1 if limit else None)
-    _print(changes[: limit or None], print_history, as_json=as_json)
+    print_answer(changes[: limit or None], print_history, as_json=as_json)
     if limit and len(changes) > limit:
         echo(f"the newest {limit}; --limit 0 lists all", err=True)
     elif log.begins_with:
@@ -97,120 +201,32 @@ def history(
         )
 
 
-def diff(
-    table: TableKey,
-    first: First,
-    last: Last,
-    before: Annotated[str, typer.Option(help="A Delta version, or a run: what was before it.")],
-    after: Annotated[int | None, typer.Option(help="A later version; else the newest.")] = None,
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
-) -> None:
-    """Show what changed in partitions between two versions, and that nothing else did."""
-    from backfill_engine.proof.diffs import diff_table
-
-    catalog = load_catalog()
-    chosen = catalog.find_table(table)
-    partitions = _find_partitions(chosen, first, last)
-    found = diff_table(
-        _read_log(chosen).require(),
-        partitions,
-        before=before,
-        after=after,
-        reader=build_partition_reader(),
-    )
-    _print(found, print_diff, as_json=as_json)
-
-
-def pin(
-    select: Select = None,
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
-) -> None:
-    """Show the versions at which tables belong together, for who reads several of them.
-
-    Exit 1: partitions of one were computed from other contents than another has at its version, or
-    another program has changed some.
-    """
-    from backfill_engine.proof.table_history import pin_tables
-
-    tables = _select_tables(select, None, None)
-    found = pin_tables([_read_log(table).require() for table in tables])
-    _print(found, print_pins, as_json=as_json)
-    if any(pin.apart for pin in found):
-        raise typer.Exit(1)
-
-
-def certificate(
-    run: Annotated[str, typer.Argument(help="A run or a backfill, or the beginning of its id.")],
-    verify: Annotated[bool, typer.Option(help="Recompute it from the tables.")] = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
-) -> None:
-    """Show what a run or a backfill did; with --verify, which of it still holds (else exit 1)."""
-    from backfill_engine.proof.certificates import find_certificates
-    from backfill_engine.proof.pages import render_certificate, render_lines
-    from backfill_engine.proof.verification import verify_run
-
-    catalog = load_catalog()
-    warehouse = catalog.warehouse
-    found, verified = [], {}
-    if verify:
-        logs = [_read_log(table) for table in catalog.tables]
-        verified = verify_run(logs, run, reader=build_partition_reader())
-    else:
-        found = find_certificates(warehouse, run)
-    if not found and not verified:
-        raise CertificateError(
-            f"no certificate of {run} below {warehouse.root}/certificates: "
-            "`backfill-assets history TABLE` lists the runs of a table"
-        )
-    if as_json:
-        print_json(found or [line for lines in verified.values() for line in lines])
-    elif found:
-        echo_lines("\n".join(map(render_certificate, found)))
-    for title, lines in verified.items() if not as_json else ():
-        echo_lines(render_lines(title, lines))
-    if any(line.holds is False for lines in verified.values() for line in lines):
-        raise typer.Exit(1)
-
-
 def _compare_with_golden(
-    select: str | None, first: str, last: str, path: Path, keys: str | None, *, as_json: bool
-) -> None:
+    select: str | None, first: str, last: str, path: Path, keys: str | None
+) -> "GoldenReport":
     from backfill_engine.proof.golden_comparison import compare_with_golden
 
-    tables = _select_tables(select, first, last)
+    tables = select_tables(select, first, last)
     if len(tables) != 1 or select is None:
         raise SettingsError("--golden is compared with one table: name it with --select")
-    report = compare_with_golden(
-        _read_log(tables[0]).require(),
-        _find_partitions(tables[0], first, last),
+    return compare_with_golden(
+        read_table_log(tables[0]).require(),
+        find_partitions(tables[0], first, last),
         path,
         keys=[key.strip() for key in keys.split(",")] if keys else tables[0].natural_key,
     )
-    _print(report, print_golden, as_json=as_json)
-    if report.mismatches:
-        raise typer.Exit(1)
 
 
-def _print(found: T, print_found: Callable[[T], None], *, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-    else:
-        print_found(found)
-
-
-def _select_tables(select: str | None, first: str | None, last: str | None) -> "tuple[Table, ...]":
-    from backfill_engine.orchestration.selecting.selections import select_tables
+def _reconcile_with_source(
+    select: str | None, first: str, last: str
+) -> "Sequence[ReconciledPartition]":
+    from backfill_engine.jobs import reconcile_tables
+    from backfill_engine.resources import build_lakehouse, build_spark
 
     catalog = load_catalog()
-    return select_tables(
-        catalog, catalog.warehouse, select, first=first, last=last, load_graph=load_graph
-    )
-
-
-def _read_log(table: "Table") -> "TableLog":
-    from backfill_engine.lake.table_log import read_log
-
-    return read_log(load_catalog().warehouse, table)
+    spark, lakehouse = build_spark(catalog), build_lakehouse(catalog.settings)
+    tables = select_tables(select, first, last)
+    return reconcile_tables(catalog, spark, lakehouse, tables, first=first, last=last)
 
 
 def _check_keys(table: "Table", first: str | None, last: str | None) -> None:
@@ -226,29 +242,14 @@ def _check_keys(table: "Table", first: str | None, last: str | None) -> None:
         raise PartitionRangeError(f"{first}...{last} is reversed: a range is FIRST...LAST")
 
 
-def _find_partitions(table: "Table", first: str, last: str) -> "tuple[Partition, ...]":
-    from backfill_engine.lake.partitions import build_partitions
-    from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
-    from backfill_engine.orchestration.selecting.selections import find_keys_in_range
-
-    keys = find_keys_in_range(find_partitions_def(table), first=first, last=last)
-    return build_partitions(table, keys)
-
-
-_LISTED = 20
-
-
 def print_reconciled(reconciled: "Sequence[ReconciledPartition]") -> None:
     """Prints a row for each partition.
 
     It says what its source holds, what follows from it, what is published.
     """
-    grid = Grid("partition", "table", title="published partitions and what follows from the source")
-    columns = ("source", "rejects", "duplicates dropped", "expected", "published", "dup ‰")
-    for name in columns:
-        grid.add_column(name, justify="right")
-    for name in ("checksum", "agrees"):
-        grid.add_column(name)
+    heads = (">source", ">rejects", ">duplicates dropped", ">expected", ">published", ">dup ‰")
+    title = "published partitions and what follows from the source"
+    grid = Grid("partition", "table", *heads, "checksum", "agrees", title=title)
     counted = ("source_records", "rejects", "duplicates_dropped", "rows_expected", "rows")
     for partition in reconciled:
         grid.add_row(
@@ -256,7 +257,7 @@ def print_reconciled(reconciled: "Sequence[ReconciledPartition]") -> None:
             *(f"{partition.duplicates_per_1000:g}", partition.checksum or ""),
             write_text(partition.mismatch, "red") if partition.mismatch else "yes",
         )
-    print_grid(grid, width=200)
+    print_grid(grid)
 
 
 def print_history(changes: "Sequence[Change]") -> None:
@@ -272,17 +273,17 @@ def print_history(changes: "Sequence[Change]") -> None:
             *((partitions, f"{change.rows:,}", change.run_id) if change.run_id else ("", "", "")),
             change.backfill_id or "",
         )
-    print_grid(grid, width=200)
+    print_grid(grid)
 
 
 def print_pins(pins: "Sequence[Pin]") -> None:
     """Prints a row for each table, and where they do not belong together."""
     grid = Grid("table", "version", "belongs to the others", "where")
     for pin in pins:
-        held = f"{len(pin.apart)} partitions do not"
-        apart = write_text(held, "red") if pin.apart else "yes"
+        counted = f"{len(pin.apart)} partitions do not"
+        apart = write_text(counted, "red") if pin.apart else "yes"
         grid.add_row(pin.table, str(pin.version), apart, pin.uri)
-    print_grid(grid, width=160)
+    print_grid(grid)
     for pin in pins:
         for key, why in list(pin.apart.items())[:_LISTED]:
             echo(f"{pin.table} {key} was {why}")
@@ -294,12 +295,10 @@ def print_diff(diff: "TableDiff") -> None:
     """Prints a row for each partition, and whether any other changed."""
     from backfill_engine.proof.pages import list_touched
 
-    title = f"{diff.table}: version {diff.before} → {diff.after}"
-    grid = Grid("partition", title=title)
-    for name in ("rows before", "rows", "added", "removed", "changed", "duplicates"):
-        grid.add_column(name, justify="right")
-    grid.add_column("null shares and PSI that moved")
     changes = ("added", "removed", "changed", "duplicates")
+    heads = (">rows before", ">rows", *(f">{change}" for change in changes))
+    title = f"{diff.table}: version {diff.before} → {diff.after}"
+    grid = Grid("partition", *heads, "null shares and PSI that moved", title=title)
     for key, partition in diff.partitions.items():
         moved = [
             f"{column} null {before:.3g} → {after:.3g}"
@@ -309,40 +308,39 @@ def print_diff(diff: "TableDiff") -> None:
         moved += [f"{column} PSI {psi:.3g}" for column, psi in partition.psi.items() if psi]
         counts = _format_counts(partition, "rows_before", "rows_after", *changes)
         grid.add_row(key, *counts, ", ".join(moved))
-    print_grid(grid, width=180)
+    print_grid(grid)
     proof = diff.untouched
-    if proof.holds:
-        echo(
-            f"Nothing else changed: the log shows that versions {diff.before + 1} to "
-            f"{diff.after} added and removed data files of these partitions only; the "
-            f"{proof.partitions} others kept their {proof.files} files."
-            + (
-                f" Of {proof.compared} in the same folders rows and checksums are the same."
-                if proof.compared
-                else ""
-            )
-        )
-    else:
+    if not proof.holds:
         echo(f"Other partitions changed too: {list_touched(proof.outside)}")
+        return
+    compared = f" Of {proof.compared} in the same folders rows and checksums are the same."
+    echo(
+        f"Nothing else changed: the log shows that versions {diff.before + 1} to "
+        f"{diff.after} added and removed data files of these partitions only; the "
+        f"{proof.partitions} others kept their {proof.files} files."
+        + (compared if proof.compared else "")
+    )
 
 
 def print_golden(report: "GoldenReport") -> None:
     """Prints a row for each partition with examples, and how many rows don't agree."""
-    grid = Grid("partition", title=f"{report.table} and {report.golden}")
-    for name in ("same", "missing", "extra", "differing", "duplicates"):
-        grid.add_column(name, justify="right")
-    grid.add_column("for example")
+    heads = (">same", ">missing", ">extra", ">differing", ">duplicates", "for example")
+    grid = Grid("partition", *heads, title=f"{report.table} and {report.golden}")
     for key, rows in report.partitions.items():
         examples = "; ".join(
-            f"{example.difference} {', '.join(f'{k}={v}' for k, v in example.values.items())}"
+            f"{example.difference} {_join_values(example.values)}"
             for example in report.examples.get(key, ())
         )
         counts = _format_counts(rows, "same", "removed", "added", "changed", "duplicates")
         grid.add_row(key, *counts, examples)
-    print_grid(grid, width=180)
+    print_grid(grid)
     echo(f"{report.mismatches:,} rows don't agree, by {', '.join(report.keys)}")
     if report.not_compared:
         echo(f"not compared, as the other side lacks them: {', '.join(report.not_compared)}")
+
+
+def _join_values(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def _format_counts(counted: object, *names: str) -> list[str]:

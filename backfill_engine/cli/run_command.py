@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
-from backfill_engine.cli.launch_options import Asked, make_plan
-from backfill_engine.cli.location import load_catalog, load_graph
-from backfill_engine.cli.options import (
-    AsJson,
-    Yes,
-    confirm,
-    open_instance,
+from backfill_engine.cli.launch_options import PartitionOptions, make_plan
+from backfill_engine.cli.location import load_catalog, load_graph, open_instance, recover_dead_runs
+from backfill_engine.cli.options import AsJson, Yes, spread_options
+from backfill_engine.cli.terminal import (
+    Grid,
+    echo,
+    echo_commands,
+    echo_lines,
+    print_answer,
     print_grid,
-    print_json,
-    recover_dead_runs,
+    write_text,
 )
-from backfill_engine.cli.spread_options import spread_options
-from backfill_engine.cli.terminal import Grid, echo, echo_lines, write_text
 from backfill_engine.errors import BackfillError
 from backfill_engine.orchestration.runs.option_declarations import Launch
 
@@ -42,43 +41,33 @@ _WAITING_EXIT = 3
 
 @spread_options
 def run(
-    asked: Asked,
-    request: Launch,
-    yes: Yes = False,  # noqa: FBT002 (an option)
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
+    partitions: PartitionOptions, request: Launch, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Show the plan and run it here, without a daemon: progress by table, then the verdicts.
+    """Show the plan and run it here, without a daemon; then the verdicts.
 
-    The runs are Dagster's, as the UI shows them: tables with those that they read in one, where
-    their ranges are the same. What does not depend on withheld or failed partitions goes on.
-    Refused while other runs are at work on any of the partitions. Ctrl-C ends it, and so does a
-    `cancel` or a `pause` from elsewhere; what was published stays whole. With --json the verdicts
-    are printed as JSON, progress goes to stderr.
+    What does not depend on withheld or failed partitions goes on. Refused while other runs work on
+    any of them. Ctrl-C, `backfill cancel` and `backfill pause` end it; what was published stays.
+    With --json progress goes to stderr.
 
     Exit 0: all is published; 1: something was withheld or failed; 3: what isn't published waits for
     what never came, or it was paused; 130: cancelled.
-    """
-    from backfill_engine.cli.plan_command import print_plan
-    from backfill_engine.orchestration.backfills.backfill_outcomes import build_idle_verdicts
-    from backfill_engine.orchestration.planning.launching import check_launch
 
-    catalog = load_catalog()
-    request = asked.template.fill_in(request)
+    Example: backfill-assets run --from 2013-01-10 --to 2013-01-14
+    """
+    from backfill_engine.cli.plan_commands import agree_on
+    from backfill_engine.orchestration.backfills.backfill_outcomes import build_idle_verdicts
+
+    request, takes_downstream = partitions.template.fill_in(request), partitions.takes_downstream
     with open_instance() as instance:
         recover_dead_runs(instance)
-        plan = make_plan(instance, asked, request)
-        if not as_json:
-            print_plan(plan, downstream=asked.takes_downstream)
-        request = check_launch(catalog, plan, request)
-        if not any(table.partitions for table in plan.tables):
-            if as_json:
-                print_json(build_idle_verdicts(plan))
-            else:
-                print_idle(build_idle_verdicts(plan))
-            return
-        if not yes:
-            confirm("run it?", is_aside=as_json)
-        carry_out(instance, plan, request, as_json=as_json)
+        plan = make_plan(instance, partitions, request)
+        checked = agree_on(
+            plan, request, "run it?", downstream=takes_downstream, yes=yes, as_json=as_json
+        )
+        if checked is None:
+            print_answer(build_idle_verdicts(plan), print_idle, as_json=as_json)
+        else:
+            carry_out(instance, plan, checked, as_json=as_json)
 
 
 def carry_out(instance: "DagsterInstance", plan: "Plan", request: Launch, *, as_json: bool) -> None:
@@ -118,10 +107,7 @@ def carry_out(instance: "DagsterInstance", plan: "Plan", request: Launch, *, as_
     found = find_verdicts(
         catalog, instance, warehouse, foreground, plan, is_cancelled=cancelled, error=error
     )
-    if as_json:
-        print_json(found)
-    else:
-        print_verdicts(found)
+    print_answer(found, print_verdicts, as_json=as_json)
     if error:
         raise typer.Exit(1)
     if found.state == "cancelled":
@@ -195,27 +181,23 @@ def print_verdicts(found: "Verdicts") -> None:
     The last line says how much was published, and how much was left as up to date.
     """
     if found.tables:
-        print_grid(build_grid(found), width=140)
+        print_grid(build_grid(found))
     for error in found.errors:
         echo_lines(error, err=True)
     if not found.run_id:
         echo("cancelled before a run was made; nothing was published")
         return
-    echo(f"`backfill-assets certificate {found.run_id[:8]}` has what was done")
+    echo(f"`backfill-assets proof certificate {found.run_id[:8]}` has what was done")
     if found.state == "paused":
-        echo("to go on:")
-        for command in found.commands:
-            echo(f"  {command}")
-        echo("  the same command again; what is published stays as it is")
-    elif found.commands:
-        echo("next, once the cause is mended:")
-        for command in found.commands:
-            echo(f"  {command}")
+        again = "the same command again; what is published stays as it is"
+        echo_commands("to go on:", [*found.commands, again])
+    else:
+        echo_commands("next, once the cause is mended:", found.commands)
     counts = ", ".join(
-        f"{one.published:,} of {one.partitions:,} of {one.table}" for one in found.tables
+        f"{table.published:,} of {table.partitions:,} of {table.table}" for table in found.tables
     )
-    said = "published:" if found.state == "published" else f"{found.state}: published"
-    echo(f"{said} {counts}{_describe_left(found)}")
+    state = "published:" if found.state == "published" else f"{found.state}: published"
+    echo(f"{state} {counts}{_describe_left(found)}")
 
 
 def print_idle(found: "Verdicts") -> None:
@@ -231,24 +213,23 @@ def build_grid(found: "Verdicts") -> Grid:
     """Builds the grid: table, verdict, how many partitions, and which or why."""
     from backfill_engine.orchestration.instance.ranges import shorten
 
-    grid = Grid("table", "verdict", "count", "which, and why")
+    grid = Grid("table", "verdict", ">count", "which, and why")
     for column in grid.columns[:3]:
         column.no_wrap = True
-    grid.columns[2].justify = "right"
     grid.columns[3].overflow = "fold"
+    left = "published before from the same inputs by the same code, left as they are"
     for table in found.tables:
+        published = ", ".join(shorten(table.published_ranges, _LISTED))
+        rows = [
+            (write_text("published", "green"), table.published, published),
+            (write_text("up to date"), table.up_to_date, left),
+        ]
+        for held in table.held_back:
+            verdict = write_text(held["status"], _COLOURS.get(held["status"], "yellow"))
+            rows.append((verdict, held["partitions"], "\n".join(held["reasons"])))
         name = table.table
-        if table.published:
-            ranges = ", ".join(shorten(table.published_ranges, _LISTED))
-            verdict = write_text("published", "green")
-            grid.add_row(name, verdict, f"{table.published:,}", ranges)
-            name = ""
-        if table.up_to_date:
-            why = "published before from the same inputs by the same code, left as they are"
-            grid.add_row(name, "up to date", f"{table.up_to_date:,}", why)
-            name = ""
-        for one in table.held_back:
-            verdict = write_text(one["status"], _COLOURS.get(one["status"], "yellow"))
-            grid.add_row(name, verdict, f"{one['partitions']:,}", "\n".join(one["reasons"]))
-            name = ""
+        for verdict, count, why in rows:
+            if count:
+                grid.add_row(name, verdict, f"{count:,}", why)
+                name = ""
     return grid

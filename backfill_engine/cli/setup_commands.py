@@ -16,7 +16,10 @@ from backfill_engine.settings import read_settings
 
 
 def check() -> None:
-    """Check that Spark can start here; fetch and make what it needs unless that is cached."""
+    """Check that Spark can start here; fetch and make what it needs unless that is cached.
+
+    Example: backfill-assets check
+    """
     from backfill_engine.spark.remotes import hide_parameters
     from backfill_engine.spark.session import check_prerequisites, is_trained, train_sessions
 
@@ -38,7 +41,10 @@ _DAYS, _METERS = 5, 3
 def init(
     name: Annotated[str, typer.Argument(help="Of the project, a name for a Python package.")],
 ) -> None:
-    """Make a new project: three layers, rows to try them with, tests, a Makefile."""
+    """Make a new project: three layers, rows to try them with, tests, a Makefile.
+
+    Example: backfill-assets init waterworks
+    """
     if not _NAME.fullmatch(name):
         raise SettingsError(f"no package can be called {name}: write small letters, digits and _")
     root = Path(name)

@@ -1,98 +1,182 @@
-"""What each partition holds and how its last run ended; which are missing; the story of one."""
+"""`status`: what partitions hold and how their last run ended; which lack; the story of a few."""
 
+import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 
-from backfill_engine.cli.location import load_catalog, load_graph
-from backfill_engine.cli.options import (
-    AsJson,
-    First,
-    Last,
-    Select,
-    is_too_wide,
+from backfill_engine.cli.location import (
+    find_partitions,
+    load_catalog,
     open_instance,
     prepare_planner,
-    print_grid,
-    print_json,
-    print_line,
+    select_tables,
 )
-from backfill_engine.cli.terminal import Grid, echo, write_text
+from backfill_engine.cli.options import AsJson, MaybeFirst, MaybeLast, Select
+from backfill_engine.cli.terminal import (
+    Grid,
+    echo,
+    measure_grid,
+    print_answer,
+    print_grid,
+    print_line,
+    write_text,
+)
 from backfill_engine.errors import SettingsError
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from backfill_engine.lake.side_tables import KeptAside
+    from backfill_engine.lake.watermarks import Watermark
     from backfill_engine.orchestration.planning.stories import Story
-    from backfill_engine.orchestration.status.partition_statuses import PartitionStatus
+    from backfill_engine.orchestration.status.partition_statuses import (
+        MissingRange,
+        PartitionStatus,
+    )
 
 _WAITING_EXIT = 3
+_MOST_ROWS = 20
 
 
 def status(
-    first: Annotated[str | None, typer.Option("--from", help="First partition key.")] = None,
-    last: Annotated[str | None, typer.Option("--to", help="Last partition key, included.")] = None,
+    first: MaybeFirst = None,
+    last: MaybeLast = None,
     select: Select = None,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Print what is missing or failed, as ranges.")
+    ] = False,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Of these, leave out what no run ever tried.")
+    ] = False,
+    withheld: Annotated[
+        bool, typer.Option("--withheld", help="Show rows that were withheld or rejected.")
+    ] = False,
+    most: Annotated[
+        int | None, typer.Option(min=1, help=f"Of these, rows of each kind; else {_MOST_ROWS}.")
+    ] = None,
+    watermark: Annotated[
+        bool, typer.Option("--watermark", help="Show how far incremental runs have come.")
+    ] = False,
     why: Annotated[
         str | None, typer.Option(metavar="KEY", help="Tell the whole story of one partition.")
     ] = None,
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
+    as_json: AsJson = False,
 ) -> None:
-    """Show rows, status and Delta version of partitions by layer, and why some came to nothing.
+    """Show rows, status and Delta version of partitions by table, and why some came to nothing.
 
-    Of one table, and with --json, also when the last attempt at each began and ended. With --why
-    KEY, in place of a range, all that is known of that partition: when it was published, by which
-    run and code, from which input; what the last run made of it; whether it is stale; who reads it;
-    and what to do next.
+    --missing prints lines of a table, a tab, and what --partition-range takes. What other programs
+    changed is among them; what is at work, not due, or landed beyond BACKFILL_END is on stderr.
+    Exit 0: nothing is missing; 1: something is; 3: all the rest is at work or not due.
+
+    --why, in place of a range, tells when and by which run, code and input the partition was
+    published, what the last run made of it, whether it is stale, who reads it, and what to do next.
+
+    Example: backfill-assets status --select raw/flights --why 2013-01-12
     """
+    question = _find_question(
+        {
+            "--missing": missing,
+            "--withheld": withheld,
+            "--watermark": watermark,
+            "--why": why is not None,
+        },
+        has_range=first is not None or last is not None,
+    )
+    if failed and not missing:
+        raise SettingsError("--failed is about what is missing: give --missing too")
+    if most is not None and not withheld:
+        raise SettingsError("--most is about withheld rows: give --withheld too")
     if why is not None:
-        if first is not None or last is not None:
-            raise SettingsError("--why is about one partition: leave out --from and --to")
-        stories = _tell_stories(select, why)
-        if as_json:
-            print_json(stories)
-        else:
-            print_stories(stories)
-        return
-    if first is None or last is None:
-        raise SettingsError("give --from and --to, or --why KEY for all about one partition")
-    statuses = _read_statuses(select, first, last, with_attempts=True)
-    if as_json:
-        print_json(statuses)
+        print_answer(_tell_stories(select, why), print_stories, as_json=as_json)
+    elif watermark:
+        print_answer(_read_watermarks(select), _print_watermarks, as_json=as_json)
+    elif first is None or last is None:
+        other = "" if question else ", or --why KEY for all about one partition"
+        raise SettingsError(f"give --from and --to{other}")
+    elif withheld:
+        kept_aside = _read_kept_aside(select, first, last, most or _MOST_ROWS)
+        print_answer(kept_aside, _print_kept_aside, as_json=as_json)
+    elif missing:
+        _show_missing(select, first, last, failed=failed, as_json=as_json)
     else:
-        print_statuses(statuses)
+        statuses = _read_statuses(select, first, last, with_attempts=True)
+        print_answer(statuses, print_statuses, as_json=as_json)
+
+
+def _find_question(questions: Mapping[str, bool], *, has_range: bool) -> str:
+    """Finds which question is asked; empty for that of the statuses of a range.
+
+    Raises:
+        SettingsError: if several are, or a range is given where none is meant.
+    """
+    given = [name for name, is_given in questions.items() if is_given]
+    if len(given) > 1:
+        raise SettingsError(f"{' and '.join(given)} are questions apart: ask one at a time")
+    for name, subject in (("--why", "one partition"), ("--watermark", "whole tables")):
+        if has_range and name in given:
+            raise SettingsError(f"{name} is about {subject}: leave out --from and --to")
+    return given[0] if given else ""
 
 
 def _tell_stories(select: str | None, key: str) -> "list[Story]":
     from backfill_engine.orchestration.planning.stories import tell_story
-    from backfill_engine.orchestration.selecting.selections import select_tables
 
-    catalog = load_catalog()
     with open_instance() as instance:
-        tables = select_tables(
-            catalog, catalog.warehouse, select, first=key, last=key, load_graph=load_graph
-        )
+        tables = select_tables(select, key, key)
         planner = prepare_planner(instance)
         return [tell_story(planner, table, key) for table in tables]
 
 
-def missing(
-    first: First,
-    last: Last,
-    select: Select = None,
-    failed: Annotated[bool, typer.Option(help="Leave out what no run ever tried.")] = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
-) -> None:
-    """Print what is missing or failed as ranges: table, then what --partition-range takes.
+def _read_watermarks(select: str | None) -> "list[Watermark]":
+    from backfill_engine.lake.watermarks import read_watermarks
 
-    What another program has changed since it was published is among them. What runs are at work
-    on, or queued for, is named on stderr, and what is not due, as its upstream never came, and what
-    landed beyond BACKFILL_END. Exit 0: there is none of either, and nothing is missing; 1:
-    something is missing, failed or changed; 3: all the rest is in progress or not due.
-    """
+    watermarks = list(read_watermarks(load_catalog().warehouse).values())
+    if select is None:
+        return watermarks
+    keys = {table.key for table in select_tables(select)}
+    return [watermark for watermark in watermarks if watermark.table in keys]
+
+
+def _print_watermarks(watermarks: "Sequence[Watermark]") -> None:
+    for watermark in watermarks:
+        moved = f"{watermark.moved_at:%Y-%m-%d %H:%M}"
+        echo(f"{watermark.table}\tbefore {watermark.next_key}\t{moved}\t{watermark.run_id}")
+
+
+def _read_kept_aside(select: str | None, first: str, last: str, most: int) -> "list[KeptAside]":
+    from backfill_engine.lake.side_tables import read_kept_aside
+
+    warehouse = load_catalog().warehouse
+    warehouse.check_root()
+    return [
+        kept
+        for table in select_tables(select, first, last)
+        for kept in read_kept_aside(
+            warehouse, table, find_partitions(table, first, last), most=most
+        )
+    ]
+
+
+def _print_kept_aside(kept_aside: "Sequence[KeptAside]") -> None:
+    for kept in kept_aside:
+        if kept.count:
+            echo(f"{kept.count:,} {kept.what} in {kept.table}")
+        for row in kept.rows:
+            echo("  " + json.dumps(row, default=str))
+    if not any(kept.count for kept in kept_aside):
+        echo("nothing is kept aside of these partitions")
+
+
+def _show_missing(
+    select: str | None, first: str, last: str, *, failed: bool, as_json: bool
+) -> None:
+    """Prints what is missing; says on stderr what is at work or not due, and exits by both."""
     from backfill_engine.orchestration.due.due_partitions import describe_landed_beyond
     from backfill_engine.orchestration.status.partition_statuses import (
         CHANGED,
@@ -105,27 +189,25 @@ def missing(
 
     catalog = load_catalog()
     statuses = _read_statuses(select, first, last)
-    asked = {status.table for status in statuses}
-    recipes = {key: recipe for key, recipe in catalog.recipes.items() if key in asked}
+    keys = {status.table for status in statuses}
+    recipes = {key: recipe for key, recipe in catalog.recipes.items() if key in keys}
     for line in describe_landed_beyond(recipes, catalog.settings.landing):
         echo(line, err=True)
-    ranges = find_ranges_of(
-        catalog, statuses, {FAILED, CHANGED} if failed else {FAILED, CHANGED, MISSING}
-    )
-    waiting = {
-        words: find_ranges_of(catalog, statuses, {status})
-        for words, status in (("in progress", IN_PROGRESS), ("not due", NOT_DUE))
-    }
-    if as_json:
-        print_json(ranges)
-    else:
-        for missing_range in ranges:
-            echo(f"{missing_range.table}\t{missing_range}")
-    for words, found in waiting.items():
-        for waiting_range in found:
+    wanted = {FAILED, CHANGED} if failed else {FAILED, CHANGED, MISSING}
+    ranges = find_ranges_of(catalog, statuses, wanted)
+    print_answer(ranges, _print_ranges, as_json=as_json)
+    is_waiting = False
+    for words, state in (("in progress", IN_PROGRESS), ("not due", NOT_DUE)):
+        for waiting_range in find_ranges_of(catalog, statuses, {state}):
+            is_waiting = True
             echo(f"{words}: {waiting_range.table} {waiting_range}", err=True)
-    if ranges or any(waiting.values()):
+    if ranges or is_waiting:
         raise typer.Exit(1 if ranges else _WAITING_EXIT)
+
+
+def _print_ranges(ranges: "Sequence[MissingRange]") -> None:
+    for missing_range in ranges:
+        echo(f"{missing_range.table}\t{missing_range}")
 
 
 def _read_statuses(
@@ -136,20 +218,16 @@ def _read_statuses(
         describe_recovery,
     )
     from backfill_engine.orchestration.runs.claims import find_dead_runs
-    from backfill_engine.orchestration.selecting.selections import select_tables
     from backfill_engine.orchestration.status.attempts import add_attempts
     from backfill_engine.orchestration.status.partition_statuses import read_statuses
 
     catalog = load_catalog()
-    settings, warehouse = catalog.settings, catalog.warehouse
     with open_instance() as instance:
-        tables = select_tables(
-            catalog, warehouse, select, first=first, last=last, load_graph=load_graph
-        )
+        tables = select_tables(select, first, last)
         now = datetime.now(tz=UTC)
-        dead = find_dead_runs(instance, now=now, silent_seconds=settings.silent_seconds)
+        dead = find_dead_runs(instance, now=now, silent_seconds=catalog.settings.silent_seconds)
         found = read_statuses(
-            catalog, instance, warehouse, tables, first=first, last=last, dead=dead
+            catalog, instance, catalog.warehouse, tables, first=first, last=last, dead=dead
         )
         if with_attempts:
             statuses = add_attempts(instance, found)
@@ -173,13 +251,11 @@ _LISTED = 20
 
 def print_statuses(statuses: "Sequence[PartitionStatus]") -> None:
     """Prints partitions by tables, or of one table with times; then why some are not published."""
-    tables = list(dict.fromkeys(one.table for one in statuses))
-    grid, width = _build_list(statuses, tables), 120
-    if len(tables) > 1:
-        beside = _build_grid(statuses, tables)
-        if not is_too_wide(beside):
-            grid, width = beside, 30 + 34 * len(tables)
-    print_grid(grid, width=width)
+    tables = list(dict.fromkeys(status.table for status in statuses))
+    grid = _build_grid(statuses, tables)
+    if len(tables) == 1 or (sys.stdout.isatty() and measure_grid(grid) > Console().width):
+        grid = _build_list(statuses, tables)
+    print_grid(grid)
     for table in tables:
         for line in describe_errors(table, statuses):
             print_line(line)
@@ -188,28 +264,25 @@ def print_statuses(statuses: "Sequence[PartitionStatus]") -> None:
 def _build_list(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) -> Grid:
     """Builds the grid of a row a status; of one table with when the last attempt was (UTC)."""
     is_one = len(tables) == 1
-    names = ("rows", "status", "version")
     if is_one:
-        grid = Grid(title=f"{tables[0]}, and the last attempt at each partition (UTC)")
-        names = ("partition", *names, "started", "completed")
+        title = f"{tables[0]}, and the last attempt at each partition (UTC)"
+        times = ("started", "completed")
+        grid = Grid("partition", ">rows", "status", ">version", *times, title=title)
     else:
-        grid = Grid(title=_TITLE, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        names = ("partition", "table", *names)
-    for name in names:
-        justify = "right" if name in ("rows", "version") else "left"
-        is_whole = name == "partition" or (not is_one and name != "table")
-        grid.add_column(name, justify=justify, no_wrap=is_whole, overflow="fold")
-    by_partition: dict[str, list[PartitionStatus]] = {}
-    for status in statuses:
-        by_partition.setdefault(status.partition, []).append(status)
-    for partition, found in by_partition.items():
-        for number, status in enumerate(found):
-            shown = "" if number else partition
-            if is_one:
-                times = _format_times(status.started, status.completed)
-                grid.add_row(shown, *_format_cells(status), *times)
-            else:
-                grid.add_row(shown, status.table, *_format_cells(status))
+        heads = ("partition", "table", ">rows", "status", ">version")
+        grid = Grid(*heads, title=_TITLE, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for number, column in enumerate(grid.columns):
+        column.overflow = "fold"
+        column.no_wrap = number == 0 if is_one else number != 1
+    partition = ""
+    for status in sorted(statuses, key=lambda status: status.partition):
+        shown = "" if status.partition == partition else status.partition
+        partition = status.partition
+        if is_one:
+            times = _format_times(status.started, status.completed)
+            grid.add_row(shown, *_format_cells(status), *times)
+        else:
+            grid.add_row(shown, status.table, *_format_cells(status))
     grid.add_section()
     for number, table in enumerate(tables):
         named = [] if is_one else [table]
@@ -223,7 +296,11 @@ def describe_errors(table: str, statuses: "Sequence[PartitionStatus]") -> list[s
     from backfill_engine.orchestration.instance.ranges import describe_ranges, shorten
 
     catalog = load_catalog()
-    errors = {one.partition: one.error for one in statuses if one.table == table and one.error}
+    errors = {
+        status.partition: status.error
+        for status in statuses
+        if status.table == table and status.error
+    }
     partitions_def = find_partitions_def(catalog.find_table(table))
     lines = shorten(describe_ranges(partitions_def, errors), _LISTED)
     return [f"{table} {line}" for line in lines]
@@ -231,9 +308,7 @@ def describe_errors(table: str, statuses: "Sequence[PartitionStatus]") -> list[s
 
 def _build_grid(statuses: "Sequence[PartitionStatus]", tables: Sequence[str]) -> Grid:
     by_cell = {(status.partition, status.table): status for status in statuses}
-    grid = Grid("partition", title=_TITLE)
-    for table in tables:
-        grid.add_column(table, justify="right")
+    grid = Grid("partition", *(f">{table}" for table in tables), title=_TITLE)
     for partition in dict.fromkeys(status.partition for status in statuses):
         grid.add_row(partition, *(_format_cell(by_cell[partition, table]) for table in tables))
     grid.add_section()
@@ -248,24 +323,20 @@ def _format_cell(status: "PartitionStatus") -> "Text":
 
 def _format_cells(status: "PartitionStatus") -> "tuple[str, Text, str]":
     """Rows, status and version; two of them empty if nothing is published."""
+    state = write_text(status.status, _COLOURS.get(status.status, "yellow"))
     if status.version is None:
-        return "", _colour(status.status), ""
-    return f"{status.rows:,}", _colour(status.status), f"v{status.version}"
+        return "", state, ""
+    return f"{status.rows:,}", state, f"v{status.version}"
 
 
 def _format_times(started: str, completed: str) -> tuple[str, str]:
     """To the second; the day of the second only where it is another one."""
-    begin, end = (datetime.fromisoformat(one) if one else None for one in (started, completed))
+    begin, end = (datetime.fromisoformat(time) if time else None for time in (started, completed))
     same_day = begin and end and begin.date() == end.date()
     return (
         f"{begin:%Y-%m-%d %H:%M:%S}" if begin else "",
         (f"{end:%H:%M:%S}" if same_day else f"{end:%Y-%m-%d %H:%M:%S}") if end else "",
     )
-
-
-def _colour(status: str) -> "Text":
-    colour = _COLOURS.get(status, "yellow")
-    return write_text(status, colour)
 
 
 def _sum_rows(statuses: "Sequence[PartitionStatus]", table: str) -> int:

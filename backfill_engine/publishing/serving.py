@@ -191,7 +191,7 @@ def describe_versions(log: TableLog, versions: Sequence[TableLog]) -> DescribedT
 def read_served(window: InputWindow) -> DataFrame:
     """One row per row of the version that is served, whole: what consumers read, under one path.
 
-    Which version its own commits say; `backfill-assets promote` switches to another in one commit.
+    Which version its own commits say; `backfill-assets version promote` switches to another one.
     """
     (log,) = window.inputs.values()
     return window.read(log.table, column=window.table.partition_by)

@@ -65,8 +65,8 @@ UPSTREAM_IS_PUBLISHED = FindingName(
     ),
     bound="none",
     cure=(
-        "mend and run those first; the run's message and `missing` name the ranges; what another "
-        "writer made of one is accepted by `backfill-assets accept`"
+        "mend and run those first; the run's message and `status --missing` name the ranges; what "
+        "another writer made of one is accepted by `backfill-assets accept`"
     ),
 )
 
@@ -83,7 +83,7 @@ STEP_ENDED = FindingName(
     Check.COMPLETE,
     meaning="why the step ended before it came to the partition",
     bound="it came to it",
-    cure="mend what the error names and run `missing`'s ranges",
+    cure="mend what the error names and run the ranges of `status --missing`",
 )
 
 BATCH_IS_APPENDED_ONCE = FindingName(

@@ -5,9 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 DAYS = ("--from", "2013-01-01", "--to", "2013-01-02")
-HISTORY, WATERMARK = ("history", "raw/flights"), ("watermark",)
-STATUS, DIFF = ("status", *DAYS), ("diff", "raw/flights", *DAYS, "--before")
-GOLDEN = ("reconcile", *DAYS, "--select", "raw/flights", "--golden")
+HISTORY, WATERMARK = (
+    ("history", "raw/flights"),
+    (
+        "status",
+        "--watermark",
+    ),
+)
+STATUS, DIFF = ("status", *DAYS), ("proof", "diff", "raw/flights", *DAYS, "--before")
+GOLDEN = ("proof", "reconcile", *DAYS, "--select", "raw/flights", "--golden")
 LONG = f"/{'x' * 300}"
 PROTECT = ("protect", "raw/flights", *DAYS, "--reason", "audited")
 RUN = "d47c987e-f241-4709-a313-48a4b5b1694e"
@@ -101,7 +107,7 @@ CASES = {
         WATERMARK, "nosuch://x: not all of Spark, Arrow", {"WAREHOUSE": "nosuch://x"}
     ),
     "certificates of an unknown scheme": Case(
-        ("certificate", RUN), "s3n://x: not all of Spark, Arrow", {"WAREHOUSE": "s3n://x"}
+        ("proof", "certificate", RUN), "s3n://x: not all of Spark, Arrow", {"WAREHOUSE": "s3n://x"}
     ),
     "warehouse of the web": Case(
         STATUS, "https://x/y: not all of Spark, Arrow", {"WAREHOUSE": "https://x/y"}
@@ -112,13 +118,17 @@ CASES = {
         {"WAREHOUSE": "/dev/null/x"},
     ),
     "missing below no folder": Case(
-        ("missing", *DAYS), "nothing can be below /dev/null/x, as", {"WAREHOUSE": "/dev/null/x"}
+        ("status", "--missing", *DAYS),
+        "nothing can be below /dev/null/x, as",
+        {"WAREHOUSE": "/dev/null/x"},
     ),
     "watermarks below no folder": Case(
         WATERMARK, "nothing can be below /dev/null/x, as", {"WAREHOUSE": "/dev/null/x"}
     ),
     "certificates below no folder": Case(
-        ("certificate", RUN), "nothing can be below /dev/null/x", {"WAREHOUSE": "/dev/null/x"}
+        ("proof", "certificate", RUN),
+        "nothing can be below /dev/null/x",
+        {"WAREHOUSE": "/dev/null/x"},
     ),
     "warehouse with too long a name": Case(
         HISTORY,
@@ -194,13 +204,15 @@ CASES = {
         "BACKFILL_BEGIN: Input should be a valid date", BEGIN="x", CHUNK_BYTES="x"
     ),
     # Runs.
-    "a certificate of nothing": Case(("certificate", ""), f"'' {NO_ID}"),
-    "a certificate of every run": Case(("certificate", "", "--verify"), f"'' {NO_ID}"),
-    "too short a run": Case(("certificate", RUN[:7]), f"'{RUN[:7]}' {NO_ID}"),
-    "a pattern": Case(("certificate", "*"), f"'*' {NO_ID}"),
-    "a path": Case(("certificate", "../../../etc"), "no certificate of ../../../etc below "),
+    "a certificate of nothing": Case(("proof", "certificate", ""), f"'' {NO_ID}"),
+    "a certificate of every run": Case(("proof", "certificate", "", "--verify"), f"'' {NO_ID}"),
+    "too short a run": Case(("proof", "certificate", RUN[:7]), f"'{RUN[:7]}' {NO_ID}"),
+    "a pattern": Case(("proof", "certificate", "*"), f"'*' {NO_ID}"),
+    "a path": Case(
+        ("proof", "certificate", "../../../etc"), "no certificate of ../../../etc below "
+    ),
     "another run that begins alike": Case(
-        ("certificate", f"{RUN}0"), f"no certificate of {RUN}0 below "
+        ("proof", "certificate", f"{RUN}0"), f"no certificate of {RUN}0 below "
     ),
     "a difference to nothing": Case((*DIFF, ""), f"'' {NO_ID}"),
     "a difference to too short a run": Case((*DIFF, RUN[:4]), f"'{RUN[:4]}' {NO_ID}"),
@@ -220,7 +232,8 @@ CASES = {
         "no partitions 2013-01-02...2013-01-01: give two keys of ",
     ),
     "an empty range": Case(
-        ("missing", "--from", "", "--to", "", "--select", "raw/flights"), "no partitions ...: give"
+        ("status", "--missing", "--from", "", "--to", "", "--select", "raw/flights"),
+        "no partitions ...: give",
     ),
     "no table": Case((*STATUS, "--select", "raw/flights,raw/flihts"), "no table raw/flihts: there"),
     "an empty selection": Case((*STATUS, "--select", ","), "an option is empty: give it a value"),
@@ -262,7 +275,7 @@ CASES = {
         HISTORY, f"{LOG}_last_checkpoint names a checkpoint that is gone: del", spoil=point_nowhere
     ),
     "a broken checkpoint": Case(
-        ("certificate", RUN, "--verify"),
+        ("proof", "certificate", RUN, "--verify"),
         f"{LOG}{1:020}.checkpoint.parquet is cut off or overwritten",
         spoil=break_checkpoint,
     ),
@@ -287,7 +300,7 @@ CASES = {
         ),
     ),
     "certificates that are cut off": Case(
-        ("certificate", RUN),
+        ("proof", "certificate", RUN),
         "the certificate {root}/warehouse/certificates/",
         spoil=break_certificates,
     ),
@@ -328,7 +341,7 @@ CASES = {
         spoil=lambda place: replace_by_folder(place.root / "home" / "dagster.yaml"),
     ),
     "a file for certificates": Case(
-        ("certificate", RUN),
+        ("proof", "certificate", RUN),
         "[Errno 20] Cannot list directory '{root}/warehouse/certificates'",
         spoil=lambda place: replace_by_file(place.root / "warehouse" / "certificates"),
     ),

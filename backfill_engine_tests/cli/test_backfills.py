@@ -1,4 +1,4 @@
-"""`backfills`, `watch`, `cancel` and `resume` at a shell, over what runs left. No Spark."""
+"""The commands of `backfill` at a shell, over what runs left. No Spark."""
 
 import io
 import json
@@ -64,15 +64,15 @@ def publish(home: Home, run_id: str, backfill: str) -> None:
 
 
 def test_backfills_are_listed_by_who_what_why_and_outcome(home: Home) -> None:
-    assert "no backfill was ever asked for" in run("backfills").output
+    assert "no backfill was ever asked for" in run("backfill", "list").output
     withheld = withhold(home)
     newer = request(home.instance, RAW, days=list_days(10, 11), title="later days")
-    result = run("backfills")
+    result = run("backfill", "list")
     assert result.exit_code == 0, result.output
     words = " ".join(result.output.split())
     for part in (withheld, newer, "mend them", "wrong numbers", "requested", "held back"):
         assert part in words
-    found = json.loads(run("backfills", "--json").output)
+    found = json.loads(run("backfill", "list", "--json").output)
     assert [one["id"] for one in found] == [newer, withheld]
     first = found[1]
     assert (first["title"], first["reason"], first["launched_by"]) == (
@@ -84,9 +84,9 @@ def test_backfills_are_listed_by_who_what_why_and_outcome(home: Home) -> None:
         *(3, 5),
     )
     assert first["tables"][0]["ranges"] == [["2013-01-04", "2013-01-07"]]
-    assert [one["id"] for one in json.loads(run("backfills", "--json", "--limit", "1").output)] == [
-        newer
-    ]
+    assert [
+        one["id"] for one in json.loads(run("backfill", "list", "--json", "--limit", "1").output)
+    ] == [newer]
 
 
 def test_the_list_and_the_bars_fit_a_terminal_of_80_columns(home: Home) -> None:
@@ -105,17 +105,20 @@ def test_the_list_and_the_bars_fit_a_terminal_of_80_columns(home: Home) -> None:
 
 def test_watching_ends_with_the_outcome(home: Home) -> None:
     backfill = withhold(home)
-    result = run("watch", backfill)
+    result = run("backfill", "watch", backfill)
     assert result.exit_code == 1
     for line in (
         f"backfill {backfill} is over, held back: published 3 of 4 of {RAW}, 0 of 4 of {STAGING}",
         f"{RAW} withheld 2013-01-05: {WHY}",
         f"{STAGING} held up 2013-01-04...2013-01-07: held up by what was withheld of {RAW}",
-        f"  backfill-assets withheld {RAW} --from 2013-01-05 --to 2013-01-05",
-        f"  backfill-assets resume {backfill}",
+        f"  backfill-assets status --withheld --select {RAW} --from 2013-01-05 --to 2013-01-05",
+        f"  backfill-assets backfill retry {backfill}",
     ):
         assert line in result.output.splitlines()
-    lines = [json.loads(line) for line in run("watch", backfill, "--json").output.splitlines()]
+    lines = [
+        json.loads(line)
+        for line in run("backfill", "watch", backfill, "--json").output.splitlines()
+    ]
     assert [line["state"] for line in lines] == ["held back", "held back"]
     assert lines[0]["tables"][0] == {
         "table": RAW,
@@ -128,7 +131,7 @@ def test_watching_ends_with_the_outcome(home: Home) -> None:
     assert lines[1]["outcome"] == "held back"
     assert lines[1]["held_back"][0]["ranges"] == ["2013-01-05"]
     publish(home, "next-run", backfill)
-    result = run("watch", backfill)
+    result = run("backfill", "watch", backfill)
     assert result.exit_code == 0
     assert "published: published 4 of 4 of raw/flights, 4 of 4 of staging/flights" in result.output
 
@@ -136,11 +139,11 @@ def test_watching_ends_with_the_outcome(home: Home) -> None:
 def test_a_pause_is_told_until_it_is_cancelled(home: Home) -> None:
     home.begin("first-run", RAW, days=DAYS)
     home.publish("first-run", RAW, DAYS[0])
-    assert run("pause", "first-run", "--reason", "disk").exit_code == 0
+    assert run("backfill", "pause", "first-run", "--reason", "disk").exit_code == 0
     home.pause("first-run", RAW)
-    watched = run("watch", "first-run", "--timeout", "0")
+    watched = run("backfill", "watch", "first-run", "--timeout", "0")
     assert watched.exit_code == 3
-    assert "disk, until `backfill-assets unpause first-run`" in watched.output
+    assert "disk, until `backfill-assets backfill resume first-run`" in watched.output
     assert " paused: raw/flights 1 of 4; paused: " in watched.output
     assert NO_DAEMON in watched.output
     console = Console(width=80, file=io.StringIO(), force_terminal=True, color_system=None)
@@ -150,16 +153,16 @@ def test_a_pause_is_told_until_it_is_cancelled(home: Home) -> None:
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     assert max(len(line.rstrip()) for line in lines) <= 80
-    assert sum("unpause" in line for line in lines) == 2
-    assert run("cancel", "first-run", "--yes").exit_code == 0
-    watched = run("watch", "first-run")
+    assert sum("resume" in line for line in lines) == 2
+    assert run("backfill", "cancel", "first-run", "--yes").exit_code == 0
+    watched = run("backfill", "watch", "first-run")
     assert watched.exit_code == 130
     assert "2013-01-05...2013-01-07: its run was cancelled while it was paused" in watched.output
 
 
 def test_watching_can_end_before_it_is_over(home: Home) -> None:
     backfill = request(home.instance, RAW, days=DAYS)
-    result = run("watch", backfill, "--timeout", "0")
+    result = run("backfill", "watch", backfill, "--timeout", "0")
     assert result.exit_code == 3
     assert "requested: raw/flights 0 of 4" in result.output
     assert NO_DAEMON in result.output
@@ -169,7 +172,14 @@ def test_watching_can_end_before_it_is_over(home: Home) -> None:
 def test_ctrl_c_ends_the_watching_alone(home: Home) -> None:
     backfill = request(home.instance, RAW, days=DAYS)
     watching = subprocess.Popen(
-        [sys.executable, "-c", "from backfill_engine.cli import main; main()", "watch", backfill],
+        [
+            sys.executable,
+            "-c",
+            "from backfill_engine.cli import main; main()",
+            "backfill",
+            "watch",
+            backfill,
+        ],
         env={**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -190,17 +200,17 @@ def test_a_cancelled_backfill_has_an_exit_code_of_its_own(home: Home) -> None:
     backfill = request(home.instance, RAW, days=DAYS)
     home.begin("first-run", RAW, days=DAYS[:2], backfill=backfill)
     home.publish("first-run", RAW, DAYS[0])
-    declined = run("cancel", backfill, answer="n\n")
+    declined = run("backfill", "cancel", backfill, answer="n\n")
     assert declined.exit_code == 1
     assert "cancel " + backfill in declined.output
     home.instance.report_run_canceled(home.instance.get_run_by_id("first-run"))  # pyright: ignore[reportArgumentType]
-    result = run("cancel", backfill, "--yes")
+    result = run("backfill", "cancel", backfill, "--yes")
     assert result.exit_code == 0, result.output
     assert f"cancelled {backfill}: 0 of its runs have ended by it" in result.output
-    watched = run("watch", backfill)
+    watched = run("backfill", "watch", backfill)
     assert watched.exit_code == 130
     assert "2013-01-06...2013-01-07: cancelled before a run of it was requested" in watched.output
-    again = run("cancel", backfill, "--yes")
+    again = run("backfill", "cancel", backfill, "--yes")
     assert again.exit_code == 1
     assert isinstance(again.exception, BackfillError)
     assert "there is nothing to cancel" in str(again.exception)
@@ -208,17 +218,17 @@ def test_a_cancelled_backfill_has_an_exit_code_of_its_own(home: Home) -> None:
 
 def test_runs_that_do_not_end_in_time_are_told(home: Home) -> None:
     home.begin("first-run", RAW, days=DAYS)
-    result = run("cancel", "first-run", "--yes", "--timeout", "0", "--json")
+    result = run("backfill", "cancel", "first-run", "--yes", "--timeout", "0", "--json")
     assert result.exit_code == 1
     assert "not ended within 0 s: first-run; they were asked to" in result.output
 
 
 def test_what_is_left_is_asked_for_again_once(home: Home) -> None:
     backfill = withhold(home)
-    declined = run("resume", backfill, answer="n\n")
+    declined = run("backfill", "retry", backfill, answer="n\n")
     assert declined.exit_code == 1
     assert len(home.instance.get_backfills()) == 1
-    result = run("resume", backfill, "--yes")
+    result = run("backfill", "retry", backfill, "--yes")
     assert result.exit_code == 0, result.output
     assert NO_DAEMON in result.output
     assert f"{RAW} 2013-01-05" in result.output
@@ -227,23 +237,23 @@ def test_what_is_left_is_asked_for_again_once(home: Home) -> None:
     assert older.backfill_id == backfill
     assert newer.tags[REASON_TAG] == "wrong numbers"
     assert newer.tags[LAUNCHED_BY_TAG]
-    again = run("resume", backfill, "--yes")
+    again = run("backfill", "retry", backfill, "--yes")
     assert again.exit_code == 1
     assert f"backfill {newer.backfill_id} resumes {backfill} already, and is requested" in str(
         again.exception
     )
     set_status(home.instance, newer.backfill_id, BulkActionStatus.CANCELED)
     publish(home, "next-run", backfill)
-    nothing = run("resume", backfill, "--json")
+    nothing = run("backfill", "retry", backfill, "--json")
     assert nothing.exit_code == 0, nothing.output
     found = json.loads(nothing.stdout)
     assert (found["backfill_id"], found["partitions"], found["left_alone"]) == ("", 0, [])
-    assert "all of it is published" in run("resume", backfill).output
+    assert "all of it is published" in run("backfill", "retry", backfill).output
 
 
-@pytest.mark.parametrize("command", ["watch", "cancel", "resume"])
+@pytest.mark.parametrize("command", ["watch", "cancel", "retry"])
 def test_what_is_not_there_is_one_error(home: Home, command: str) -> None:
-    result = run(command, "nosuchid")
+    result = run("backfill", command, "nosuchid")
     assert result.exit_code == 1
     assert isinstance(result.exception, BackfillError)
-    assert "`backfill-assets backfills` lists the backfills" in str(result.exception)
+    assert "`backfill-assets backfill list` lists the backfills" in str(result.exception)

@@ -7,13 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 from backfill_engine.cli import add_project_commands, app
-from backfill_engine.cli.options import default_dagster_home
+from backfill_engine.cli.location import default_dagster_home
 from backfill_engine.errors import BackfillError, SettingsError
 from backfill_engine_tests.commands import PROJECT
 
 COMMANDS = (
-    *("certificate", "check", "diff", "history", "launch", "missing", "plan", "reconcile"),
-    *("rollback", "sample", "status", "watermark"),
+    *("accept", "apply", "check", "history", "init", "launch", "plan", "protect", "recover"),
+    *("rehearse", "rollback", "run", "sample", "status", "backfill", "proof", "version"),
 )
 
 
@@ -39,30 +39,41 @@ def test_every_command_is_listed_with_a_sentence():
 
 
 def test_tables_that_were_never_processed_have_no_watermark():
-    assert json.loads(run("watermark", "--json").output) == []
-    assert run("watermark").output == ""
+    assert json.loads(run("status", "--watermark", "--json").output) == []
+    assert run("status", "--watermark").output == ""
+
+
+DAYS = ("--from", "2013-01-01", "--to", "2013-01-02")
+REVERSED = ("--from", "2013-01-02", "--to", "2013-01-01")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("history", "raw/nope"), "no table raw/nope: there are raw/flights, "),
-        (("certificate", "no-such-run"), "no certificate of no-such-run below "),
+        (("proof", "certificate", "no-such-run"), "no certificate of no-such-run below "),
         (
-            ("diff", "raw/flights", "--from", "2013-01-01", "--to", "2013-01-02", "--before", "1"),
+            ("proof", "diff", "raw/flights", *DAYS, "--before", "1"),
             "table raw/flights does not exist at .*: materialize the asset raw/flights first",
         ),
         (
-            ("diff", "raw/flights", "--from", "2013-01-02", "--to", "2013-01-01", "--before", "1"),
+            ("proof", "diff", "raw/flights", *REVERSED, "--before", "1"),
             "no partitions 2013-01-02...2013-01-01: give two keys of ",
         ),
-        (("status", "--from", "2013-01-01", "--to", "2013-01-02"), "DAGSTER_HOME is not set: "),
+        (("status", *DAYS), "DAGSTER_HOME is not set: "),
         (
-            ("reconcile", "--from", "2013-01-01", "--to", "2013-01-02", "--keys", "a"),
+            ("proof", "reconcile", *DAYS, "--keys", "a"),
             "--keys says how to compare with --golden",
         ),
+        (("history",), "name one TABLE; --select is for --consistent"),
+        (("history", "raw/flights", "--select", "raw/flights"), "name one TABLE; --select is for"),
+        (("history", "raw/flights", "--consistent"), "--consistent is about whole tables: choose"),
+        (("history", "--consistent", "--limit", "3"), "--consistent is about whole tables: choose"),
     ],
-    ids=["unknown table", "unknown run", "no table yet", "reversed", "no home", "stray option"],
+    ids=[
+        *("unknown table", "unknown run", "no table yet", "reversed", "no home", "stray option"),
+        *("no table", "two ways to choose", "one table for several", "a limit of versions"),
+    ],
 )
 def test_what_cannot_be_done_is_one_error_that_names_the_cure(arguments, message):
     result = run(*arguments)

@@ -80,7 +80,7 @@ def find_run() -> str:
 def test_what_is_spoilt_here_is_fine_before(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recover, certificate = ("recover",), ("certificate", RUN, "--verify")
+    recover, certificate = ("recover",), ("proof", "certificate", RUN, "--verify")
     for command in (recover, HISTORY, WATERMARK, STATUS, certificate, (*DIFF, "1")):
         assert run(monkeypatch, *command) == 0, command
     assert capsys.readouterr().err == ""
@@ -113,7 +113,7 @@ def test_a_certificate_that_is_cut_off_leaves_the_others_verified(
     certificates = place.root / "warehouse" / "certificates"
     cut_off(next(certificates.rglob("raw.flights.json")), left=100)
     run_id = next(certificates.rglob("raw.flights.json")).parent.name
-    assert run(monkeypatch, "certificate", run_id, "--verify", "--json") == 1
+    assert run(monkeypatch, "proof", "certificate", run_id, "--verify", "--json") == 1
     lines = json.loads(capsys.readouterr().out)
     (broken,) = (line for line in lines if line["holds"] is False)
     assert "is cut off or was edited" in broken["found"]

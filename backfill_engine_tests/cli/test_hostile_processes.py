@@ -92,7 +92,7 @@ def test_a_read_only_warehouse_is_read_and_not_written(
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     settings = (NO_SPARK, ("BACKFILL_WAREHOUSE", str(small_disk / "warehouse")))
     project = Project(tmp_path, landing, settings)
-    assert project.run("backfill-assets", "watermark", "--json").stdout == "[]\n"
+    assert project.run("backfill-assets", "status", "--watermark", "--json").stdout == "[]\n"
     run = project.materialize(RAW, partitions=f"{FIRST}...{FIRST}")
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1].startswith(

@@ -220,7 +220,7 @@ def test_the_daemon_takes_a_flow_in(open_project: Callable[..., Project]) -> Non
     launch = ("launch", *choose(*days), "--yes")
     with serve(project):
         launched = json.loads(command(project, *launch, "--json"))
-        command(project, "watch", launched["backfill_id"])
+        command(project, "backfill", "watch", launched["backfill_id"])
         assert plan_history(project, *days)["states"] == {"materialized": 12}
         assert "backfill" not in command(project, *launch)
 

@@ -1,6 +1,9 @@
 """`plan` and `launch` at a shell, over files that have landed and no table yet. No Spark."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +18,7 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG
+from backfill_engine_tests.commands import PROJECT
 from backfill_engine_tests.pipeline.alerting import Home, open_home
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
@@ -228,13 +232,24 @@ def test_a_launch_asks_once_and_says_that_no_daemon_is_there() -> None:
 
 
 def test_a_run_in_the_foreground_needs_no_daemon_and_says_what_only_waits() -> None:
-    """Nothing of raw is published, so that no partition can go: no Spark is started."""
-    result = run("run", "--select", "staging/flights", *RANGE[2:], "--yes", "--reason", "look")
-    assert result.exit_code == 3, result.output
-    assert "2013-01-01...2013-01-03: raw/flights 2013-01-01 is missing" not in result.output
-    assert "not due" in result.output
-    assert "held back: published 0 of 3 of staging/flights" in result.output
-    assert "staging/flights 0 of 3, 3 held back" in result.output  # a line whenever it changed
+    """Nothing of raw is published, so that no partition can go: no Spark is started.
+
+    In a process of its own, as a code location takes its settings once.
+    """
+    arguments = ("--select", "staging/flights", *RANGE[2:], "--yes", "--reason", "look")
+    result = subprocess.run(
+        [sys.executable, "-c", "from backfill_engine.cli import main; main()", "run", *arguments],
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 3, result.stdout + result.stderr
+    assert "2013-01-01...2013-01-03: raw/flights 2013-01-01 is missing" not in result.stdout
+    assert "not due" in result.stdout
+    assert "held back: published 0 of 3 of staging/flights" in result.stdout
+    assert "staging/flights 0 of 3, 3 held back" in result.stdout  # a line whenever it changed
     with DagsterInstance.get() as instance:
         (done,) = instance.get_runs()
     assert done.tags["backfill_assets/reason"] == "look"
@@ -268,9 +283,11 @@ def test_a_launch_names_its_spark_and_tells_itself_as_json() -> None:
     assert (backfill.tags or {})[SPARK_REMOTE_TAG] == "sc://big:15002"
     assert (found["backfill_id"], found["title"]) == (backfill.backfill_id, backfill.title)
     assert [one["table"] for one in found["plan"]["tables"]] == ["raw/flights", "staging/flights"]
-    paused = json.loads(run("pause", backfill.backfill_id, "--reason", "disk", "--json").stdout)
+    paused = json.loads(
+        run("backfill", "pause", backfill.backfill_id, "--reason", "disk", "--json").stdout
+    )
     assert (paused["id"], paused["reason"]) == (backfill.backfill_id, "disk")
-    going_on = json.loads(run("unpause", backfill.backfill_id, "--json").stdout)
+    going_on = json.loads(run("backfill", "resume", backfill.backfill_id, "--json").stdout)
     assert going_on == {"id": backfill.backfill_id, "kind": "backfill", "has_daemon": False}
 
 

@@ -45,18 +45,18 @@ def refuse(*arguments: str) -> str:
 
 def test_a_range_is_protected_listed_and_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "anna")
-    assert run("protections") == "nothing is protected\n"
+    assert run("protect", "--list") == "nothing is protected\n"
     said = run("protect", RAW, *DAYS, "--reason", "books are closed")
     assert said == f"{RAW}: 2013-01-02...2013-01-03 protected: books are closed\n"
-    (found,) = json.loads(run("protections", "--json"))
+    (found,) = json.loads(run("protect", "--list", "--json"))
     assert (found["table"], found["reason"], found["by"]) == (RAW, "books are closed", "anna")
     assert (found["ranges"], found["and_later"]) == ([["2013-01-02", "2013-01-03"]], False)
-    said = run("unprotect", RAW, "--to", "2013-01-02", "--reason", "a wrong number")
+    said = run("protect", "--lift", RAW, "--to", "2013-01-02", "--reason", "a wrong number")
     assert said == f"{RAW}: ...2013-01-02 no longer protected: a wrong number\n"
-    (found,) = json.loads(run("protections", "--json"))
+    (found,) = json.loads(run("protect", "--list", "--json"))
     assert found["ranges"] == [["2013-01-03", "2013-01-03"]]
-    run("unprotect", RAW, "--reason", "all open")
-    assert json.loads(run("protections", "--json")) == []
+    run("protect", "--lift", RAW, "--reason", "all open")
+    assert json.loads(run("protect", "--list", "--json")) == []
 
 
 def test_a_plan_says_all_of_it_at_80_columns() -> None:
@@ -70,7 +70,7 @@ def test_a_plan_says_all_of_it_at_80_columns() -> None:
 def test_the_list_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "anna")
     run("protect", "features/carrier_delays", "--from", "2013-01-02", "--reason", "as reported")
-    lines = run_in_terminal("protections", columns=80)
+    lines = run_in_terminal("protect", "--list", columns=80)
     assert max(map(len, lines)) <= 80
     text = "\n".join(lines)
     for words in ("2013-01-02", "and later ones", "as reported", "anna"):
@@ -82,14 +82,19 @@ def test_the_list_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (("protect", "raw/nope", "--reason", "x"), "no table raw/nope"),
         (("protect", RAW, "--reason", " "), "an option is empty"),
+        (("protect", RAW), "name a TABLE and say why with --reason, or see with --list"),
+        (("protect", "--reason", "x"), "name a TABLE and say why with --reason"),
+        (("protect", RAW, "--list"), "--list shows all that is protected: leave the other"),
+        (("protect", "--lift", "--list"), "--list shows all that is protected: leave the other"),
         (("protect", RAW, "--from", "2013-13-01", "--reason", "x"), "no partitions 2013-13-01"),
         (
             ("protect", RAW, "--from", "2013-01-03", "--to", "2013-01-02", "--reason", "x"),
             "no partitions 2013-01-03...2013-01-02",
         ),
         (
-            ("unprotect", RAW, *DAYS, "--reason", "x"),
-            f"nothing of {RAW} 2013-01-02...2013-01-03 is protected: `backfill-assets protections`",
+            ("protect", "--lift", RAW, *DAYS, "--reason", "x"),
+            f"nothing of {RAW} 2013-01-02...2013-01-03 is protected: "
+            "`backfill-assets protect --list`",
         ),
     ],
 )

@@ -100,8 +100,9 @@ def test_ctrl_c_ends_the_run_and_says_what_was_published(landed: Project, tmp_pa
     ):
         wait_for(out, "raw/flights 2 of 2")
         running.send_signal(signal.SIGINT)
-        assert running.wait(120) == 130
+        code = running.wait(120)
     text = out.read_text()
+    assert code == 130, text
     assert "cancelled: published 2 of 2 of raw/flights" in text
     assert "its run was cancelled" in text
     assert (

@@ -7,7 +7,7 @@ import typer
 from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
-from backfill_engine.cli.spread_options import spread_options
+from backfill_engine.cli.options import spread_options
 
 
 class Range(BaseModel):

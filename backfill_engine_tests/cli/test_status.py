@@ -190,7 +190,9 @@ def test_the_story_of_a_withheld_partition(home: Home) -> None:
         WHY,
     )
     look, again = story["next"]
-    assert look == f"backfill-assets withheld {RAW} --from {DAYS[1]} --to {DAYS[1]}"
+    assert (
+        look == f"backfill-assets status --withheld --select {RAW} --from {DAYS[1]} --to {DAYS[1]}"
+    )
     assert "dagster asset materialize" in again
     text = run("status", "--why", DAYS[1], "--select", RAW).output
     assert "  published: never" in text
@@ -248,7 +250,7 @@ def test_what_landed_beyond_the_end_of_the_calendar_is_named(
         recipes = {key: catalog.recipes[key]}
         return describe_landed_beyond(recipes, catalog.settings.landing)
 
-    told = run("missing", "--from", DAYS[0], "--to", DAYS[0], "--select", RAW).stderr
+    told = run("status", "--missing", "--from", DAYS[0], "--to", DAYS[0], "--select", RAW).stderr
     assert "beyond" not in told
     monkeypatch.setenv("BACKFILL_END", "2013-01-07")
     assert list_told(RAW) == [
@@ -263,10 +265,19 @@ def test_what_landed_beyond_the_end_of_the_calendar_is_named(
     [
         ((), "give --from and --to, or --why KEY"),
         (("--from", DAYS[0]), "give --from and --to, or --why KEY"),
+        (("--missing", "--from", DAYS[0]), "give --from and --to"),
+        (("--withheld",), "give --from and --to"),
         (("--why", DAYS[0], "--to", DAYS[0]), "--why is about one partition"),
+        (("--watermark", "--from", DAYS[0]), "--watermark is about whole tables: leave out --from"),
+        (("--missing", "--withheld"), "--missing and --withheld are questions apart: ask one"),
+        (("--watermark", "--why", DAYS[0]), "--watermark and --why are questions apart"),
+        (("--failed", "--from", DAYS[0], "--to", DAYS[0]), "give --missing too"),
+        (("--most", "3", "--from", DAYS[0], "--to", DAYS[0]), "give --withheld too"),
     ],
 )
-def test_a_range_or_one_partition_is_asked_about(arguments: tuple[str, ...], message: str) -> None:
+def test_one_question_is_asked_about_a_range_or_one_partition(
+    arguments: tuple[str, ...], message: str
+) -> None:
     result = run("status", *arguments)
     assert isinstance(result.exception, SettingsError)
     assert message in str(result.exception)

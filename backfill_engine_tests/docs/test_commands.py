@@ -8,17 +8,25 @@ from pathlib import Path
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.testing import CliRunner
 
 from backfill_engine.cli import app
+from backfill_engine.cli.launch_options import PartitionOptions
+from backfill_engine.orchestration.runs.option_declarations import Launch
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = """\
 # Commands
 
-What each command says of itself; `backfill-assets COMMAND --help` explains the options. Every
+What each command says of itself; `backfill-assets COMMAND --help` explains its options. Every
 failure is one line on stderr and a non-zero exit. `--json` prints what programs read. A run or a
 backfill is named by its id, or by the first eight characters or more of it.
 """
+
+
+GROUPS = ("backfill", "proof", "version")
+LINES, COLUMNS = 42, 80
+"""Of a screen."""
 
 
 def list_commands(app: typer.Typer) -> Iterator[tuple[str, TyperCommand]]:
@@ -28,6 +36,11 @@ def list_commands(app: typer.Typer) -> Iterator[tuple[str, TyperCommand]]:
     for name, command in group.commands.items():
         if isinstance(command, TyperCommand):
             yield name, command
+        elif name in GROUPS:
+            assert isinstance(command, TyperGroup)
+            for inner, inner_command in command.commands.items():
+                assert isinstance(inner_command, TyperCommand)
+                yield f"{name} {inner}", inner_command
 
 
 def wrap(text: str) -> str:
@@ -38,15 +51,30 @@ def render_page() -> str:
     parts = [HEAD]
     for name, command in list_commands(app):
         arguments = [
-            str(one.name).upper() for one in command.params if isinstance(one, TyperArgument)
+            str(one.metavar or one.name).upper() if one.required else f"[{str(one.name).upper()}]"
+            for one in command.params
+            if isinstance(one, TyperArgument)
         ]
         parts.append(f"## {name}\n")
         parts.append(f"    backfill-assets {' '.join([name, *arguments])} [OPTIONS]\n")
-        parts += map(wrap, inspect.cleandoc(command.help or "").split("\n\n"))
+        for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+            is_example = paragraph.startswith("Example: ")
+            parts.append(f"    {paragraph[9:]}\n" if is_example else wrap(paragraph))
         options = [one.opts[0] for one in command.params if isinstance(one, TyperOption)]
         if options:
             parts.append(wrap(f"Options: {', '.join(f'`{option}`' for option in options)}."))
+    parts.append("## Options of `plan`, `launch` and `run`, in full\n")
+    parts.append("\n".join(f"- {line}" for line in describe_options()) + "\n")
     return "\n".join(parts)
+
+
+def describe_options() -> Iterator[str]:
+    """All that is to be said of the options of which `--help` has only how it begins."""
+    for model in (PartitionOptions, Launch):
+        for name, field in model.model_fields.items():
+            if field.description:
+                option = f"--{(field.title or name).replace('_', '-')}"
+                yield wrap(f"`{option}`: {field.description}").rstrip().replace("\n", "\n  ")
 
 
 def test_the_page_of_commands_says_what_help_says() -> None:
@@ -54,3 +82,14 @@ def test_the_page_of_commands_says_what_help_says() -> None:
     if os.environ.get("UPDATE_DOCS"):
         PAGE.write_text(page, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == page, "UPDATE_DOCS=1 writes it anew"
+
+
+def test_each_help_fits_a_screen_and_has_an_example() -> None:
+    for name, command in list_commands(app):
+        shown = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": str(COLUMNS)})
+        lines = shown.output.splitlines()
+        assert len(lines) <= LINES, f"{name}: {len(lines)} lines"
+        assert max(map(len, lines)) <= COLUMNS, name
+        assert f"Example: backfill-assets {name}" in " ".join(shown.output.split()), name
+        examples = [line for line in (command.help or "").splitlines() if "Example: " in line]
+        assert len(examples) == 1, name

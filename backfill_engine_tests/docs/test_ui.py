@@ -187,7 +187,8 @@ def test_the_failing_check_has_the_value_and_the_next_command(
         "partition_is_stable: drift(distance) = ",
         "(below 0.25, warning from 0.1, against the baseline of ",
         "rows are kept aside in withheld/staging_flights",
-        f"backfill-assets withheld staging/flights --from {SPOILED} --to {SPOILED}",
+        "backfill-assets status --withheld --select staging/flights "
+        f"--from {SPOILED} --to {SPOILED}",
         f"--select 'key:\"staging/flights\"' --partition-range {SPOILED}...{SPOILED}",
         f"- {{check: partition_is_stable, reason: WHY, partitions: ['{SPOILED}']}}",
     ):

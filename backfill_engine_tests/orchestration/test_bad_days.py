@@ -87,7 +87,7 @@ def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
 
 def assert_certified_as_one_chain(project: Project, backfill: str) -> None:
     """Also the runs that the sensor requested, which Dagster doesn't count as the backfill's."""
-    listed = project.run("backfill-assets", "certificate", backfill, "--json")
+    listed = project.run("backfill-assets", "proof", "certificate", backfill, "--json")
     assert listed.returncode == 0, listed.stderr
     certificates = json.loads(listed.stdout)
     assert len({one["run_id"] for one in certificates}) > 1
@@ -131,13 +131,17 @@ def test_the_command_line_ends_with_the_commands_that_go_on(landing: Path, tmp_p
 
 def assert_withheld_rows_can_be_shown(project: Project) -> None:
     day = ("--from", DOUBLED, "--to", DOUBLED)
-    listed = project.run("backfill-assets", "withheld", "staging/flights", *day, "--json")
+    listed = project.run(
+        "backfill-assets", "status", "--withheld", "--select", "staging/flights", *day, "--json"
+    )
     assert listed.returncode == 0, listed.stderr
     (kept,) = (one for one in json.loads(listed.stdout) if one["count"])
     assert kept["what"] == "withheld rows"
     assert kept["count"] > len(kept["rows"]) == 20
     assert {row["flight_date"] for row in kept["rows"]} == {DOUBLED}
-    nothing = project.run("backfill-assets", "withheld", "raw/flights", *day)
+    nothing = project.run(
+        "backfill-assets", "status", "--withheld", "--select", "raw/flights", *day
+    )
     assert nothing.stdout == f"nothing is kept aside of raw/flights {DOUBLED}...{DOUBLED}\n"
 
 

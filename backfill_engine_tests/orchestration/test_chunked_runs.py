@@ -239,7 +239,7 @@ def test_a_run_that_is_paused_between_chunks_goes_on_with_what_is_left(
     assert 0 < written < 8
     assert f"raw/flights: paused, {8 - written} of 8 partitions left" in paused.message
     assert "paused it at" in paused.message
-    assert "disk, until `backfill-assets unpause" in paused.message
+    assert "disk, until `backfill-assets backfill resume" in paused.message
     assert pipeline.find_days(RAW, "FAILED") == list_days(written + 1, 8)
     assert ask_sensor(instance)[0] == []
     assert "disk" in ask_sensor(instance)[1]

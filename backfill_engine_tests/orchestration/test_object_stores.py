@@ -110,15 +110,15 @@ def test_status_and_missing_read_the_store(story: Story) -> None:
     listed = json.loads(story.run("status", "--from", FIRST, "--to", NEXT, "--json"))
     by_day = [one["status"] for one in listed if one["table"] == "raw/flights"]
     assert by_day == ["materialized", "materialized", "materialized", "missing"]
-    missing = story.s3.run("backfill-assets", "missing", "--from", FIRST, "--to", NEXT)
+    missing = story.s3.run("backfill-assets", "status", "--missing", "--from", FIRST, "--to", NEXT)
     assert f"raw/flights\t{NEXT}" in missing.stdout
 
 
 def test_certificate_holds_and_source_agrees(story: Story) -> None:
     (publish, _) = json.loads(story.run("history", "raw/flights", "--json"))
-    told = story.run("certificate", publish["run_id"], "--verify")
+    told = story.run("proof", "certificate", publish["run_id"], "--verify")
     assert "lines hold" in told
-    story.run("reconcile", "--from", FIRST, "--to", LAST)
+    story.run("proof", "reconcile", "--from", FIRST, "--to", LAST)
 
 
 def test_sensors_read_the_store(story: Story) -> None:

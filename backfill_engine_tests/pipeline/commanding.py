@@ -49,8 +49,8 @@ def command(project: Project, *arguments: str) -> str:
 
 
 def find_listed(project: Project, backfill: str) -> Line:
-    """What `backfills` tells of one."""
-    listed = json.loads(command(project, "backfills", "--json"))
+    """What `backfill list` tells of one."""
+    listed = json.loads(command(project, "backfill", "list", "--json"))
     return next(one for one in listed if one["id"] == backfill)
 
 
@@ -71,11 +71,11 @@ def list_published(commits: Iterable[Commit]) -> list[str]:
 
 @contextmanager
 def watch(project: Project, backfill: str) -> Iterator["subprocess.Popen[str]"]:
-    """`watch --json`, as somebody else watches."""
+    """`backfill watch --json`, as somebody else watches."""
     out = project.root / f"watch-{backfill}.jsonl"
     with out.open("w") as file:
         watching = subprocess.Popen(
-            [str(_BIN / "backfill-assets"), "watch", backfill, "--json"],
+            [str(_BIN / "backfill-assets"), "backfill", "watch", backfill, "--json"],
             env=project.environment,
             cwd=project.root,
             stdout=file,

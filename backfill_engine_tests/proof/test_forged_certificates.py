@@ -65,7 +65,7 @@ class Story:
             path.write_text(Certificate.from_json(json.dumps(document)).to_json() + "\n")
 
     def verify(self, wanted: str = BACKFILL) -> list[VerifiedLine]:
-        """All lines, as `certificate --verify` prints them."""
+        """All lines, as `proof certificate --verify` prints them."""
         logs = [read_log(self.warehouse, table) for table in CATALOG.tables]
         return [line for lines in verify_run(logs, wanted).values() for line in lines]
 

@@ -31,7 +31,8 @@ class View:
 
     Attributes:
         statuses: as `status` has them.
-        to_run: the partitions that `missing` or `plan --only missing,failed,withheld,stale` names.
+        to_run: the partitions that `status --missing` names, or `plan --only
+            missing,failed,withheld,stale`.
         dagster: the status that Dagster shows; None where that wasn't asked.
     """
 

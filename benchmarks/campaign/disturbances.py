@@ -115,7 +115,9 @@ class Disturbances:
         self.expect_no_trace(answer)
         if answer.code != 0:  # refused, as what is damaged can't take it
             return
-        self.mends.append(lambda: self.expect_no_trace(ask(self.project, "unprotect", *named)))
+        self.mends.append(
+            lambda: self.expect_no_trace(ask(self.project, "protect", "--lift", *named))
+        )
         self.pipeline.checker.protected.add((table, day))
         self.note("protect", f"{table} {day}")
         if self.moments.random() < 0.5:

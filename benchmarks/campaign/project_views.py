@@ -89,7 +89,7 @@ def read_view(project: Project, days: list[str]) -> tuple[View, list[Answer]]:
     """
     named = select(days)
     status = ask(project, "status", *named, "--json")
-    missing = ask(project, "missing", *named, "--json")
+    missing = ask(project, "status", "--missing", *named, "--json")
     plan = ask(project, "plan", *named, "--only", "missing,failed,withheld,stale", "--json")
     answers = [status, missing, plan]
     statuses = {(one["table"], one["partition"]): one["status"] for one in status.json or ()}

@@ -24,8 +24,23 @@ from benchmarks.campaign.project_views import Answer, add_dagster, ask, read_vie
 
 _ENDINGS = {0: "published", 1: "held back", 3: "waits", 130: "cancelled", None: "ended by force"}
 _OTHER_COMMANDS = (
-    *(("protections",), ("watermark",), ("backfills",), ("history", RAW), ("history", FEATURES)),
-    ("withheld", RAW, "--from", DAYS[0], "--to", DAYS[-1]),
+    *(
+        (
+            "protect",
+            "--list",
+        ),
+        (
+            "status",
+            "--watermark",
+        ),
+        (
+            "backfill",
+            "list",
+        ),
+        ("history", RAW),
+        ("history", FEATURES),
+    ),
+    ("status", "--withheld", "--select", RAW, "--from", DAYS[0], "--to", DAYS[-1]),
 )
 """Which may refuse, but not with a trace."""
 
@@ -152,8 +167,8 @@ class Step(Disturbances):
         certificates = self.project.warehouse.glob("certificates/*")
         newest = max(certificates, key=lambda one: one.stat().st_mtime, default=None)
         for changed, command in (
-            (inputs, ("pin", "--select", ",".join(TABLES))),
-            (spoiled, ("certificate", newest.name if newest else "none", "--verify")),
+            (inputs, ("history", "--consistent", "--select", ",".join(TABLES))),
+            (spoiled, ("proof", "certificate", newest.name if newest else "none", "--verify")),
         ):
             answer = ask(self.project, *command)
             self.expect_no_trace(answer)

@@ -331,6 +331,8 @@ def _describe_blocked(switching: _Switching) -> tuple[str, ...]:
     """Says which partitions the version lacks, or that it is kept up no more."""
     source = switching.pinned.inputs[switching.recipe.serves]
     if retired := find_retired(source):
-        return (f"{source.table.key}: {retired}: `unprotect` it and backfill it first",)
+        return (
+            f"{source.table.key}: {retired}: lift that (`protect --lift`) and backfill it first",
+        )
     partitions_def = find_partitions_def(switching.log.table)
     return tuple(describe_ranges(partitions_def, switching.blocked))

@@ -97,7 +97,7 @@ def find_outcome(
         others = _find_others(catalog, instance, warehouse, progress, result.held_back, unmade)
         held_back = (*result.held_back, *others)
         errors += result.errors
-        resume = f"backfill-assets resume {backfill.id[:_SHOWN_OF_ID]}"
+        resume = f"backfill-assets backfill retry {backfill.id[:_SHOWN_OF_ID]}"
         commands = [*build_look_commands(held_back), resume]
     return BackfillOutcome(
         state=progress.state,
@@ -246,7 +246,7 @@ def find_verdicts(
     if state == "paused":
         # To resume is refused meanwhile, and the rest of the plan only the same command knows.
         is_noted = find_pause(instance, backfill.id) is not None
-        commands = [f"backfill-assets unpause {backfill.id}"] if is_noted else []
+        commands = [f"backfill-assets backfill resume {backfill.id}"] if is_noted else []
     else:
         commands = [*outcome.commands, *_build_run_commands(catalog, progress.states)]
     return Verdicts(

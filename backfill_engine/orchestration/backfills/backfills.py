@@ -183,8 +183,9 @@ def find_whole_id(catalog: Catalog, instance: DagsterInstance, wanted: str) -> s
         whole = find_id(wanted, (*backfills, *instance.get_run_ids()))
     if whole is None:
         raise HistoryError(
-            f"this Dagster home knows no backfill and no run {wanted}: `backfill-assets backfills` "
-            "lists the backfills, and DAGSTER_HOME says which home it is"
+            f"this Dagster home knows no backfill and no run {wanted}: "
+            "`backfill-assets backfill list` lists the backfills, and DAGSTER_HOME says which "
+            "home it is"
         )
     run = instance.get_run_by_id(whole)
     if not (is_ours(run.tags) if run else read_backfill(catalog, instance, whole).is_ours):

@@ -64,7 +64,7 @@ def is_cancelled(instance: DagsterInstance, backfill_id: str) -> bool:
 
 
 def describe_wanted(catalog: Catalog, instance: DagsterInstance, wanted: str) -> str:
-    """Describes in a line what `cancel` would end: a backfill, a chain of runs, or one run of one.
+    """Describes in a line what would be cancelled: a backfill, a chain of runs, or one run of one.
 
     Raises:
         HistoryError: if there is no such backfill or run.

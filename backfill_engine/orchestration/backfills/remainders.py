@@ -63,7 +63,7 @@ def look_for_remainders(resumer: Resumer, *, now: datetime) -> Remainders:
     """Looks at the backfills of which a paused run was gone on with; each until nothing is left.
 
     What reads from a remainder comes at the next look, once that is published. What can't go then,
-    as what it reads was withheld, is left to `resume`.
+    as what it reads was withheld, is left to `backfill retry`.
 
     Args:
         resumer: finds what can go.

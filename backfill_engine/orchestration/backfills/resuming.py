@@ -124,8 +124,8 @@ class Resumer:
         if not progress.is_over:
             raise BackfillError(
                 f"{backfill.kind} {backfill.id} is at work ({progress.at_work}): wait for it "
-                f"(`backfill-assets watch {backfill.id[:_SHOWN_OF_ID]}`) or cancel it first; "
-                "nothing was requested"
+                f"(`backfill-assets backfill watch {backfill.id[:_SHOWN_OF_ID]}`) or cancel it "
+                "first; nothing was requested"
             )
         lacking: dict[str, Sequence[str]] = {}
         for table, states in progress.states.items():
@@ -238,8 +238,8 @@ class Resumer:
             if resumes and record.status not in BULK_ACTION_TERMINAL_STATUSES:
                 raise BackfillError(
                     f"backfill {record.backfill_id} resumes {backfill.id} already, and is "
-                    f"{record.status.value.lower()}: `backfill-assets watch {record.backfill_id}`; "
-                    "nothing was requested"
+                    f"{record.status.value.lower()}: "
+                    f"`backfill-assets backfill watch {record.backfill_id}`; nothing was requested"
                 )
 
 

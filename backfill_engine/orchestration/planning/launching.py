@@ -119,7 +119,7 @@ def check_launch(catalog: Catalog, plan: Plan, launch: Launch) -> Launch:
     if protected and not launch.override_protection:
         raise ProtectedError(
             f"protected: {'; '.join(shorten(protected, _LISTED))}: choose others, lift it with "
-            "`backfill-assets unprotect`, or say why with --override-protection; nothing was "
+            "`backfill-assets protect --lift`, or say why with --override-protection; nothing was "
             "launched"
         )
     _refuse_at_work(plan)
@@ -149,8 +149,8 @@ def _refuse_at_work(plan: Plan) -> None:
     if busy:
         raise BackfillError(
             f"runs are at work on {'; '.join(busy)}, or requested: wait for them, cancel them "
-            "(`backfill-assets backfills` lists them), or choose others with --only; nothing was "
-            "launched"
+            "(`backfill-assets backfill list` lists them), or choose others with --only; nothing "
+            "was launched"
         )
 
 

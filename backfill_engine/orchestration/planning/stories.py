@@ -142,10 +142,10 @@ def _find_next(
     table, key = status.table, status.partition
     ends = f"--from {key} --to {key}"
     if is_at_work:
-        return [f"backfill-assets watch {attempt.run_id[:8]}"] if attempt else []
+        return [f"backfill-assets backfill watch {attempt.run_id[:8]}"] if attempt else []
     commands: list[str] = []
     if attempt is not None and attempt.status == "withheld":
-        commands.append(f"backfill-assets withheld {table} {ends}")
+        commands.append(f"backfill-assets status --withheld --select {table} {ends}")
     if status.status == NOT_DUE:  # it goes by itself once what it waits for is published
         return commands
     if waits:

@@ -56,7 +56,9 @@ def _render_withheld(catalog: Catalog, table: Table, result: PartitionResult, ru
         places = [f"{what} are kept aside in `{at.key}`" for what, at in kept.items()]
         parts.append(
             f"{', '.join(places)}. To look at them:\n\n"
-            + write_code_block(f"backfill-assets withheld {table.key} --from {key} --to {key}")
+            + write_code_block(
+                f"backfill-assets status --withheld --select {table.key} --from {key} --to {key}"
+            )
         )
     parts.append(
         "Mend its source, then run it again: *Materialize…* on its page, or\n\n"

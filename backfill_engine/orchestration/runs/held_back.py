@@ -243,4 +243,5 @@ def build_look_commands(held_back: Sequence[HeldBack]) -> Iterator[str]:
     for one in held_back:
         if one.status == WITHHELD:
             first, last = min(one.reasons), max(one.reasons)
-            yield f"backfill-assets withheld {one.table.key} --from {first} --to {last}"
+            ends = f"--from {first} --to {last}"
+            yield f"backfill-assets status --withheld --select {one.table.key} {ends}"

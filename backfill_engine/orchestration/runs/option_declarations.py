@@ -20,10 +20,10 @@ class RowOptions(BaseModel):
         "docs/write-modes.md.",
     )
     delete_missing: bool | None = Field(
-        default=None, description="Of a merge: rows that the source no longer has go."
+        default=None, description="Of a merge: rows that the source lost go."
     )
     filter: str | None = Field(
-        default=None, description="Of a merge: only computed rows for which this SQL is true count."
+        default=None, description="Of a merge: only rows with this SQL true."
     )
     batch: str | None = Field(
         default=None, description="Of an append: the batch's name; else the inputs are the batch."
@@ -37,19 +37,19 @@ class PaceOptions(BaseModel):
 
     chunk: str | None = Field(
         default=None,
-        description="Commit and record chunk after chunk: years, months, weeks, days, hours or "
-        "minutes with a number, as months=1; step=100000 of integers; files=100 that landed. "
+        description="Commit chunk after chunk, as months=1. Years, months, weeks, days, hours or "
+        "minutes with a number; step=100000 of integers; files=100 that landed. "
         "What is published from the same inputs by the same code is left as it is.",
     )
     restart: bool | None = Field(
         default=None,
-        description="Compute chunks again though they are published from the same inputs and code.",
+        description="Compute also chunks that stand; published from the same inputs and code.",
     )
     keep_going: bool | None = Field(
-        default=None, description="Go on with the next chunk after one that ended with an error."
+        default=None, description="Go on after a chunk that ended in error."
     )
     window: str | None = Field(
-        default=None, description="Begin chunks between these times only (UTC), as 22:00-06:00."
+        default=None, description="Begin chunks only then, as 22:00-06:00; UTC."
     )
 
 
@@ -57,11 +57,11 @@ class RunOptions(PaceOptions, RowOptions):
     """All options of a run; None where it is told nothing."""
 
     save_watermark: bool | None = Field(
-        default=None, description="Move the production watermark, as incremental runs do."
+        default=None, description="Move the watermark, as incremental runs do."
     )
     override_protection: str | None = Field(
         default=None,
-        description="Why protected partitions are to be published all the same; it is kept in the "
+        description="Why protected partitions are published, too; it is kept in the "
         "commit and in the event; docs/protection.md.",
     )
 
@@ -79,13 +79,10 @@ class Launch(RunOptions):
     """
 
     reason: str = Field(default="", description="Why; a tag of the runs.")
-    allow_new_code: str = Field(
-        default="", description="Why a deploy meanwhile is not to stop its remaining runs."
-    )
+    allow_new_code: str = Field(default="", description="Why a deploy is not to stop its runs.")
     spark_remote: str | None = Field(
         default=None,
-        description="The Spark Connect server of its runs, as sc://host:15002, in place of "
-        "SPARK_REMOTE.",
+        description="Spark Connect, as sc://host:15002; in place of SPARK_REMOTE.",
     )
     priority: int | None = None
     max_parallel: int | None = None

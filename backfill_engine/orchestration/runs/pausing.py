@@ -120,7 +120,7 @@ def find_why_paused(
     """Finds why no chunk may begin now; empty if one may."""
     found = find_pause(instance, chain_id)
     if found is not None:
-        return f"{found}, until `backfill-assets unpause {chain_id}`"
+        return f"{found}, until `backfill-assets backfill resume {chain_id}`"
     if window is not None and not window.is_open(now):
         return f"until its window opens, {window} UTC"
     return ""

@@ -30,8 +30,8 @@ from backfill_engine.tables.declarations import Table
 
 _LISTED = 7
 _CURE = (
-    "leave them out, lift it with `backfill-assets unprotect` or in the declaration, or say why "
-    "they are to be written all the same"
+    "leave them out, lift it with `backfill-assets protect --lift` or in the declaration, or say "
+    "why they are to be written all the same"
 )
 
 

@@ -60,7 +60,7 @@ def test_a_run_its_continuation_and_a_retry_are_one_notice(home: Home) -> None:
     assert notice["errors"] == []
     assert notice["goes_on"] == [f"published 2 of {STAGING} in runs that continued it"]
     assert notice["commands"]["look"] == [
-        f"backfill-assets withheld {RAW} --from 2013-01-05 --to 2013-01-05"
+        f"backfill-assets status --withheld --select {RAW} --from 2013-01-05 --to 2013-01-05"
     ]
     first, second = notice["commands"]["run_again"]
     assert f"--select 'key:\"{RAW}\"' --partition-range 2013-01-05...2013-01-05" in first

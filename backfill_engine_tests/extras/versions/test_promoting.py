@@ -454,7 +454,7 @@ def test_a_retired_version_is_empty_protected_and_not_served(promoted: Pipeline)
     assert "protected" in run.message
     again = promote(promoted, accept=WHY)
     assert not again.success
-    assert "unprotect" in again.message
+    assert "protect --lift" in again.message
     assert retire().message.startswith(f"{V2} is retired already")
     assert V2 not in list_due(promoted)
     assert promoted.find_days(SERVED, "MATERIALIZED") == list_days(1, 8)

@@ -79,7 +79,7 @@ def test_it_is_paused_goes_on_is_cancelled_and_resumed(
     with watch(project, backfill) as watching:
         wait_until(lambda: list_commits(project, RAW, *DAYS))
         assert "it ends after the chunk at work" in command(
-            project, "pause", backfill, "--reason", "disk"
+            project, "backfill", "pause", backfill, "--reason", "disk"
         )
         wait_until(lambda: find_listed(project, backfill)["state"] == "paused")
         paused_at = len(read_checksums(project, DAYS))
@@ -89,10 +89,10 @@ def test_it_is_paused_goes_on_is_cancelled_and_resumed(
         assert before_all["state"] in ("requested", "running")
         assert watching.poll() is None, "what is paused is not over"
 
-        command(project, "unpause", backfill)
+        command(project, "backfill", "resume", backfill)
         wait_until(lambda: len(read_checksums(project, DAYS)) > paused_at)
         asked_at = time.monotonic()
-        cancelled = json.loads(command(project, "cancel", backfill, "--yes", "--json"))
+        cancelled = json.loads(command(project, "backfill", "cancel", backfill, "--yes", "--json"))
         assert time.monotonic() - asked_at < 30, "within seconds, of which 3 are the command's"
         assert (len(cancelled["ended"]), cancelled["unfinished"]) == (1, [])
         assert watching.wait(timeout=120) == 130
@@ -103,7 +103,7 @@ def test_it_is_paused_goes_on_is_cancelled_and_resumed(
     assert published - 1 <= recorded <= published
     assert recorded <= [*list_statuses(project).values()].count("materialized") <= published
 
-    resumed = json.loads(command(project, "resume", backfill, "--yes", "--json"))
+    resumed = json.loads(command(project, "backfill", "retry", backfill, "--yes", "--json"))
     assert 16 - published <= resumed["partitions"] <= 16 - recorded
     with watch(project, resumed["backfill_id"]) as watching:
         assert watching.wait(timeout=600) == 0
@@ -165,8 +165,8 @@ def test_overlapping_backfills_lose_no_update(
     assert refused.returncode == 1
     assert (
         f"error: runs are at work on {RAW} {OVERLAP[0]}...{OVERLAP[-1]}, or requested: wait for "
-        "them, cancel them (`backfill-assets backfills` lists them), or choose others with --only; "
-        "nothing was launched"
+        "them, cancel them (`backfill-assets backfill list` lists them), or choose others with "
+        "--only; nothing was launched"
     ) in refused.stderr
     other = dagster.launch_backfill(RAW, first=second[0], last=second[-1], **told)
     wait_until(lambda: list_commits(project, RAW, *OTHERS))
@@ -189,7 +189,7 @@ def test_overlapping_backfills_lose_no_update(
     assert {key[1] for key in expected.keys() - found.keys()} <= {*list_days(16, 20)}
     for backfill in (one, other):
         if find_listed(project, backfill)["state"] != "published":
-            resumed = json.loads(command(project, "resume", backfill, "--yes", "--json"))
+            resumed = json.loads(command(project, "backfill", "retry", backfill, "--yes", "--json"))
             with watch(project, resumed["backfill_id"]) as watching:
                 assert watching.wait(timeout=600) == 0
     assert read_checksums(project, OTHERS) == expected

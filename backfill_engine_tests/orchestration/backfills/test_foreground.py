@@ -226,7 +226,7 @@ def test_a_pause_from_elsewhere_ends_it_and_the_rest_is_told_as_paused(
         (RAW, "paused", 3, "2013-01-05...2013-01-07: its run is paused"),
         (STAGING, "paused", 4, "2013-01-04...2013-01-07: paused before a run of it was made"),
     ]
-    assert found.commands == (["backfill-assets unpause run-1"] if is_noted else [])
+    assert found.commands == (["backfill-assets backfill resume run-1"] if is_noted else [])
 
 
 def test_a_cancellation_from_elsewhere_ends_it(home: Home) -> None:
@@ -300,8 +300,12 @@ def test_a_run_that_does_not_end_as_it_is_cancelled_counts_as_cancelled(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = Event()
+
+    def execute(_: Home, __: str) -> None:
+        done.wait(30)
+
     monkeypatch.setattr(foreground_module, "_CANCEL_SECONDS", 0.1)
-    executions = Executions(home, lambda _, __: done.wait(30) and None)
+    executions = Executions(home, execute)
     foreground = Foreground(
         CATALOG, home.instance, GRAPH, home.warehouse, executions, "once", {RAW: DAYS}
     )

@@ -212,7 +212,7 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     pause(instance, allowed, reason="deploy", now=datetime.now(tz=UTC))
     wait_until(lambda: find_listed(project, allowed)["state"] == "paused")
     deploy_other_code(project, dagster)
-    command(project, "unpause", allowed)
+    command(project, "backfill", "resume", allowed)
     with watch(project, allowed) as watching:
         assert watching.wait(timeout=600) == 0, read_lines(project, allowed)[-1]
     commits = list_commits(project, RAW, *days)
@@ -221,7 +221,7 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     assert told == sorted(told), "the chunks before the deploy went by the code of the backfill"
     published = [key for one in commits if one.record for key in one.record.rows]
     assert sorted(published) == days, "and they stand: each once"
-    certificates = json.loads(command(project, "certificate", allowed, "--json"))
+    certificates = json.loads(command(project, "proof", "certificate", allowed, "--json"))
     assert [one["features"] for one in certificates] == [{}, {"new_code": why}]
     assert {key: one for key, one in project.read_checksums().items() if key[1] <= days[-1]} == {
         key: one for key, one in expected.items() if key[1] <= days[-1]

@@ -65,7 +65,9 @@ def test_what_failed_of_tables_of_different_grains_is_one_backfill(project: Proj
         with watch(project, backfill) as watching:
             assert watching.wait(timeout=900) == 1
         runs = ask(dagster.address, _RUNS, {"backfill": backfill})["runsOrError"]["results"]
-    assert [one["id"] for one in json.loads(command(project, "backfills", "--json"))] == [backfill]
+    assert [one["id"] for one in json.loads(command(project, "backfill", "list", "--json"))] == [
+        backfill
+    ]
     commits = {key: list_commits(project, key, *keys) for key, keys in TARGETS.items()}
     published = {key: list_published(of) for key, of in commits.items()}
     assert published == {**TARGETS, STAGING: DAYS[:1]}

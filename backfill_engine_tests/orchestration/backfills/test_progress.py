@@ -171,8 +171,8 @@ def test_what_is_withheld_is_told_with_ranges_reasons_and_commands(home: Home) -
         ),
     ]
     assert outcome.commands == [
-        f"backfill-assets withheld {RAW} --from 2013-01-05 --to 2013-01-05",
-        f"backfill-assets resume {backfill}",
+        f"backfill-assets status --withheld --select {RAW} --from 2013-01-05 --to 2013-01-05",
+        f"backfill-assets backfill retry {backfill}",
     ]
     # Another run publishes it since: nothing is left to do.
     home.begin("mended", RAW, STAGING, days=DAYS[:2])
@@ -226,7 +226,7 @@ def test_what_is_paused_waits_and_says_until_when(home: Home) -> None:
     progress = read_progress(home.instance, "first-run", later=3600)
     assert (progress.state, progress.is_over, progress.has_daemon) == ("paused", False, False)
     assert count(progress) == {RAW: (2, 0, 0, 2), STAGING: (0, 0, 0, 4)}
-    why = f"{paused}, until `backfill-assets unpause first-run`"
+    why = f"{paused}, until `backfill-assets backfill resume first-run`"
     assert (progress.why_paused, progress.at_work) == (why, f"it is paused: {why}")
     unpause(home.instance, "first-run")
     progress = read_progress(home.instance, "first-run")

@@ -151,7 +151,7 @@ def test_what_was_withheld_and_what_reads_it_is_left_alone_and_the_rest_goes_in_
     home.fail("run-c", "No space left on device")
     assert list_requested(look(home)) == [], "what an error ended is not asked for again"
     assert read_tag(home) == SETTLED
-    # Its cause is mended later: that is for a person, and `resume`.
+    # Its cause is mended later: that is for a person, and `backfill retry`.
     home.begin("mended", RAW, days=[DAYS[2]])
     home.publish("mended", RAW, DAYS[2])
     home.succeed("mended")

@@ -90,7 +90,9 @@ def test_a_backfill_is_watched_cancelled_and_resumed(project: Project) -> None:
                 seconds=240,
             )
             began = time.monotonic()
-            cancelled = project.run("backfill-assets", "cancel", backfill, "--yes", "--json")
+            cancelled = project.run(
+                "backfill-assets", "backfill", "cancel", backfill, "--yes", "--json"
+            )
             took = time.monotonic() - began
             assert cancelled.returncode == 0, cancelled.stdout + cancelled.stderr
             assert took < 90, "with the import of Dagster, on a machine that has other work"
@@ -102,7 +104,9 @@ def test_a_backfill_is_watched_cancelled_and_resumed(project: Project) -> None:
             published = sum(outcome["published"].values())
             assert 3 <= published < 29
             # What continues a backfill, and what resumes it, is requested by the same daemon.
-            resumed = project.run("backfill-assets", "resume", backfill, "--yes", "--json")
+            resumed = project.run(
+                "backfill-assets", "backfill", "retry", backfill, "--yes", "--json"
+            )
             assert resumed.returncode == 0, resumed.stdout + resumed.stderr
             found = json.loads(resumed.stdout)
             assert found["partitions"] == 58 - published
@@ -111,7 +115,7 @@ def test_a_backfill_is_watched_cancelled_and_resumed(project: Project) -> None:
         with run_daemon(project, SECONDS_A_DAY="0"), watch(project, next_id) as watching:
             assert watching.wait(timeout=300) == 0
         assert read_lines(project, next_id)[-1]["outcome"] == "published"
-        listed = json.loads(project.run("backfill-assets", "backfills", "--json").stdout)
+        listed = json.loads(project.run("backfill-assets", "backfill", "list", "--json").stdout)
         assert [(one["id"], one["state"], one["published"]) for one in listed] == [
             (next_id, "published", 58 - published),
             (backfill, "published", 58),
@@ -133,7 +137,7 @@ def test_a_failed_day_ends_the_watching_with_its_range_and_the_next_command(
     (held_back,) = lines[-1]["held_back"]
     assert (held_back["table"], held_back["ranges"]) == (RAW, ["2013-01-03"])
     assert held_back["reasons"] == ["2013-01-03: its run failed: bad days: 2013-01-03"]
-    assert lines[-1]["commands"] == [f"backfill-assets resume {backfill}"]
+    assert lines[-1]["commands"] == [f"backfill-assets backfill retry {backfill}"]
 
 
 def test_a_daily_run_finds_a_place_while_a_backfill_of_several_runs_is_queued(
@@ -189,7 +193,9 @@ def test_what_a_killed_daemon_left_at_work_is_cancelled(project: Project) -> Non
             )
             os.killpg(daemon.pid, signal.SIGKILL)
             time.sleep(2)
-            cancelled = project.run("backfill-assets", "cancel", backfill, "--yes", "--json")
+            cancelled = project.run(
+                "backfill-assets", "backfill", "cancel", backfill, "--yes", "--json"
+            )
             assert cancelled.returncode == 0, cancelled.stdout + cancelled.stderr
             assert len(json.loads(cancelled.stdout)["ended"]) == 1
             assert watching.wait(timeout=60) == 130

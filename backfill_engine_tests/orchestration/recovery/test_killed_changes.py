@@ -22,7 +22,7 @@ RAW, STAGING = "raw/flights", "staging/flights"
 FIRST, LAST = "2013-01-01", "2013-01-06"
 MENDED = "2013-01-04"
 REHEARSE = ("rehearse", "--select", f"{RAW},{STAGING},{V1}", "--from", MENDED, "--to", MENDED)
-PROMOTE = ("promote", "carrier_delays", "v2", "--accept", "by design")
+PROMOTE = ("version", "promote", "carrier_delays", "v2", "--accept", "by design")
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_a_killed_rollback_is_old_or_new_and_the_command_finishes(
 
 def test_a_killed_retirement_finishes(project: Project) -> None:
     before, version = read_versions(project), find_version(project, V2)
-    command = ("retire", "carrier_delays", "v2", "--reason", "worse")
+    command = ("version", "retire", "carrier_delays", "v2", "--reason", "worse")
     protections = project.warehouse / "protections" / "_delta_log"
     project.kill([find_program("backfill-assets"), *command], when=protections.exists)
     assert find_version(project, V2) == version

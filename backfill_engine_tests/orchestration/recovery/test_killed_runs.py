@@ -83,7 +83,16 @@ def test_the_missing_partitions_alone_finish_a_killed_run(landing, undisturbed, 
     run = project.materialize("raw/flights", partitions="2013-01-05...2013-01-06")
     assert run.returncode == 0, run.stdout + run.stderr
     listed = project.run(
-        *("backfill-assets", "missing", "--from", "2013-01-01", "--to", "2013-01-06", "--json")
+        *(
+            "backfill-assets",
+            "status",
+            "--missing",
+            "--from",
+            "2013-01-01",
+            "--to",
+            "2013-01-06",
+            "--json",
+        )
     )
     missing = json.loads(listed.stdout)
     assert "raw/flights" not in {one["table"] for one in missing}

@@ -1,4 +1,4 @@
-"""Range runs killed with -9 at random moments: what `missing` says is never too good to be true.
+"""Range runs killed with -9 at random moments: `status --missing` never says too little.
 
 `DRILL_KILLS=20 DRILL_SEED=1` in the environment kill more often, at other moments.
 """
@@ -42,7 +42,9 @@ def materialize_and_kill(project: Project, *, after_seconds: float) -> None:
 
 def list_missing(project: Project) -> tuple[int, set[tuple[str, str]], str]:
     """Exit code, the partitions that are listed, and what is said beside."""
-    found = project.run("backfill-assets", "missing", "--from", FIRST, "--to", LAST, "--json")
+    found = project.run(
+        "backfill-assets", "status", "--missing", "--from", FIRST, "--to", LAST, "--json"
+    )
     listed = {
         (one["table"], f"2013-01-{day:02}")
         for one in json.loads(found.stdout)

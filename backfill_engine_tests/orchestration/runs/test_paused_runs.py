@@ -130,8 +130,8 @@ def test_a_table_that_a_deploy_removed_keeps_no_other_run(home: Home) -> None:
     assert list_assets(found) == [STAGING, FEATURES]
     home.instance.add_run_tags("of-both", {PAUSED_TAG: WENT_ON})
     assert ask_sensor(home)[1] == (
-        f"run of-gone can't go on: there is no table {GONE} any more; `backfill-assets cancel "
-        "of-gone` ends that"
+        f"run of-gone can't go on: there is no table {GONE} any more; `backfill-assets backfill "
+        "cancel of-gone` ends that"
     )
 
 

@@ -70,9 +70,9 @@ def test_a_run_of_a_range_that_is_partly_protected_is_refused_as_a_whole(
     assert not run.success
     assert run.message == (
         f"protected: {STAGING} {CLOSED}: books closed (by anna, {NOW:%Y-%m-%d %H:%M} UTC): leave "
-        "them out, lift it with `backfill-assets unprotect` or in the declaration, or say why they "
-        "are to be written all the same, in the configuration as `override_protection`, or by the "
-        f"tag {OVERRIDE_TAG}; nothing was written"
+        "them out, lift it with `backfill-assets protect --lift` or in the declaration, or say why "
+        "they are to be written all the same, in the configuration as `override_protection`, or by "
+        f"the tag {OVERRIDE_TAG}; nothing was written"
     )
     assert list_files(pipeline) == before
 

@@ -103,7 +103,8 @@ def test_an_option_that_is_declared_is_everywhere(name: str):
     for command in ("plan", "launch", "run"):
         (option,) = (one for one in group.commands[command].params if one.name == name)
         assert isinstance(option, TyperOption)
-        assert option.help == field.description
+        assert option.help
+        assert str(field.description).startswith(option.help.rstrip(".")), "how it begins"
     given = [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else [])]
     with group.commands["plan"].make_context("plan", given) as context:
         assert context.params[name] == value

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backfill_engine.cli.launch_options import Asked, make_plan
-from backfill_engine.cli.location import load_catalog, load_graph
-from backfill_engine.cli.options import (
-    AsJson,
-    Yes,
+from backfill_engine.cli.launch_options import PartitionOptions, make_plan
+from backfill_engine.cli.location import load_catalog, load_graph, open_instance, recover_dead_runs
+from backfill_engine.cli.options import AsJson, Yes, spread_options
+from backfill_engine.cli.terminal import (
+    Grid,
     confirm,
-    open_instance,
+    echo,
+    echo_commands,
+    echo_lines,
     print_grid,
     print_json,
-    recover_dead_runs,
 )
-from backfill_engine.cli.spread_options import spread_options
-from backfill_engine.cli.terminal import echo, echo_lines
 from backfill_engine.orchestration.runs.option_declarations import Launch, RunOptions
 
 if TYPE_CHECKING:
@@ -29,51 +28,49 @@ _LISTED = 20
 
 
 @spread_options
-def plan(
-    asked: Asked,
-    options: RunOptions,
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
-) -> None:
+def plan(partitions: PartitionOptions, options: RunOptions, as_json: AsJson = False) -> None:
     """Show what a backfill would do: partitions and why, runs, commits, bytes, time, conflicts.
 
     Nothing is written and nothing runs. Durations are by earlier steps, of the certificates of the
     last 90 days. With --chunk, what stands is told apart and not counted.
+
+    Example: backfill-assets plan --from 2013-01-01 --to 2013-01-31 --only stale
     """
-    options = asked.template.fill_in(options)
+    options = partitions.template.fill_in(options)
     with open_instance() as instance:
-        found = make_plan(instance, asked, options)
+        found = make_plan(instance, partitions, options)
     if as_json:
         print_json(found)
         return
-    print_plan(found, downstream=asked.takes_downstream)
+    print_plan(found, downstream=partitions.takes_downstream)
     _print_commands(found, options)
 
 
 @spread_options
 def launch(
-    asked: Asked,
+    partitions: PartitionOptions,
     request: Launch,
     max_parallel: Annotated[
-        int | None, typer.Option(min=1, help="Runs of it that are at work at once.")
+        int | None, typer.Option(min=1, help="Most of its runs at work at once.")
     ] = None,
     priority: Annotated[
-        int | None, typer.Option(help="In the run queue; -1 if left out: the daily run has 0.")
+        int | None, typer.Option(help="In the queue; else -1, the daily run has 0.")
     ] = None,
-    yes: Yes = False,  # noqa: FBT002 (an option)
-    as_json: AsJson = False,  # noqa: FBT002 (an option)
+    yes: Yes = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the plan, and ask Dagster for a backfill of just these partitions.
 
-    It is on the Backfills page of the UI then, and Dagster's daemon carries it out: the tables that
-    others read first, one run for each contiguous range of a table. Refused while other runs are at
-    work on any of the partitions, or requested, and if any is protected (docs/protection.md). With
-    --json its id and the plan are printed as JSON, the question goes to stderr.
+    Dagster's daemon carries it out, a run for each contiguous range of a table. Refused while other
+    runs are at work on any of the partitions, or requested, and if any is protected.
+
+    Example: backfill-assets launch --from 2013-01-01 --to 2013-01-31 --reason INC-7
     """
     from backfill_engine.orchestration.instance.processes import DAEMON_COMMANDS, NO_DAEMON
-    from backfill_engine.orchestration.planning.launching import check_launch, request_planned
+    from backfill_engine.orchestration.planning.launching import request_planned
     from backfill_engine.orchestration.runs.run_tags import BEHIND_THE_DAILY_RUN
 
-    catalog, template = load_catalog(), asked.template
+    catalog, template = load_catalog(), partitions.template
     ranks = (priority, template.priority, BEHIND_THE_DAILY_RUN)
     request = template.fill_in(request).model_copy(
         update={
@@ -83,27 +80,44 @@ def launch(
     )
     with open_instance() as instance:
         recover_dead_runs(instance)
-        found = make_plan(instance, asked, request)
-        if not as_json:
-            print_plan(found, downstream=asked.takes_downstream)
-        check_launch(catalog, found, request)
-        launched = None
-        if any(table.partitions for table in found.tables):
-            if not yes:
-                confirm("launch it?", is_aside=as_json)
-            launched = request_planned(catalog, instance, load_graph(), found, request)
-    if as_json:
-        print_json(
-            {
-                "backfill_id": launched.backfill_id if launched else "",
-                "title": launched.title if launched else "",
-                "plan": asdict(found),
-            }
+        found = make_plan(instance, partitions, request)
+        takes_downstream = partitions.takes_downstream
+        checked = agree_on(
+            found, request, "launch it?", downstream=takes_downstream, yes=yes, as_json=as_json
         )
+        launched = None
+        if checked is not None:
+            launched = request_planned(catalog, instance, load_graph(), found, request)
+    backfill_id, title = (launched.backfill_id, launched.title) if launched else ("", "")
+    if as_json:
+        print_json({"backfill_id": backfill_id, "title": title, "plan": asdict(found)})
     elif launched:
-        echo(f"requested backfill {launched.backfill_id}: {launched.title}")
+        echo(f"requested backfill {backfill_id}: {title}")
     if launched and not launched.has_daemon:
         echo(f"{NO_DAEMON}: it waits for {DAEMON_COMMANDS}", err=True)
+
+
+def agree_on(
+    plan: "Plan", request: Launch, question: str, *, downstream: bool, yes: bool, as_json: bool
+) -> Launch | None:
+    """Prints a plan, checks that it may go, and asks a person unless that is answered beforehand.
+
+    Returns:
+        The request as it was checked; None if nothing is to be run.
+
+    Raises:
+        BackfillError: if it may not go.
+    """
+    from backfill_engine.orchestration.planning.launching import check_launch
+
+    if not as_json:
+        print_plan(plan, downstream=downstream)
+    checked = check_launch(load_catalog(), plan, request)
+    if not any(table.partitions for table in plan.tables):
+        return None
+    if not yes:
+        confirm(question, is_aside=as_json)
+    return checked
 
 
 def _print_commands(found: "Plan", options: RunOptions) -> None:
@@ -117,18 +131,14 @@ def _print_commands(found: "Plan", options: RunOptions) -> None:
         options = bound_rows(catalog, found, merging)
     commands = [
         build_command(catalog, keys, start, end, build_options_config(keys, options))
-        for keys, ranges in join_tables({one.table: one.ranges for one in found.tables})
+        for keys, ranges in join_tables({table.table: table.ranges for table in found.tables})
         for start, end in ranges
     ]
     if not commands:
         echo("nothing is to be run")
-        return
-    echo("to run it:")
-    for command in shorten(commands, _LISTED):
-        echo(f"  {command}")
+    echo_commands("to run it:", shorten(commands, _LISTED))
 
 
-_RANGES_LISTED = 20
 _GRID_WIDTH = 152  # Characters; a narrower one cuts the names of tables.
 
 
@@ -142,11 +152,11 @@ def print_plan(found: "Plan", *, downstream: bool) -> None:
     _print_tables(found)
     for table in found.tables:
         _print_remarks(table)
-    if found.total and sum(one.partitions > 0 for one in found.tables) > 1:
+    if found.total and sum(table.partitions > 0 for table in found.tables) > 1:
         echo(f"all tables, one after the other: {found.total:,.0f} s, by earlier steps")
     if downstream:
         for key, ranges in found.downstream.items():
-            listed = ", ".join(f"{start}...{end}" for start, end in ranges[:_RANGES_LISTED])
+            listed = ", ".join(f"{start}...{end}" for start, end in ranges[:_LISTED])
             echo(f"downstream, at most: {key} {listed}")
         if not found.downstream:
             echo("downstream: nothing else was computed from them")
@@ -155,34 +165,30 @@ def print_plan(found: "Plan", *, downstream: bool) -> None:
 
 
 def _print_tables(found: "Plan") -> None:
-    from backfill_engine.cli.terminal import Grid
-
     counts = ("partitions", "runs", "chunks", "commits")
     names = (*counts, "read", "rows read", "rows", "write", "seconds")
     is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _GRID_WIDTH
-    grid = Grid("table", "now")
-    for name in names:
-        grid.add_column(name, justify="right")
-    for one in found.tables:
-        states = ", ".join(f"{count:,} {state}" for state, count in one.states.items())
+    grid = Grid("table", "now", *(f">{name}" for name in names))
+    for table in found.tables:
+        states = ", ".join(f"{count:,} {state}" for state, count in table.states.items())
         cells = [
-            f"{one.partitions:,}",
-            f"{len(one.ranges):,}",
-            f"{one.chunks:,}",
-            f"{one.commits:,}",
-            _format_bytes(one.bytes_read),
-            "?" if one.rows_read is None else f"{one.rows_read:,}",
-            f"{one.rows:,}",
-            _format_bytes(one.bytes_written),
-            "no earlier step" if one.seconds is None else f"{one.seconds:,.0f}",
+            f"{table.partitions:,}",
+            f"{len(table.ranges):,}",
+            f"{table.chunks:,}",
+            f"{table.commits:,}",
+            _format_bytes(table.bytes_read),
+            "?" if table.rows_read is None else f"{table.rows_read:,}",
+            f"{table.rows:,}",
+            _format_bytes(table.bytes_written),
+            "no earlier step" if table.seconds is None else f"{table.seconds:,.0f}",
         ]
-        grid.add_row(one.table, states, *cells)
+        grid.add_row(table.table, states, *cells)
         if is_narrow:
-            told = [f"{name} {cell}" for name, cell in zip(names, cells, strict=True)]
-            lines = [", ".join(told[: len(counts)]), ", ".join(told[len(counts) :])]
-            echo_lines("\n  ".join([f"{one.table}: {states}", *lines]))
+            words = [f"{name} {cell}" for name, cell in zip(names, cells, strict=True)]
+            lines = [", ".join(words[: len(counts)]), ", ".join(words[len(counts) :])]
+            echo_lines("\n  ".join([f"{table.table}: {states}", *lines]))
     if not is_narrow:
-        print_grid(grid, width=172)
+        print_grid(grid)
 
 
 def _print_remarks(table: "TablePlan") -> None:
@@ -194,7 +200,7 @@ def _print_remarks(table: "TablePlan") -> None:
         ("runs are at work on", table.at_work),
         ("protected", table.protected),
     ):
-        for text in shorten(list(texts), _RANGES_LISTED):
+        for text in shorten(list(texts), _LISTED):
             echo(f"{words}: {table.table} {text}")
     if table.stands:
         echo(
