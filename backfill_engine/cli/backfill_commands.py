@@ -80,8 +80,8 @@ def watch(
         print_outcome,
         show_progress,
     )
-    from backfill_engine.orchestration.backfills.backfill_outcomes import find_outcome
     from backfill_engine.orchestration.backfills.backfills import find_backfill
+    from backfill_engine.orchestration.backfills.outcomes import find_outcome
     from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
 
     catalog = load_catalog()

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from backfill_engine.catalog import Catalog
 from backfill_engine.extras.alerts.notices import compose_notice
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.backfills.outcomes import find_chain_result
 from backfill_engine.orchestration.runs.chains import (
     SETTLE_SECONDS,
     Chain,
@@ -29,7 +30,6 @@ from backfill_engine.orchestration.runs.chains import (
     find_why_unfinished,
     read_chain,
 )
-from backfill_engine.orchestration.runs.held_back import find_chain_result
 
 _MOST_NOTICES = 20
 _MOST_SECONDS = 20.0  # Dagster ends a tick after 60 s, and forgets what it report

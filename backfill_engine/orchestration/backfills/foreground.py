@@ -18,7 +18,7 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills.backfills import Backfill
-from backfill_engine.orchestration.backfills.remainders import group_tables
+from backfill_engine.orchestration.backfills.resuming import group_tables
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.planning.launching import build_launch_tags
 from backfill_engine.orchestration.planning.plans import Plan
@@ -203,8 +203,6 @@ class Foreground:
             AssetKey.from_user_string(withheld),
             run,
             warehouse=self.warehouse,
-            first=done.first,
-            last=done.last,
         )
         assets = tuple(key.to_user_string() for key in found.assets)
         tags = {**done.tags, CONTINUES_TAG: run.run_id}

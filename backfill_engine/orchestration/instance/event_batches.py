@@ -1,40 +1,27 @@
 """Stores events in batches, each in one transaction; Dagster's own storages take one an event.
 
-An event of its own costs about 10 ms, most of it for connections and commits; in a batch, less than
+An event of its own costs about 10 ms, most of it for connections and commits; in a batch, about
 one. Dagster's own code writes each of them here, too, so that the rows are the same (but for one
-column of planned checks): only the connections that it asks for are those of the batch, and in
-SQLite statements are compiled once, and rows of runs' files and evaluations stored together. Tags
-are stored together everywhere.
+column of planned checks): only the connections that it asks for are those of the batch. Tags are
+stored together.
 """
 
 import inspect
 import threading
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from dagster import AssetCheckEvaluation, AssetKey, EventLogEntry, serialize_value
-from sqlalchemy import bindparam
-from sqlalchemy.engine import Connection, CursorResult
+from dagster import AssetKey, EventLogEntry, serialize_value
+from sqlalchemy.engine import Connection
 
 from backfill_engine.orchestration.instance.dagster_internals import (
     AssetCheckExecutionsTable,
     CheckStatus,
     ConfigurableClassData,
     SqlEventLogStorage,
-    SqlEventLogStorageTable,
     SqliteEventLogStorage,
-)
-
-_INSERT_EVENT = SqlEventLogStorageTable.insert()
-_CHECKS = AssetCheckExecutionsTable.c
-_EVALUATE_CHECK = AssetCheckExecutionsTable.update().where(
-    _CHECKS.asset_key == bindparam("of_asset"),
-    _CHECKS.check_name == bindparam("of_check"),
-    _CHECKS.run_id == bindparam("of_run"),
-    _CHECKS.partition == bindparam("of_partition"),
 )
 
 _INDEX = "index of all runs"
@@ -51,18 +38,12 @@ class OpenBatch(threading.local):
         connections: with a transaction each, by the name of their database.
         newest: of each asset and kind of event, the last one stored and its id, in their order.
         tagged: events of assets, with their ids: what may have tags.
-        row: of the event that is being stored.
-        rows: of events, those that go into the file of their run; in SQLite it has its own.
-        evaluations: with their ids, and what changes by them in the rows of planned checks.
     """
 
     def __init__(self) -> None:
         self.connections: dict[str, Connection] = {}
         self.newest: dict[tuple[AssetKey | None, str], tuple[EventLogEntry, int]] = {}
         self.tagged: list[tuple[EventLogEntry, int]] = []
-        self.row: dict[str, Any] = {}
-        self.rows: dict[Connection, list[dict[str, Any]]] = defaultdict(list)
-        self.evaluations: list[tuple[EventLogEntry, int, dict[str, Any]]] = []
 
     def note(self, event: EventLogEntry, event_id: int) -> None:
         """Notes an event as its asset's last of this kind."""
@@ -81,24 +62,6 @@ class OpenBatch(threading.local):
             self.connections.clear()
             self.newest.clear()
             self.tagged.clear()
-            self.rows.clear()
-            self.evaluations.clear()
-
-
-class EventRow:
-    """An event's row: inserted by one statement for all, as SQLAlchemy takes long to compile it.
-
-    Into the index at once, as its number there is asked for; into its run's file with the others.
-    """
-
-    def __init__(self, batch: OpenBatch, index: Connection) -> None:
-        self._batch, self._index = batch, index
-
-    def _execute_on_connection(self, connection: Connection, *_: Any) -> CursorResult[Any] | None:
-        if connection is self._index:
-            return connection.execute(_INSERT_EVENT, self._batch.row)
-        self._batch.rows[connection].append(self._batch.row)
-        return None
 
 
 class StoresBatches(SqlEventLogStorage):
@@ -144,15 +107,11 @@ class StoresBatches(SqlEventLogStorage):
         with self._batch.open(connections):
             for event in events:
                 super().store_event(event)
-            self._store_rest(connections[index])
             if self._batch.tagged:
                 stored, ids = zip(*self._batch.tagged, strict=True)
                 super()._store_asset_event_tags(connections[index], stored, ids)
             for event, event_id in self._batch.newest.values():
                 super()._store_asset_event(connections[index], event, event_id)
-
-    def _store_rest(self, index: Connection) -> None:
-        """Stores what waits for all events of the batch to be stored."""
 
     def _store_asset_event_tags(
         self, conn: Connection, events: Sequence[EventLogEntry], event_ids: Sequence[int]
@@ -213,10 +172,7 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
     leans_on = MappingProxyType(
         {
             "_connect": ("self", "shard"),
-            "_event_to_row": ("self", "event"),
-            "_update_asset_check_evaluation": ("self", "event", "event_id"),
             "index_connection": ("self",),
-            "prepare_insert_event": ("self", "event"),
         }
     )
 
@@ -240,47 +196,6 @@ class BatchingSqliteEventLogStorage(StoresBatches, SqliteEventLogStorage):
             connections = {shard: transactions.enter_context(connect(shard)) for shard in shards}
             connections[_INDEX] = transactions.enter_context(super().index_connection())
             self._store_in_batch(events, connections, _INDEX)
-
-    def prepare_insert_event(self, event: EventLogEntry) -> Any:
-        """Prepares the row of an event, for its run's file and for the index alike."""
-        if not self._batch.connections:
-            return super().prepare_insert_event(event)
-        self._batch.row = self._event_to_row(event)
-        return EventRow(self._batch, self._batch.connections[_INDEX])
-
-    def _update_asset_check_evaluation(self, event: EventLogEntry, event_id: int | None) -> None:
-        evaluation = event.get_dagster_event().event_specific_data
-        assert isinstance(evaluation, AssetCheckEvaluation)
-        if not self._batch.connections or evaluation.partition is None or event_id is None:
-            super()._update_asset_check_evaluation(event, event_id)
-            return
-        about = evaluation.target_materialization_data
-        status = CheckStatus.SUCCEEDED if evaluation.passed else CheckStatus.FAILED
-        change = {
-            "of_asset": evaluation.asset_key.to_string(),
-            "of_check": evaluation.check_name,
-            "of_run": event.run_id,
-            "of_partition": evaluation.partition,
-            "execution_status": status.value,
-            "evaluation_event": self._batch.row["event"],
-            "evaluation_event_timestamp": self._event_insert_timestamp(event),
-            "evaluation_event_storage_id": event_id,
-            "materialization_event_storage_id": about.storage_id if about else None,
-        }
-        self._batch.evaluations.append((event, event_id, change))
-
-    def _store_rest(self, index: Connection) -> None:
-        """Stores events in their runs' files, and evaluations on the rows of planned checks."""
-        for connection, rows in self._batch.rows.items():
-            connection.execute(_INSERT_EVENT, rows)
-        evaluations = self._batch.evaluations
-        if not evaluations:
-            return
-        changed = index.execute(_EVALUATE_CHECK, [change for _, _, change in evaluations])
-        if changed.rowcount != len(evaluations):
-            # Some weren't planned. Those that were are written once more, as they are.
-            for event, event_id, _ in evaluations:
-                super()._update_asset_check_evaluation(event, event_id)
 
     def index_connection(self) -> AbstractContextManager[Connection]:
         """Connects to the index."""

@@ -212,8 +212,6 @@ def find_what_can_go_on(
         context.asset_key,
         context.run,
         warehouse=warehouse,
-        first=context.partition_keys[0],
-        last=context.partition_keys[-1],
     )
 
 

@@ -1,13 +1,21 @@
 """Runs that belong together: those of a backfill, their retries, and those that continue them.
 
-What a person asked for once is one chain, however many runs Dagster made of it.
+What a person asked for once is one chain, however many runs Dagster made of it. Beside that, why a
+run left partitions unpublished, as far as no certificate says so.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunRecord, RunsFilter
+from dagster import (
+    DagsterEventType,
+    DagsterInstance,
+    DagsterRun,
+    DagsterRunStatus,
+    RunRecord,
+    RunsFilter,
+)
 
 from backfill_engine.orchestration.instance.dagster_internals import (
     AUTO_RETRY_RUN_ID_TAG,
@@ -22,11 +30,22 @@ from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
     DROPPED,
     PAUSED,
+    PAUSED_AT_TAG,
     PAUSED_TAG,
     WENT_ON,
+    WITHHELD_TAG,
     find_chain,
+    is_paused,
+    was_dropped,
 )
 from backfill_engine.orchestration.runs.runs_at_work import UNFINISHED
+from backfill_engine.proof.certificates import CertifiedPartition
+from backfill_engine.tables.declarations import Table
+
+WITHHELD, FAILED, HELD_UP, CANCELLED = "withheld", "failed", "held up", "cancelled"
+PAUSED_STATUS = "paused"
+
+_LINE_LENGTH = 300
 
 _RETRY_SECONDS = 600.0
 """After how long a retry that was announced and didn't come isn't waited for any more."""
@@ -203,3 +222,58 @@ def _find_awaiting_retry(runs: Sequence[DagsterRun]) -> list[DagsterRun]:
 
 def _to_utc(time: datetime) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def is_left_by_pause(run: DagsterRun, table: Table, row: CertifiedPartition) -> bool:
+    """Tells whether a step did not come to a partition, as its run paused there.
+
+    The run's certificate records the pause as an error, and can't know what became of the pause.
+    """
+    ended = is_paused(run) or was_dropped(run)
+    return ended and row.status == FAILED and table.key in run.tags[PAUSED_AT_TAG].split(",")
+
+
+@dataclass(frozen=True)
+class FailureReasons:
+    """Why runs left partitions unpublished that no certificate explains; each run is read once."""
+
+    instance: DagsterInstance
+    known: dict[str, str] = field(default_factory=dict)
+
+    def find(self, run: DagsterRun) -> tuple[str, str]:
+        """Finds the status of what a run left unpublished, and the reason."""
+        if run.status is DagsterRunStatus.CANCELED:
+            return CANCELLED, "its run was cancelled"
+        if was_dropped(run):
+            return CANCELLED, "its run was cancelled while it was paused"
+        if run.status is DagsterRunStatus.SUCCESS:
+            return FAILED, "its run ended without it"
+        if WITHHELD_TAG in run.tags:
+            return HELD_UP, f"held up by what was withheld of {run.tags[WITHHELD_TAG]}"
+        if is_paused(run):
+            return PAUSED_STATUS, "its run is paused"
+        return FAILED, f"its run failed: {self.find_error(run)}"
+
+    def find_error(self, run: DagsterRun) -> str:
+        """Finds in one line what a run failed with."""
+        if run.run_id not in self.known:
+            errors = filter(None, self._list_errors(run.run_id))
+            text = next(errors, "it says not why")
+            self.known[run.run_id] = text.splitlines()[0][:_LINE_LENGTH]
+        return self.known[run.run_id]
+
+    def _list_errors(self, run_id: str) -> Iterator[str]:
+        for entry in self.instance.all_logs(run_id, of_type=DagsterEventType.STEP_FAILURE):
+            step = entry.get_dagster_event().step_failure_data
+            if step.user_failure_data and step.user_failure_data.description:
+                yield step.user_failure_data.description
+            cause = step.error and (step.error.cause or step.error)
+            if cause:
+                yield cause.message.strip()
+        for entry in self.instance.all_logs(run_id, of_type=DagsterEventType.RUN_FAILURE):
+            failure = entry.get_dagster_event()
+            # It has no data of a run that was marked failed.
+            error = failure.event_specific_data and failure.job_failure_data.error
+            if error:
+                yield error.message.strip()
+            yield (failure.message or entry.user_message).strip()

@@ -31,6 +31,7 @@ from backfill_engine.orchestration.runs.run_tags import (
     REFUSED_TAG,
     WITHHELD_TAG,
     find_chain,
+    find_run_range,
 )
 
 _LISTED = 7
@@ -85,8 +86,6 @@ def find_continuation(
     run: DagsterRun,
     *,
     warehouse: Warehouse,
-    first: str,
-    last: str,
 ) -> Continuation:
     """Finds what can go on after a run, by what is published and protected now.
 
@@ -102,8 +101,6 @@ def find_continuation(
             of a run that is paused.
         run: the run that stopped.
         warehouse: the tables.
-        first: first partition key of the run.
-        last: last partition key, included.
 
     Raises:
         BackfillError: if what is protected can't be read.
@@ -115,6 +112,7 @@ def find_continuation(
     if not assets:
         return Continuation()
     partitions_def = get_partitions_def(graph, assets[0])
+    first, last = find_run_range(run) or ("", "")
     keys = [key for key in partitions_def.get_partition_keys() if first <= key <= last]
     blocked: Mapping[str, str] = {}
     if withheld is not None:

@@ -9,8 +9,8 @@ import pytest
 from dagster import AssetCheckEvaluation, AssetKey, DagsterEvent, DagsterEventType
 
 from backfill_engine.errors import HistoryError
-from backfill_engine.orchestration.backfills.backfill_outcomes import find_outcome
 from backfill_engine.orchestration.backfills.backfills import find_backfill, list_backfills
+from backfill_engine.orchestration.backfills.outcomes import find_outcome
 from backfill_engine.orchestration.backfills.progress_reader import (
     Progress,
     ProgressReader,

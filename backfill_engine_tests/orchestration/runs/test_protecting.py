@@ -13,7 +13,7 @@ import pytest
 from dagster import DagsterRun, build_schedule_context
 
 from backfill_engine.lake.protections import Protection, Protections, add_protection
-from backfill_engine.orchestration.backfills.backfill_outcomes import find_outcome
+from backfill_engine.orchestration.backfills.outcomes import find_outcome
 from backfill_engine.orchestration.backfills.progress_reader import State
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
 from backfill_engine.orchestration.runs.continuation import Continuation, find_continuation
@@ -213,9 +213,11 @@ def find_what_goes_on(pipeline: Pipeline, **tags: str) -> Continuation:
         pipeline.instance,
         defs.get_repository_def().asset_graph,
         find_asset_key(RAW_FLIGHTS),
-        DagsterRun("flights", tags=tags, asset_selection=assets),
-        first=FIRST,
-        last=CLOSED,
+        DagsterRun(
+            "flights",
+            tags={**tags, RANGE_START_TAG: FIRST, RANGE_END_TAG: CLOSED},
+            asset_selection=assets,
+        ),
         warehouse=pipeline.warehouse,
     )
 
