@@ -29,7 +29,7 @@ from backfill_engine.orchestration.due.due_partitions import Memory
 from backfill_engine.orchestration.instance.own_runs import note_own_assets
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
 from backfill_engine.orchestration.planning.work import Work, look_for_work
-from backfill_engine.orchestration.recovery.recovering import (
+from backfill_engine.orchestration.recovery.recovery import (
     describe_dead_runs,
     describe_recovery,
     recover_table,

@@ -64,7 +64,7 @@ def recover(
     Runs whose process is gone are marked failed; what they, or runs of another home, published or
     withheld is recorded. Repeated, it finds nothing more to do.
     """
-    from backfill_engine.orchestration.recovery.recovering import recover_tables
+    from backfill_engine.orchestration.recovery.recovery import recover_tables
 
     catalog = load_catalog()
     with open_instance() as instance:

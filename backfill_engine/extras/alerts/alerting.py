@@ -23,7 +23,6 @@ from backfill_engine.extras.alerts.notices import compose_notice
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills.outcomes import find_chain_result
 from backfill_engine.orchestration.runs.chains import (
-    SETTLE_SECONDS,
     Chain,
     find_end,
     find_failed_chains,
@@ -246,7 +245,7 @@ class Alerter:
             return is_old
 
     def _settle(self, chain: Chain, now: datetime, report: AlertReport) -> bool:
-        why = find_why_unfinished(self.instance, chain, now=now, settle_seconds=SETTLE_SECONDS)
+        why = find_why_unfinished(self.instance, chain, now=now)
         if why:
             report.waiting.append(f"{chain.id}: {why}")
             return False

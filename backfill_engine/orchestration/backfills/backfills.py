@@ -242,18 +242,6 @@ def list_backfills(catalog: Catalog, instance: DagsterInstance, *, limit: int) -
         looked_at *= 4
 
 
-def find_never_requested(
-    catalog: Catalog, instance: DagsterInstance, backfill: Backfill
-) -> dict[str, list[str]]:
-    """Finds, by table, the partitions of a backfill that none of its runs was to publish."""
-    requested = find_last_requested(catalog, instance, backfill.chain.runs)
-    return {
-        table: left
-        for table, keys in backfill.targets.items()
-        if (left := [key for key in keys if key not in requested.get(table, ())])
-    }
-
-
 def _find_targets(
     catalog: Catalog, instance: DagsterInstance, record: PartitionBackfill | None, chain: Chain
 ) -> dict[str, Sequence[str]]:

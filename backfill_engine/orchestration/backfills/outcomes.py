@@ -150,7 +150,7 @@ def find_outcome(
         )
         keys = {
             table: {
-                key: requested.get(table, {}).get(key) for key in progress.find_held_back(table)
+                key: requested.get(table, {}).get(key) for key in progress.find_unpublished(table)
             }
             for table in progress.states
         }
@@ -245,15 +245,14 @@ class _Explainer:
                     )
                 else:
                     status, why = attempt.status, attempt.error
-                if attempt is not None:
-                    blamed.add(attempt.run_id)
-                elif run is not None:
+                if status == "published":
+                    continue
+                if run is not None:
                     blamed.add(run.run_id)
                 groups.setdefault((table, status), {})[key] = why
         held_back = [
             UnpublishedPartitions(self.catalog.find_table(table), status, found)
             for (table, status), found in groups.items()
-            if status != "published"
         ]
         errors = [
             f"run {run.run_id[:_SHOWN_OF_ID]} ({run.job_name}): {reasons.find_error(run)}"

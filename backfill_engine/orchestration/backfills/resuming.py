@@ -29,7 +29,7 @@ from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills.backfills import (
     Backfill,
-    find_never_requested,
+    find_last_requested,
     read_backfill,
 )
 from backfill_engine.orchestration.backfills.progress_reader import Progress, State
@@ -54,7 +54,7 @@ from backfill_engine.orchestration.instance.ranges import (
     find_ranges,
     format_ranges,
 )
-from backfill_engine.orchestration.runs.chains import SETTLE_SECONDS, find_why_at_work
+from backfill_engine.orchestration.runs.chains import find_why_at_work
 from backfill_engine.orchestration.runs.pausing import find_why_none_may_go
 from backfill_engine.orchestration.runs.run_options import build_asset_config, read_override
 from backfill_engine.orchestration.runs.run_tags import (
@@ -192,7 +192,12 @@ class Resumer:
             keys = lacking.get(table, ())
             if not keys:
                 continue
-            _refuse_busy(self.catalog, table, set(keys) & at_work.get(asset_key, frozenset()))
+            if busy := set(keys) & at_work.get(asset_key, frozenset()):
+                listed = ", ".join(format_ranges(_find_def(self.catalog, table), sorted(busy)))
+                raise BackfillError(
+                    f"other runs are at work on {table} {listed}: wait for them or cancel them; "
+                    "nothing was requested"
+                )
             log = self._read_log(table)
             readiness = find_readiness(
                 self.instance,
@@ -311,15 +316,6 @@ def find_model_run(backfill: Backfill) -> DagsterRun:
     return DagsterRun("", run_id=backfill.id, tags=tags, run_config=config)
 
 
-def _refuse_busy(catalog: Catalog, table: str, busy: Collection[str]) -> None:
-    if busy:
-        listed = ", ".join(format_ranges(_find_def(catalog, table), sorted(busy)))
-        raise BackfillError(
-            f"other runs are at work on {table} {listed}: wait for them or cancel them; nothing "
-            "was requested"
-        )
-
-
 def _find_def(catalog: Catalog, table: str) -> PartitionsDefinition:
     return find_partitions_def(catalog.find_table(table))
 
@@ -343,7 +339,8 @@ def _find_unchanged_since(
         inputs[name] = earlier
     # What a mapping gives of these is set back, and so doesn't count: their rows do.
     consumed = replace(pinned, inputs=inputs).describe_consumed(keys)
-    missing = {one.key for one in pinned.listing.missing} if pinned.listing else set[str]()
+    absent = pinned.listing.missing if pinned.listing else ()
+    missing = {partition.key for partition in absent}
     unchanged: list[str] = []
     for key in keys:
         state = then.held_back_from.get(key)
@@ -426,11 +423,16 @@ def _look(
     backfill = read_backfill(catalog, instance, chain_id)
     if backfill.record is None or backfill.is_cancelled:
         return ""
-    if why := find_why_at_work(instance, backfill.chain, now=now, settle_seconds=SETTLE_SECONDS):
+    if why := find_why_at_work(instance, backfill.chain, now=now):
         return why
     if backfill.error:  # Of Dagster's own: a person is to look at it first.
         return ""
-    left = resumer.find_ready(backfill, find_never_requested(catalog, instance, backfill))
+    requested = find_last_requested(catalog, instance, backfill.chain.runs)
+    lacking = {
+        table: [key for key in keys if key not in requested.get(table, ())]
+        for table, keys in backfill.targets.items()
+    }
+    left = resumer.find_ready(backfill, lacking)
     found.left_alone += left.describe_left_alone()
     ranges = {
         key.to_user_string(): find_ranges(get_partitions_def(graph, key), keys)

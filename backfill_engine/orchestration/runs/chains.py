@@ -29,7 +29,6 @@ from backfill_engine.orchestration.instance.recovered_runs import RECOVERED_TAG
 from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
     DROPPED,
-    PAUSED,
     PAUSED_AT_TAG,
     PAUSED_TAG,
     WENT_ON,
@@ -154,18 +153,9 @@ def find_touched_since(
     return {run.run_id for run in instance.get_runs(changed)}
 
 
-def find_why_unfinished(
-    instance: DagsterInstance, chain: Chain, *, now: datetime, settle_seconds: float
-) -> str:
-    """Finds why a chain is not at its end yet; empty if it is.
-
-    Args:
-        instance: knows the backfill.
-        chain: the runs.
-        now: UTC.
-        settle_seconds: how long the daemon may take to request what goes on after a run.
-    """
-    why = find_why_at_work(instance, chain, now=now, settle_seconds=settle_seconds)
+def find_why_unfinished(instance: DagsterInstance, chain: Chain, *, now: datetime) -> str:
+    """Finds why a chain is not at its end yet; empty if it is."""
+    why = find_why_at_work(instance, chain, now=now)
     if not why and awaits_rest(chain, now=now):
         return "it was paused, and what no run was requested for is to be looked at"
     return why
@@ -181,43 +171,33 @@ def awaits_rest(chain: Chain, *, now: datetime) -> bool:
     return chain.kind == "backfill" and went_on and silent_seconds < _REST_SECONDS
 
 
-def find_why_at_work(
-    instance: DagsterInstance, chain: Chain, *, now: datetime, settle_seconds: float
-) -> str:
-    """Finds why anything is at work, paused or about to go on of a chain; empty if nothing is.
-
-    Args:
-        instance: knows the backfill.
-        chain: the runs.
-        now: UTC.
-        settle_seconds: as in `find_why_unfinished`.
-    """
+def find_why_at_work(instance: DagsterInstance, chain: Chain, *, now: datetime) -> str:
+    """Finds why anything is at work, paused or about to go on of a chain; empty if nothing is."""
     backfill = instance.get_backfill(chain.id) if chain.kind == "backfill" else None
     if backfill is not None and backfill.status not in BULK_ACTION_TERMINAL_STATUSES:
         return f"the backfill is {backfill.status.value.lower()}"
     unfinished = [run.run_id for run in chain.runs if run.status in UNFINISHED]
     if unfinished:
         return f"{len(unfinished)} of its runs have not ended"
-    if any(run.tags.get(PAUSED_TAG) == PAUSED for run in chain.runs):
+    if any(is_paused(run) for run in chain.runs):
         return "it is paused"
     silent_seconds = (now - chain.ended_at).total_seconds()
-    if silent_seconds < settle_seconds:
+    if silent_seconds < SETTLE_SECONDS:
         return "it ended a moment ago, and may go on"
-    if silent_seconds < _RETRY_SECONDS and _find_awaiting_retry(chain.runs):
+    if silent_seconds < _RETRY_SECONDS and _awaits_retry(chain.runs):
         return "a retry is to come"
     return ""
 
 
-def _find_awaiting_retry(runs: Sequence[DagsterRun]) -> list[DagsterRun]:
+def _awaits_retry(runs: Sequence[DagsterRun]) -> bool:
     retried = {run.parent_run_id for run in runs}
-    return [
-        run
-        for run in runs
-        if run.status is DagsterRunStatus.FAILURE
+    return any(
+        run.status is DagsterRunStatus.FAILURE
         and run.tags.get(WILL_RETRY_TAG) == "true"
         and AUTO_RETRY_RUN_ID_TAG not in run.tags
         and run.run_id not in retried
-    ]
+        for run in runs
+    )
 
 
 def _to_utc(time: datetime) -> datetime:

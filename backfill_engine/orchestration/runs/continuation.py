@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dagster import AssetKey, AssetSelection, DagsterInstance, DagsterRun
 
 from backfill_engine.catalog import Catalog
+from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.served_versions import find_unread
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -15,7 +16,8 @@ from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_engine.orchestration.instance.ranges import describe_ranges, find_ranges, shorten
 from backfill_engine.orchestration.runs.pausing import list_paused_at
 from backfill_engine.orchestration.runs.pinned_code import CODE_TAG, PINNED_TAG
-from backfill_engine.orchestration.runs.protecting import leave_out_protected
+from backfill_engine.orchestration.runs.protecting import split_protected
+from backfill_engine.orchestration.runs.run_options import read_override
 from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
@@ -120,7 +122,10 @@ def find_continuation(
         unread = find_unread(log)
         blocked = find_readiness(instance, graph, assets[0], keys, unread=unread).blocked
     ready = [key for key in keys if key not in blocked]
-    ready, protected = leave_out_protected(catalog, warehouse, run, assets, ready)
+    tables = [
+        catalog.find_table(key.to_user_string()) for key in assets if not read_override(run, key)
+    ]
+    ready, protected = split_protected(read_protections(warehouse), tables, ready)
     return Continuation(
         assets,
         tuple(find_ranges(partitions_def, ready)),

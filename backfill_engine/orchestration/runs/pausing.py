@@ -27,6 +27,7 @@ from backfill_engine.orchestration.runs.run_tags import (
 from backfill_engine.publishing.pacing import DailyWindow, parse_window
 
 _LISTED_RUNS = 200
+_PAUSE_KEY = "backfill_assets/paused/"
 
 
 class PausedError(BackfillError):
@@ -58,20 +59,21 @@ def pause(instance: DagsterInstance, chain_id: str, *, reason: str, now: dt.date
         now: UTC.
     """
     found = Pause(getpass.getuser(), now.isoformat(timespec="seconds"), reason)
-    _write(instance, chain_id, json.dumps(asdict(found)))
+    text = json.dumps(asdict(found))
+    instance.daemon_cursor_storage.set_cursor_values({_PAUSE_KEY + chain_id: text})
     return found
 
 
 def unpause(instance: DagsterInstance, chain_id: str) -> bool:
     """Takes a pause back; returns whether there was one."""
     was_paused = find_pause(instance, chain_id) is not None
-    _write(instance, chain_id, "")
+    instance.daemon_cursor_storage.set_cursor_values({_PAUSE_KEY + chain_id: ""})
     return was_paused
 
 
 def find_pause(instance: DagsterInstance, chain_id: str) -> Pause | None:
     """Finds who paused a backfill or a run; None if nobody did, or it was taken back."""
-    key = _name_key(chain_id)
+    key = _PAUSE_KEY + chain_id
     text = instance.daemon_cursor_storage.get_cursor_values({key}).get(key)
     return Pause(**json.loads(text)) if text else None
 
@@ -177,11 +179,3 @@ def drop_paused(instance: DagsterInstance, runs: Iterable[DagsterRun]) -> bool:
     for run in paused:
         instance.add_run_tags(run.run_id, {PAUSED_TAG: DROPPED})
     return bool(paused)
-
-
-def _name_key(chain_id: str) -> str:
-    return f"backfill_assets/paused/{chain_id}"
-
-
-def _write(instance: DagsterInstance, chain_id: str, text: str) -> None:
-    instance.daemon_cursor_storage.set_cursor_values({_name_key(chain_id): text})

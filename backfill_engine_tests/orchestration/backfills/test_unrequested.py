@@ -9,7 +9,6 @@ import pytest
 from dagster import AssetKey
 from dagster._daemon.types import DaemonHeartbeat
 
-from backfill_engine.orchestration.backfills import resuming
 from backfill_engine.orchestration.backfills.resuming import (
     Resumer,
     UnrequestedPartitions,
@@ -17,6 +16,7 @@ from backfill_engine.orchestration.backfills.resuming import (
 )
 from backfill_engine.orchestration.due.downstream import request_backfill
 from backfill_engine.orchestration.instance.dagster_internals import BulkActionStatus
+from backfill_engine.orchestration.runs import chains
 from backfill_engine.orchestration.runs.pausing import pause, unpause
 from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
@@ -188,7 +188,7 @@ def test_what_is_cancelled_or_paused_again_or_resumed_by_hand_is_not_requested(h
 def test_the_sensor_requests_it_as_the_backfill_was_told(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resuming, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr(chains, "SETTLE_SECONDS", 0)
     told = {"chunk": "days=1", "reason": "wrong numbers"}
     backfill = pause_backfill(home, {RAW: DAYS, STAGING: DAYS}, **told)
     go_on(home, backfill, RAW, DAYS)
