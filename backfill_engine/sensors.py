@@ -35,9 +35,10 @@ from backfill_engine.orchestration.recovery.recovery import (
     recover_table,
 )
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
-from backfill_engine.orchestration.runs.continuation import build_continuing_tags, find_continuation
 from backfill_engine.orchestration.runs.pausing import (
+    build_continuing_tags,
     drop_paused,
+    find_continuation,
     find_why_none_may_go,
     list_paused_at,
     list_paused_runs,

@@ -25,7 +25,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import find_ranges
-from backfill_engine.orchestration.runs.chains import Chain, read_chain
+from backfill_engine.orchestration.runs.chains import UNFINISHED, Chain, read_chain
 from backfill_engine.orchestration.runs.run_tags import (
     FOREGROUND_CANCELLED_TAG,
     FOREGROUND_ENDED_TAG,
@@ -37,7 +37,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     is_paused,
     was_dropped,
 )
-from backfill_engine.orchestration.runs.runs_at_work import UNFINISHED
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range
 
 _SHELL_SECONDS = 60.0

@@ -24,8 +24,8 @@ from backfill_engine.orchestration.planning.launching import build_launch_tags
 from backfill_engine.orchestration.planning.plans import Plan
 from backfill_engine.orchestration.records.failures import describe_in_a_line, describe_known_cause
 from backfill_engine.orchestration.runs.chains import read_chain
-from backfill_engine.orchestration.runs.continuation import find_continuation
 from backfill_engine.orchestration.runs.option_declarations import Launch
+from backfill_engine.orchestration.runs.pausing import find_continuation
 from backfill_engine.orchestration.runs.run_options import build_asset_config
 from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,

@@ -54,7 +54,7 @@ from backfill_engine.orchestration.instance.ranges import (
     find_ranges,
     format_ranges,
 )
-from backfill_engine.orchestration.runs.chains import find_why_at_work
+from backfill_engine.orchestration.runs.chains import find_partitions_at_work, find_why_at_work
 from backfill_engine.orchestration.runs.pausing import find_why_none_may_go
 from backfill_engine.orchestration.runs.run_options import build_asset_config, read_override
 from backfill_engine.orchestration.runs.run_tags import (
@@ -67,7 +67,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     WENT_ON,
     find_chain,
 )
-from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.orchestration.status.attempts import find_attempts
 from backfill_engine.proof.certificates import Certificate
 from backfill_engine.publishing.inputs import PinnedInputs, list_landing

@@ -37,11 +37,11 @@ from backfill_engine.orchestration.planning.plans import (
     TablePlan,
     count_states,
 )
+from backfill_engine.orchestration.runs.chains import find_partitions_at_work
 from backfill_engine.orchestration.runs.claims import find_dead_runs
 from backfill_engine.orchestration.runs.option_declarations import RunOptions
 from backfill_engine.orchestration.runs.protecting import describe_protected
 from backfill_engine.orchestration.runs.run_options import choose_run_options
-from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.proof.certificates import list_documents, read_readable
 from backfill_engine.publishing.inputs import (
     split_chunks,

@@ -76,7 +76,7 @@ from backfill_engine.orchestration.records.withheld_records import (
     find_withheld_records,
 )
 from backfill_engine.orchestration.runs.claims import fail_dead_runs, find_dead_runs
-from backfill_engine.orchestration.runs.continuation import Continuation, find_continuation
+from backfill_engine.orchestration.runs.pausing import Continuation, find_continuation
 from backfill_engine.proof.certificates import keep_publishes, locate_certificate
 from backfill_engine.publishing.differences import explain_change
 from backfill_engine.publishing.recorded_audits import read_result

@@ -16,9 +16,8 @@ from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_engine.orchestration.instance.materializations import find_planning_runs
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
-from backfill_engine.orchestration.runs.chains import FailureReasons, is_left_by_pause
+from backfill_engine.orchestration.runs.chains import UNFINISHED, FailureReasons, is_left_by_pause
 from backfill_engine.orchestration.runs.run_tags import CHAIN_TAG, was_dropped
-from backfill_engine.orchestration.runs.runs_at_work import UNFINISHED
 from backfill_engine.orchestration.status.partition_statuses import (
     CHANGED,
     PartitionStatus,

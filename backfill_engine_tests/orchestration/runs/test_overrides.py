@@ -8,8 +8,7 @@ import pytest
 
 from backfill_engine.lake.protections import Protection, add_protection
 from backfill_engine.lake.table_log import read_log
-from backfill_engine.orchestration.runs.features import StepRequest
-from backfill_engine.orchestration.runs.pinned_code import PINNED_TAG
+from backfill_engine.orchestration.runs.features import PINNED_TAG, StepRequest
 from backfill_engine.orchestration.runs.protecting import protect_partitions
 from backfill_engine.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, OVERRIDE_TAG
 from backfill_engine.proof.certificates import find_certificates, locate_certificate

@@ -33,7 +33,7 @@ from backfill_engine.orchestration.instance.own_runs import is_ours
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.instance.processes import identify_own_process
 from backfill_engine.orchestration.instance.recovered_runs import enter_plan
-from backfill_engine.orchestration.runs.chains import find_failed_chains
+from backfill_engine.orchestration.runs.chains import find_failed_chains, find_partitions_at_work
 from backfill_engine.orchestration.runs.claims import (
     CREATOR_TAG,
     PROCESS_TAG,
@@ -43,7 +43,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
-from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.resources import build_lakehouse
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, defs
 

@@ -16,7 +16,7 @@ from backfill_engine.lake.protections import Protection, Protections, add_protec
 from backfill_engine.orchestration.backfills.outcomes import find_outcome
 from backfill_engine.orchestration.backfills.progress_reader import State
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
-from backfill_engine.orchestration.runs.continuation import Continuation, find_continuation
+from backfill_engine.orchestration.runs.pausing import Continuation, find_continuation
 from backfill_engine.orchestration.runs.protecting import list_standing
 from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG, RANGE_END_TAG, RANGE_START_TAG
 from backfill_engine.tables.protected import Protected
