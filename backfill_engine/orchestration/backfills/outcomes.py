@@ -154,8 +154,7 @@ def find_outcome(
             }
             for table in progress.states
         }
-        explainer = _Explainer(catalog, instance, warehouse, backfill.chain, unrequested)
-        found = explainer.explain(keys)
+        found = _explain(catalog, instance, warehouse, backfill.chain, keys, unrequested)
         result = replace(found, errors=[*result.errors, *found.errors])
         resume = f"backfill-assets resume {backfill.id[:_SHOWN_OF_ID]}"
         commands = [*build_look_commands(result.held_back), resume]
@@ -189,7 +188,7 @@ def find_chain_result(
             for key in find_partitions_def(table).get_partition_keys()
             if planned_by.get(key) in runs
         }
-    result = _Explainer(catalog, instance, warehouse, chain, _NEVER_REQUESTED).explain(keys)
+    result = _explain(catalog, instance, warehouse, chain, keys, _NEVER_REQUESTED)
     continued: dict[str, set[str]] = {}
     continuing = {run.run_id for run in chain.runs if CHAIN_TAG in run.tags}
     for certificate in _read_certificates(warehouse, chain):
@@ -198,68 +197,62 @@ def find_chain_result(
     return replace(result, continued={key: len(keys) for key, keys in continued.items()})
 
 
-@dataclass(frozen=True)
-class _Explainer:
+def _explain(
+    catalog: Catalog,
+    instance: DagsterInstance,
+    warehouse: Warehouse,
+    chain: Chain,
+    keys: Mapping[str, Mapping[str, DagsterRun | None]],
+    unrequested: tuple[str, str],
+) -> ChainResult:
     """Explains why partitions are unpublished at the end of a chain.
 
-    Attributes:
+    What a dead run had published, and could not record, is left out: a sensor records it soon.
+
+    Args:
         catalog: of the code location.
         instance: the Dagster instance.
         warehouse: has the certificates.
         chain: the runs.
+        keys: the partitions by table, each with the last run of the chain that was to publish it.
         unrequested: status and reason of partitions that no run of the chain was requested for.
     """
-
-    catalog: Catalog
-    instance: DagsterInstance
-    warehouse: Warehouse
-    chain: Chain
-    unrequested: tuple[str, str]
-
-    def explain(self, keys: Mapping[str, Mapping[str, DagsterRun | None]]) -> ChainResult:
-        """Explains partitions, given by table and key with the last run that was to publish them.
-
-        What a dead run had published, and could not record, is left out: a sensor records it soon.
-        """
-        own, reasons = {run.run_id for run in self.chain.runs}, FailureReasons(self.instance)
-        groups: dict[tuple[str, str], dict[str, str]] = {}
-        blamed: set[str] = set()
-        for table, runs in keys.items():
-            attempts = {}
-            try:
-                log = read_log(self.warehouse, self.catalog.find_table(table))
-                attempts = find_attempts(self.instance, log, list(runs))
-            except (BackfillError, OSError):  # a status without its reason is better than none
-                pass
-            for key, run in runs.items():
-                attempt = attempts.get(key)
-                if run is None:
-                    status, why = self.unrequested
-                elif attempt is None or REFUSED_TAG in run.tags:
-                    status, why = reasons.find(run)
-                elif attempt.run_id not in own:
-                    status = attempt.status
-                    why = (
-                        f"run {attempt.run_id[:_SHOWN_OF_ID]} was the last to try it: "
-                        f"{attempt.error or status}"
-                    )
-                else:
-                    status, why = attempt.status, attempt.error
-                if status == "published":
-                    continue
-                if run is not None:
-                    blamed.add(run.run_id)
-                groups.setdefault((table, status), {})[key] = why
-        held_back = [
-            UnpublishedPartitions(self.catalog.find_table(table), status, found)
-            for (table, status), found in groups.items()
-        ]
-        errors = [
-            f"run {run.run_id[:_SHOWN_OF_ID]} ({run.job_name}): {reasons.find_error(run)}"
-            for run in _find_unmended(self.chain)
-            if run.run_id not in blamed
-        ]
-        return ChainResult(held_back, errors=errors)
+    own, reasons = {run.run_id for run in chain.runs}, FailureReasons(instance)
+    groups: dict[tuple[str, str], dict[str, str]] = {}
+    blamed: set[str] = set()
+    for table, runs in keys.items():
+        attempts = {}
+        try:
+            log = read_log(warehouse, catalog.find_table(table))
+            attempts = find_attempts(instance, log, list(runs)) if runs else {}
+        except (BackfillError, OSError):  # a status without its reason is better than none
+            pass
+        for key, run in runs.items():
+            attempt = attempts.get(key)
+            if run is None:
+                status, why = unrequested
+            elif attempt is None or REFUSED_TAG in run.tags:
+                status, why = reasons.find(run)
+            elif attempt.run_id in own:
+                status, why = attempt.status, attempt.error
+            else:
+                status, by = attempt.status, attempt.run_id[:_SHOWN_OF_ID]
+                why = f"run {by} was the last to try it: {attempt.error or status}"
+            if status == "published":
+                continue
+            if run is not None:
+                blamed.add(run.run_id)
+            groups.setdefault((table, status), {})[key] = why
+    held_back = [
+        UnpublishedPartitions(catalog.find_table(table), status, found)
+        for (table, status), found in groups.items()
+    ]
+    errors = [
+        f"run {run.run_id[:_SHOWN_OF_ID]} ({run.job_name}): {reasons.find_error(run)}"
+        for run in _find_unmended(chain)
+        if run.run_id not in blamed
+    ]
+    return ChainResult(held_back, errors=errors)
 
 
 def _find_unmended(chain: Chain) -> Iterator[DagsterRun]:

@@ -57,27 +57,13 @@ class OpenBatch(threading.local):
     """
 
     def __init__(self) -> None:
-        self.connections: dict[str, Connection] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets what was stored, before a batch and after it."""
+        self.connections: Mapping[str, Connection] = {}
         self.newest: dict[tuple[AssetKey | None, str], tuple[EventLogEntry, int]] = {}
         self.tagged: list[tuple[EventLogEntry, int]] = []
-
-    def note(self, event: EventLogEntry, event_id: int) -> None:
-        """Notes an event as its asset's last of this kind."""
-        dagster_event = event.get_dagster_event()
-        kind = dagster_event.asset_key, dagster_event.event_type_value
-        self.newest.pop(kind, None)
-        self.newest[kind] = event, event_id
-
-    @contextmanager
-    def open(self, connections: Mapping[str, Connection]) -> Iterator[None]:
-        """Has these be the batch's connections."""
-        self.connections.update(connections)
-        try:
-            yield
-        finally:
-            self.connections.clear()
-            self.newest.clear()
-            self.tagged.clear()
 
 
 class StoresBatches(SqlEventLogStorage):
@@ -120,7 +106,8 @@ class StoresBatches(SqlEventLogStorage):
         self, events: Sequence[EventLogEntry], connections: Mapping[str, Connection], index: str
     ) -> None:
         """Stores events as if one by one, in their order, through connections by their name."""
-        with self._batch.open(connections):
+        self._batch.connections = connections
+        try:
             for event in events:
                 super().store_event(event)
             if self._batch.tagged:
@@ -128,6 +115,8 @@ class StoresBatches(SqlEventLogStorage):
                 super()._store_asset_event_tags(connections[index], stored, ids)
             for event, event_id in self._batch.newest.values():
                 super()._store_asset_event(connections[index], event, event_id)
+        finally:
+            self._batch.reset()
 
     def _store_asset_event_tags(
         self, conn: Connection, events: Sequence[EventLogEntry], event_ids: Sequence[int]
@@ -140,7 +129,10 @@ class StoresBatches(SqlEventLogStorage):
     def _store_asset_event(self, conn: Connection, event: EventLogEntry, event_id: int) -> None:
         # An asset's row has its last event alone: writing it once a batch comes to the same.
         if self._batch.connections:
-            self._batch.note(event, event_id)
+            dagster_event = event.get_dagster_event()
+            kind = dagster_event.asset_key, dagster_event.event_type_value
+            self._batch.newest.pop(kind, None)  # in the order of the last ones
+            self._batch.newest[kind] = event, event_id
         else:
             super()._store_asset_event(conn, event, event_id)
 
@@ -149,8 +141,8 @@ class StoresBatches(SqlEventLogStorage):
     ) -> None:
         # A row for each partition, as Dagster has it, but without naming all of them in each: of a
         # thousand buckets and four checks that was 47 MB. Nothing reads it there; the event has it.
-        told = event.get_dagster_event()
-        planned = told.asset_check_planned_data
+        dagster_event = event.get_dagster_event()
+        planned = dagster_event.asset_check_planned_data
         subset = planned.partitions_subset
         short = type(planned)(asset_key=planned.asset_key, check_name=planned.check_name)
         row = {
@@ -159,7 +151,7 @@ class StoresBatches(SqlEventLogStorage):
             "run_id": event.run_id,
             "execution_status": CheckStatus.PLANNED.value,
             "evaluation_event": serialize_value(
-                event._replace(dagster_event=told._replace(event_specific_data=short))
+                event._replace(dagster_event=dagster_event._replace(event_specific_data=short))
             ),
             "evaluation_event_timestamp": self._event_insert_timestamp(event),
             "evaluation_event_storage_id": event_id,

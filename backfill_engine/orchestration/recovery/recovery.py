@@ -47,7 +47,7 @@ from backfill_engine.orchestration.due.input_tags import find_input_tags
 from backfill_engine.orchestration.instance.batching_instance import store_together
 from backfill_engine.orchestration.instance.materializations import (
     DATA_VERSION,
-    ToldStatuses,
+    PartitionStatusCache,
     find_data_versions,
     find_latest_materializations,
     find_planning_runs,
@@ -350,7 +350,7 @@ def find_changed(
 def enter_changed(instance: DagsterInstance, log: TableLog, changed: Mapping[str, str]) -> None:
     """Enters a failed run of the partitions that the instance still shows as materialized."""
     asset_key, partitions_def = find_asset_key(log.table), find_partitions_def(log.table)
-    statuses = ToldStatuses(instance).find(asset_key, sorted(changed), partitions_def)
+    statuses = PartitionStatusCache(instance).find(asset_key, sorted(changed), partitions_def)
     shown = [key for key, status in statuses.items() if status is AssetPartitionStatus.MATERIALIZED]
     if not shown:
         return

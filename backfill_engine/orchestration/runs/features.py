@@ -127,18 +127,25 @@ def check_pinned_code(
     keys = sorted(find_run_assets(instance, run))
     options = {key.to_user_string(): read_options(catalog, run, key) for key in keys}
     # Recorded before it is compared: of two runs that begin at once one sees the other.
-    _record(instance, run, {"code": dict(code_versions), "options": options})
+    # A retry comes with the tags of the run that it repeats.
+    code = json.dumps(dict(code_versions), sort_keys=True)
+    recorded = {"code": dict(code_versions), "options": options}
+    tags = {
+        CODE_TAG: hashlib.sha256(code.encode()).hexdigest()[:16],
+        PINNED_TAG: json.dumps(recorded, sort_keys=True, separators=(",", ":")),
+    }
+    instance.add_run_tags(run.run_id, tags)
     if not backfill:
         return ""
     earlier = _list_recorded(instance, run, backfill)
-    pinned = [json.loads(one.dagster_run.tags[PINNED_TAG]) for one in earlier]
-    code = [read_json_tag(run.tags, LAUNCHED_CODE_TAG), *(one["code"] for one in pinned)]
+    pinned = [json.loads(record.dagster_run.tags[PINNED_TAG]) for record in earlier]
+    code = [read_json_tag(run.tags, LAUNCHED_CODE_TAG), *(recorded["code"] for recorded in pinned)]
     changed = [
         *_find_changed(code, "code", {key: code_versions[key] for key in options}),
-        *_find_changed([one["options"] for one in pinned], "options", options),
+        *_find_changed([recorded["options"] for recorded in pinned], "options", options),
     ]
     if changed and not allowed:
-        others = [one.dagster_run for one in earlier if one.dagster_run.run_id != run.run_id]
+        others = [each.dagster_run for each in earlier if each.dagster_run.run_id != run.run_id]
         since = f"run {others[0].run_id}" if others else "the launch"
         raise CodeChangedError(
             f"since {since} of backfill {backfill} another code was deployed, or other options "
@@ -147,16 +154,6 @@ def check_pinned_code(
             "written"
         )
     return allowed if changed else ""
-
-
-def _record(instance: DagsterInstance, run: DagsterRun, pinned: Mapping[str, Any]) -> None:
-    code = json.dumps(pinned["code"], sort_keys=True)
-    tags = {
-        CODE_TAG: hashlib.sha256(code.encode()).hexdigest()[:16],
-        PINNED_TAG: json.dumps(pinned, sort_keys=True, separators=(",", ":")),
-    }
-    # A retry comes with those of the run that it repeats.
-    instance.add_run_tags(run.run_id, tags)
 
 
 def _find_backfill(run: DagsterRun) -> str | None:
@@ -190,7 +187,7 @@ def _list_recorded(instance: DagsterInstance, run: DagsterRun, backfill: str) ->
         for record in instance.get_run_records(member)
         if PINNED_TAG in record.dagster_run.tags and record.start_time is not None
     }
-    return sorted(found.values(), key=lambda one: (one.start_time or 0.0, one.storage_id))
+    return sorted(found.values(), key=lambda record: (record.start_time or 0.0, record.storage_id))
 
 
 def _find_changed(
