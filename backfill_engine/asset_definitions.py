@@ -66,7 +66,7 @@ from backfill_engine.orchestration.records.ui_pages import (
     build_certificate_metadata,
     build_failure_metadata,
 )
-from backfill_engine.orchestration.recovery.recovering import find_what_can_go_on, hold_up
+from backfill_engine.orchestration.recovery.recovery import hold_up
 from backfill_engine.orchestration.runs.features import Feature, StepRequest, prepare_hooks
 from backfill_engine.orchestration.runs.run_options import PublishConfig, build_run, check_whole_run
 from backfill_engine.orchestration.runs.run_tags import WITHHELD_TAG
@@ -172,10 +172,9 @@ def build_asset(
             context.instance.add_run_tags(context.run.run_id, tags)
             yield from summaries
             yield build_readable_summary(asset_key, recorder.results)
-            found = find_what_can_go_on(catalog, context, lakehouse.warehouse())
-            hold_up(catalog, context, found, lakehouse.check_events)
+            rest = hold_up(catalog, context, lakehouse.warehouse(), lakehouse.check_events)
             message = describe_withheld(
-                catalog, context.run, table, recorder.withheld, len(recorder.results), found
+                catalog, context.run, table, recorder.withheld, len(recorder.results), rest
             )
             raise build_failure(message, build_failure_metadata(message, recorder.certificate))
         yield MaterializeResult(metadata=EVENTS_ARE_LOGGED, check_results=summaries)

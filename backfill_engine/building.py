@@ -34,14 +34,13 @@ from backfill_engine.extras.rehearsal.applying import apply_rehearsal
 from backfill_engine.extras.versions import jobs as version_jobs
 from backfill_engine.grains.grain import Grain
 from backfill_engine.jobs import JOBS, build_job, build_range_jobs
-from backfill_engine.orchestration.runs.features import Feature, keep_served_version
-from backfill_engine.orchestration.runs.pinned_code import pin_code
+from backfill_engine.orchestration.runs.features import Feature, keep_served_version, pin_code
 from backfill_engine.orchestration.runs.protecting import protect_partitions
-from backfill_engine.pause_sensor import build_go_on_after_pause
 from backfill_engine.resources import build_resources
 from backfill_engine.rolling_schedules import build_rolling_schedules
 from backfill_engine.sensors import (
     build_continue_after_withheld,
+    build_go_on_after_pause,
     build_process_due_partitions,
     build_recover_dead_runs,
 )

@@ -64,16 +64,13 @@ class SparkResource(LazyPySparkResource):
         self._init_session()
         return self._spark_session
 
-    @property
-    def _settings(self) -> Settings:
-        return self.catalog.settings if self.catalog else read_settings()
-
     def _init_session(self) -> None:
         if self._spark_session is None:
             self._spark_session = self._start_session()
 
     def _start_session(self) -> SparkSession:
-        settings, tagged = self._settings, self._tagged_remote
+        settings = self.catalog.settings if self.catalog else read_settings()
+        tagged = self._tagged_remote
         if tagged is not None:
             check_tagged_remote(tagged, named_by=f"tag {SPARK_REMOTE_TAG}")
         remote = settings.spark_remote if tagged is None else tagged
@@ -203,28 +200,21 @@ def build_resources(
 
 def build_spark(catalog: Catalog) -> SparkResource:
     """Builds the Spark session's resource; nothing of it is settled here."""
-    return _specialize(catalog)()
 
-
-def _specialize(catalog: Catalog) -> type[SparkResource]:
     class CatalogSparkResource(SparkResource):
         __doc__ = SparkResource.__doc__
 
     CatalogSparkResource.catalog = catalog
-    return CatalogSparkResource
+    return CatalogSparkResource()
 
 
 def build_lakehouse(settings: Settings) -> LakehouseResource:
     """Builds the lakehouse that the settings say."""
+    bounds = {
+        name: getattr(settings, name)
+        for name in LakehouseResource.model_fields
+        if name not in ("landing_root", "warehouse_root")
+    }
     return LakehouseResource(
-        landing_root=settings.landing,
-        warehouse_root=settings.warehouse,
-        retention_days=settings.retention_days,
-        withheld_days=settings.withheld_days,
-        chunk_partitions=settings.chunk_partitions,
-        chunk_bytes=settings.chunk_bytes,
-        read_back_bytes=settings.read_back_bytes,
-        check_events=settings.check_events,
-        silent_seconds=settings.silent_seconds,
-        wait_seconds=settings.wait_seconds,
+        landing_root=settings.landing, warehouse_root=settings.warehouse, **bounds
     )

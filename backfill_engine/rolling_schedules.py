@@ -24,13 +24,13 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import find_ranges
+from backfill_engine.orchestration.runs.chains import find_partitions_at_work
 from backfill_engine.orchestration.runs.protecting import split_protected
 from backfill_engine.orchestration.runs.run_tags import (
     IN_BACKGROUND,
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
-from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.tables.declarations import Table
 
 

@@ -1,12 +1,11 @@
 """What goes on by itself where the daemon runs."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from dagster import (
     AssetKey,
-    DagsterInstance,
     DagsterRun,
     DefaultSensorStatus,
     RunFailureSensorContext,
@@ -22,21 +21,35 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.jobs import RangeJobs
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.backfills.cancelling import is_cancelled
+from backfill_engine.orchestration.backfills.resuming import (
+    Resumer,
+    look_for_unrequested,
+)
 from backfill_engine.orchestration.due.due_partitions import Memory
 from backfill_engine.orchestration.instance.own_runs import note_own_assets
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
 from backfill_engine.orchestration.planning.work import Work, look_for_work
-from backfill_engine.orchestration.recovery.recovering import (
+from backfill_engine.orchestration.recovery.recovery import (
     describe_dead_runs,
     describe_recovery,
     recover_table,
 )
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
-from backfill_engine.orchestration.runs.continuation import build_continuing_tags, find_continuation
+from backfill_engine.orchestration.runs.pausing import (
+    build_continuing_tags,
+    drop_paused,
+    find_continuation,
+    find_why_none_may_go,
+    list_paused_at,
+    list_paused_runs,
+)
 from backfill_engine.orchestration.runs.run_options import build_asset_config
 from backfill_engine.orchestration.runs.run_tags import (
+    CONTINUES_TAG,
     FOREGROUND_TAG,
+    GOES_ON_WITH_TAG,
     INCREMENTAL_TAG,
+    PAUSED_AT_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
     REASON_TAG,
@@ -94,38 +107,36 @@ def build_continue_after_withheld(
         requests runs of the same range for the assets that did not get their turn, for the
         partitions whose upstream is published; once for each failed run, however that was started.
         """
-        run, withheld = context.dagster_run, context.dagster_run.tags.get(WITHHELD_TAG)
-        if why := _find_why_not_gone_on_with(catalog, context.instance, run):
+        run, withheld = context.dagster_run, context.dagster_run.tags.get(WITHHELD_TAG, "")
+        chain, repository = find_chain(run), context.repository_def
+        why = ""
+        if not withheld or find_run_range(run) is None:
+            why = f"run {run.run_id} withheld no partitions"
+        elif withheld not in catalog.recipes:
+            why = f"run {run.run_id} is of another code location"
+        elif FOREGROUND_TAG in run.tags:
+            why = f"run {run.run_id}: `backfill-assets run` goes on by itself"
+        elif is_cancelled(context.instance, chain):
+            why = f"backfill {chain}, which the run is of, was cancelled"
+        if why:
             yield SkipReason(why)
             return
-        ends, repository = find_run_range(run), context.repository_def
-        assert withheld is not None and ends is not None and repository is not None
-        found = find_continuation(
+        assert repository is not None
+        rest = find_continuation(
             catalog,
             context.instance,
             repository.asset_graph,
             AssetKey.from_user_string(withheld),
             run,
             warehouse=catalog.warehouse,
-            first=ends[0],
-            last=ends[1],
         )
-        if not found.ranges:
-            why = found.describe_nothing()
+        for line in rest.protected:
+            context.log.info(line)
+        if not rest.ranges:
+            why = rest.describe_nothing()
             yield SkipReason(f"run {run.run_id} withheld partitions of {withheld}: {why}")
-            return
-        for left_out in found.protected:
-            context.log.info(left_out)
-        for start, end in found.ranges:
-            tags = build_continuing_tags(run, start, end)
-            tags.pop(INCREMENTAL_TAG, None)
-            yield RunRequest(
-                run_key=f"{run.run_id} {start}",
-                job_name=jobs.find_grain_job(found.assets[0]),
-                asset_selection=found.assets,
-                run_config=build_asset_config(run, found.assets),
-                tags=tags,
-            )
+        for ends in rest.ranges:
+            yield _request_rest(jobs, run.run_id, run, rest.assets, ends)
 
     return run_failure_sensor(
         name=catalog.prefix(continue_after_withheld.__name__),
@@ -138,20 +149,90 @@ def build_continue_after_withheld(
     )(continue_after_withheld)
 
 
-def _find_why_not_gone_on_with(
-    catalog: Catalog, instance: DagsterInstance, run: DagsterRun
-) -> str | None:
-    """Finds why nothing is to go on after a run that failed; None if something is."""
-    withheld = run.tags.get(WITHHELD_TAG)
-    if withheld is None or find_run_range(run) is None:
-        return f"run {run.run_id} withheld no partitions"
-    if withheld not in catalog.recipes:
-        return f"run {run.run_id} is of another code location"
-    if FOREGROUND_TAG in run.tags:
-        return f"run {run.run_id}: `backfill-assets run` goes on by itself"
-    if is_cancelled(instance, find_chain(run)):
-        return f"backfill {find_chain(run)}, which the run is of, was cancelled"
-    return None
+def build_go_on_after_pause(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> SensorDefinition:
+    """Builds the sensor `go_on_after_pause`, which is on by default or off."""
+
+    def go_on_after_pause(context: SensorEvaluationContext) -> SensorResult:
+        """Requests what is left of runs that ended between two chunks, each once.
+
+        Once nobody has them paused any more and the window of one of their tables is open: the same
+        range and options, of the tables that were not done and what comes after these. Chunks that
+        are published already stay as they are. Once these have ended, also what Dagster requested
+        no run for, as it takes a paused run for a failed one: the rest of the backfill.
+        """
+        assert context.repository_def is not None
+        instance, graph = context.instance, context.repository_def.asset_graph
+        warehouse, now = catalog.warehouse, datetime.now(tz=UTC)
+        requests: list[RunRequest] = []
+        waiting: list[str] = []
+        for run in list_paused_runs(instance):
+            # A run that was cancelled elsewhere, as in the UI, is still marked as one that goes on.
+            if is_cancelled(instance, find_chain(run)):
+                drop_paused(instance, [run])
+                waiting.append(
+                    f"backfill {find_chain(run)}, which run {run.run_id} is of, is cancelled"
+                )
+                continue
+            if why := find_why_none_may_go(instance, run, list_paused_at(run), now=now):
+                waiting.append(f"run {run.run_id[:8]} is paused: {why}")
+                continue
+            rest = find_continuation(catalog, instance, graph, None, run, warehouse=warehouse)
+            for line in rest.protected:
+                context.log.info(f"run {run.run_id}: {line}")
+            if not rest.ranges:
+                tables = run.tags[PAUSED_AT_TAG].replace(",", ", ")
+                gone = (
+                    f"there is no table {tables} any more; "
+                    f"`backfill-assets backfill cancel {run.run_id}` ends that"
+                )
+                why = rest.describe_nothing() if rest.assets else gone
+                waiting.append(f"run {run.run_id[:8]} can't go on: {why}")
+            tags = {GOES_ON_WITH_TAG: run.run_id}
+            requests += [
+                _request_rest(jobs, f"{run.run_id} goes on", run, rest.assets, ends, tags)
+                for ends in rest.ranges
+            ]
+        resumer = Resumer(instance, graph, warehouse, catalog, catalog.settings.landing)
+        found = look_for_unrequested(resumer, now=now)
+        for line in found.left_alone:
+            context.log.info(f"left alone: {line}")
+        for rest in found.requested:
+            tables = ", ".join(key.to_user_string() for key in rest.assets)
+            key, tags = f"{rest.model.run_id} lacks {tables}", {CONTINUES_TAG: rest.continues}
+            requests.append(_request_rest(jobs, key, rest.model, rest.assets, rest.ends, tags))
+        waiting += found.waiting
+        return SensorResult(
+            run_requests=requests,
+            skip_reason=None if requests else SkipReason("; ".join(waiting) or "no run is paused"),
+        )
+
+    return build_sensor(catalog, go_on_after_pause, jobs, on=on, seconds=30)
+
+
+def _request_rest(
+    jobs: RangeJobs,
+    key: str,
+    model: DagsterRun,
+    assets: Sequence[AssetKey],
+    ends: tuple[str, str],
+    tags: Mapping[str, str] | None = None,
+) -> RunRequest:
+    """Requests a run of a range with another run's options and tags, and some tags of its own.
+
+    Without tags of its own the run goes on after what the other one withheld: acceptances were
+    given for what that one found, and its watermark is not to move past a gap.
+    """
+    first, last = ends
+    carried = build_continuing_tags(model, first, last)
+    if tags is None:
+        carried.pop(INCREMENTAL_TAG, None)
+    return RunRequest(
+        run_key=f"{key} {first}...{last}",
+        job_name=jobs.find_grain_job(assets[0]),
+        asset_selection=assets,
+        run_config=build_asset_config(model, assets, with_acceptances=tags is not None),
+        tags={**carried, **(tags or {})},
+    )
 
 
 def build_recover_dead_runs(catalog: Catalog, jobs: RangeJobs, *, on: bool) -> SensorDefinition:

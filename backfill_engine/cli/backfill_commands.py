@@ -88,8 +88,8 @@ def watch(
     Example: backfill-assets backfill watch 0a1b2c3d
     """
     from backfill_engine.cli.progress_lines import print_outcome, show_progress
-    from backfill_engine.orchestration.backfills.backfill_outcomes import find_outcome
     from backfill_engine.orchestration.backfills.backfills import find_backfill
+    from backfill_engine.orchestration.backfills.outcomes import find_outcome
     from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
 
     catalog = load_catalog()

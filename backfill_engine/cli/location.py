@@ -261,7 +261,7 @@ def prepare_planner(instance: "DagsterInstance") -> "Planner":
 
 def recover_dead_runs(instance: "DagsterInstance") -> None:
     """Records what killed runs have left, so that nothing waits for them; says so on stderr."""
-    from backfill_engine.orchestration.recovery.recovering import recover_tables
+    from backfill_engine.orchestration.recovery.recovery import recover_tables
     from backfill_engine.orchestration.runs.claims import find_dead_runs
 
     catalog, now = load_catalog(), datetime.now(tz=UTC)

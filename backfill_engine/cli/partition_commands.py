@@ -32,7 +32,7 @@ from backfill_engine.lake.file_names import refuse_short_id
 if TYPE_CHECKING:
     from backfill_engine.lake.protections import Protection
     from backfill_engine.lake.warehouse import Warehouse
-    from backfill_engine.orchestration.recovery.recovering import RecoveryReport
+    from backfill_engine.orchestration.recovery.recovery import RecoveryReport
     from backfill_engine.orchestration.runs.protecting import StandingProtection
     from backfill_engine.tables.declarations import Table
 
@@ -56,7 +56,7 @@ def recover(
 
     Example: backfill-assets recover --dry-run
     """
-    from backfill_engine.orchestration.recovery.recovering import recover_tables
+    from backfill_engine.orchestration.recovery.recovery import recover_tables
 
     with open_instance() as instance:
         reader = build_partition_reader()

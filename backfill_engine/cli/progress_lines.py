@@ -18,8 +18,8 @@ from backfill_engine.cli.location import load_catalog
 from backfill_engine.cli.terminal import Grid, echo, echo_commands, echo_lines, write_text
 
 if TYPE_CHECKING:
-    from backfill_engine.orchestration.backfills.backfill_outcomes import BackfillOutcome
     from backfill_engine.orchestration.backfills.backfills import Backfill
+    from backfill_engine.orchestration.backfills.outcomes import BackfillOutcome
     from backfill_engine.orchestration.backfills.progress_reader import Progress, TableProgress
 
 _BAR_WIDTH = 20

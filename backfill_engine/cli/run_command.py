@@ -31,8 +31,8 @@ from backfill_engine.orchestration.runs.option_declarations import Launch
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from backfill_engine.orchestration.backfills.backfill_outcomes import Verdicts
     from backfill_engine.orchestration.backfills.foreground import Foreground, RangeRun
+    from backfill_engine.orchestration.backfills.outcomes import Verdicts
     from backfill_engine.orchestration.planning.plans import Plan
 
 _CANCELLED_EXIT = 130
@@ -55,7 +55,7 @@ def run(
     Example: backfill-assets run --from 2013-01-10 --to 2013-01-14
     """
     from backfill_engine.cli.plan_commands import agree_on
-    from backfill_engine.orchestration.backfills.backfill_outcomes import build_idle_verdicts
+    from backfill_engine.orchestration.backfills.outcomes import build_idle_verdicts
 
     request, takes_downstream = partitions.template.fill_in(request), partitions.takes_downstream
     with open_instance() as instance:
@@ -78,8 +78,8 @@ def carry_out(instance: "DagsterInstance", plan: "Plan", request: Launch, *, as_
         typer.Exit: if not all is published.
     """
     from backfill_engine.cli.job_runs import materialize
-    from backfill_engine.orchestration.backfills.backfill_outcomes import find_verdicts
     from backfill_engine.orchestration.backfills.foreground import Foreground, build_range_runs
+    from backfill_engine.orchestration.backfills.outcomes import find_verdicts
     from backfill_engine.orchestration.instance.dagster_internals import make_new_backfill_id
     from backfill_engine.orchestration.planning.plans import list_planned_partitions
 

@@ -213,7 +213,7 @@ def _print_ranges(ranges: "Sequence[MissingRange]") -> None:
 def _read_statuses(
     select: str | None, first: str, last: str, *, with_attempts: bool = False
 ) -> "list[PartitionStatus]":
-    from backfill_engine.orchestration.recovery.recovering import (
+    from backfill_engine.orchestration.recovery.recovery import (
         describe_dead_runs,
         describe_recovery,
     )

@@ -27,7 +27,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
 from backfill_engine.orchestration.instance.ranges import find_ranges
 from backfill_engine.orchestration.records.events import list_publish_checks
 from backfill_engine.orchestration.records.recording import leave_certificate, record_results
-from backfill_engine.orchestration.recovery.recovering import recover_table
+from backfill_engine.orchestration.recovery.recovery import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
 from backfill_engine.orchestration.runs.protecting import (
     ProtectionHook,

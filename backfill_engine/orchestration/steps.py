@@ -22,12 +22,12 @@ from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.records.failures import describe_in_a_line
 from backfill_engine.orchestration.records.recording import Recorder
 from backfill_engine.orchestration.records.watermark_moves import pass_over
-from backfill_engine.orchestration.recovery.recovering import (
+from backfill_engine.orchestration.recovery.recovery import (
+    Recovery,
     describe_dead_runs,
     describe_recovery,
     recover_table,
 )
-from backfill_engine.orchestration.recovery.recovery import Recovery
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
 from backfill_engine.orchestration.runs.pausing import check_may_go_on
 from backfill_engine.proof.certificates import keep_publishes

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from backfill_engine.cli.run_command import build_grid
-from backfill_engine.orchestration.backfills.backfill_outcomes import TableVerdict, Verdicts
+from backfill_engine.orchestration.backfills.outcomes import TableVerdict, Verdicts
 
 
 def test_verdicts_are_whole_at_80_columns() -> None:

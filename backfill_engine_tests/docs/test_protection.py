@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from backfill_engine.orchestration.runs.pinned_code import CODE_TAG, PINNED_TAG
+from backfill_engine.orchestration.runs.features import CODE_TAG, PINNED_TAG
 from backfill_engine.orchestration.runs.run_options import PublishConfig
 from backfill_engine.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, OVERRIDE_TAG
 from backfill_engine_tests.commands import PROJECT

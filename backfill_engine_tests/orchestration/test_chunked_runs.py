@@ -13,6 +13,7 @@ from dagster import AssetKey, DagsterInstance, RunRequest, build_sensor_context
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.watermarks import read_watermarks
+from backfill_engine.orchestration.runs.chains import find_partitions_at_work
 from backfill_engine.orchestration.runs.pausing import find_pause, pause, unpause
 from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
@@ -24,7 +25,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     SETTLED,
     find_run_range,
 )
-from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.proof.certificates import Certificate, list_documents
 from backfill_engine.proof.verification import verify_certificate
 from backfill_engine_tests.pipeline.landing_zone import build_landed

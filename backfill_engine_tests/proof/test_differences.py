@@ -167,17 +167,6 @@ def test_the_job_fails_with_the_partitions_that_differ(pipeline: Pipeline) -> No
     assert "raw/flights 2013-01-05: the rows differ" in run.message
 
 
-def test_the_job_compares_with_a_golden_too(seeded: Seeded) -> None:
-    run = seeded.pipeline.run_job(
-        *("reconcile", "compare_with_source"),
-        **{"tables": ["staging/flights"], "first": "2013-01-01", "last": "2013-01-10"},
-        golden=str(seeded.golden),
-    )
-    assert not run.success
-    assert run.message.startswith("7 of 10 partitions don't agree with ")
-    assert f"staging/flights {MISSING}: 1 rows missing, 0 extra, 0 differing" in run.message
-
-
 def run_command(
     seeded: Seeded, monkeypatch: pytest.MonkeyPatch, *arguments: str
 ) -> tuple[int, str]:

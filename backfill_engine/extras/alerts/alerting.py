@@ -21,15 +21,14 @@ from pydantic import TypeAdapter, ValidationError
 from backfill_engine.catalog import Catalog
 from backfill_engine.extras.alerts.notices import compose_notice
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.orchestration.backfills.outcomes import find_chain_result
 from backfill_engine.orchestration.runs.chains import (
-    SETTLE_SECONDS,
     Chain,
     find_end,
     find_failed_chains,
     find_why_unfinished,
     read_chain,
 )
-from backfill_engine.orchestration.runs.held_back import find_chain_result
 
 _MOST_NOTICES = 20
 _MOST_SECONDS = 20.0  # Dagster ends a tick after 60 s, and forgets what it report
@@ -246,7 +245,7 @@ class Alerter:
             return is_old
 
     def _settle(self, chain: Chain, now: datetime, report: AlertReport) -> bool:
-        why = find_why_unfinished(self.instance, chain, now=now, settle_seconds=SETTLE_SECONDS)
+        why = find_why_unfinished(self.instance, chain, now=now)
         if why:
             report.waiting.append(f"{chain.id}: {why}")
             return False

@@ -7,6 +7,13 @@ from dagster import AssetKey, DagsterRun
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
+from backfill_engine.orchestration.backfills.outcomes import (
+    CANCELLED,
+    WITHHELD,
+    ChainResult,
+    build_look_commands,
+    describe_held_back,
+)
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.instance.ranges import (
     build_command,
@@ -15,13 +22,6 @@ from backfill_engine.orchestration.instance.ranges import (
     shorten,
 )
 from backfill_engine.orchestration.runs.chains import Chain
-from backfill_engine.orchestration.runs.held_back import (
-    CANCELLED,
-    WITHHELD,
-    ChainResult,
-    build_look_commands,
-    describe_held_back,
-)
 from backfill_engine.orchestration.runs.run_options import build_asset_config
 from backfill_engine.proof.certificates import NOT_DUE
 from backfill_engine.tables.declarations import Table

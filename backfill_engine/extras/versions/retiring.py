@@ -14,7 +14,7 @@ from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.served_versions import RETIRED, find_retired, find_served
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.writer import build_record, overwrite_partitions, vacuum_table
-from backfill_engine.orchestration.recovery.recovering import recover_table
+from backfill_engine.orchestration.recovery.recovery import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.serving import find_version

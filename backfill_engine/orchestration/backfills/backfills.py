@@ -25,7 +25,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import find_ranges
-from backfill_engine.orchestration.runs.chains import Chain, read_chain
+from backfill_engine.orchestration.runs.chains import UNFINISHED, Chain, read_chain
 from backfill_engine.orchestration.runs.run_tags import (
     FOREGROUND_CANCELLED_TAG,
     FOREGROUND_ENDED_TAG,
@@ -37,7 +37,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     is_paused,
     was_dropped,
 )
-from backfill_engine.orchestration.runs.runs_at_work import UNFINISHED
 from backfill_engine.orchestration.selecting.selections import find_keys_in_range
 
 _SHELL_SECONDS = 60.0
@@ -241,18 +240,6 @@ def list_backfills(catalog: Catalog, instance: DagsterInstance, *, limit: int) -
         if len(found) == limit or len(records) < looked_at:
             return found
         looked_at *= 4
-
-
-def find_never_requested(
-    catalog: Catalog, instance: DagsterInstance, backfill: Backfill
-) -> dict[str, list[str]]:
-    """Finds, by table, the partitions of a backfill that none of its runs was to publish."""
-    requested = find_last_requested(catalog, instance, backfill.chain.runs)
-    return {
-        table: left
-        for table, keys in backfill.targets.items()
-        if (left := [key for key in keys if key not in requested.get(table, ())])
-    }
 
 
 def _find_targets(

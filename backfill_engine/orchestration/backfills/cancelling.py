@@ -21,7 +21,7 @@ from backfill_engine.orchestration.backfills.backfills import (
 )
 from backfill_engine.orchestration.instance.dagster_internals import BulkActionStatus
 from backfill_engine.orchestration.instance.processes import has_daemon, interrupt
-from backfill_engine.orchestration.runs.chains import Chain, read_chain
+from backfill_engine.orchestration.runs.chains import UNFINISHED, Chain, read_chain
 from backfill_engine.orchestration.runs.claims import find_dead_runs, find_worker
 from backfill_engine.orchestration.runs.pausing import drop_paused
 from backfill_engine.orchestration.runs.run_tags import (
@@ -29,7 +29,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     FOREGROUND_CANCELLED_TAG,
     find_chain,
 )
-from backfill_engine.orchestration.runs.runs_at_work import UNFINISHED
 
 _LOOK_AGAIN_SECONDS = 0.5
 _ASK_AGAIN_SECONDS = 2.0

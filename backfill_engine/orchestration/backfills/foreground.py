@@ -18,14 +18,14 @@ from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills.backfills import Backfill
-from backfill_engine.orchestration.backfills.remainders import group_tables
+from backfill_engine.orchestration.backfills.resuming import group_tables
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.planning.launching import build_launch_tags
 from backfill_engine.orchestration.planning.plans import Plan
 from backfill_engine.orchestration.records.failures import describe_in_a_line, describe_known_cause
 from backfill_engine.orchestration.runs.chains import read_chain
-from backfill_engine.orchestration.runs.continuation import find_continuation
 from backfill_engine.orchestration.runs.option_declarations import Launch
+from backfill_engine.orchestration.runs.pausing import find_continuation
 from backfill_engine.orchestration.runs.run_options import build_asset_config
 from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
@@ -203,8 +203,6 @@ class Foreground:
             AssetKey.from_user_string(withheld),
             run,
             warehouse=self.warehouse,
-            first=done.first,
-            last=done.last,
         )
         assets = tuple(key.to_user_string() for key in found.assets)
         tags = {**done.tags, CONTINUES_TAG: run.run_id}

@@ -24,7 +24,6 @@ from backfill_engine.orchestration.instance.materializations import (
 )
 from backfill_engine.orchestration.instance.processes import has_daemon
 from backfill_engine.orchestration.runs.chains import (
-    SETTLE_SECONDS,
     awaits_rest,
     find_touched_since,
     find_why_unfinished,
@@ -150,10 +149,10 @@ class Progress:
             return "failed" if backfill.error else "held back"
         return "requested" if _all_wait(backfill.chain.runs) else "running"
 
-    def find_held_back(self, table: str) -> list[str]:
-        """Finds the partitions of a table, `layer/name`, that are held back."""
+    def find_unpublished(self, table: str) -> list[str]:
+        """Finds the partitions of a table, `layer/name`, that are not published."""
         states = self.states.get(table, {})
-        return [key for key, state in states.items() if state is State.HELD_BACK]
+        return [key for key, state in states.items() if state is not State.PUBLISHED]
 
 
 def _all_wait(runs: Iterable[DagsterRun]) -> bool:
@@ -339,6 +338,4 @@ class ProgressReader:
         failed = any(run.status is DagsterRunStatus.FAILURE for run in backfill.chain.runs)
         if not (failed and progress.has_daemon):
             return ""  # Only a daemon's sensors and retries go on after a run that failed.
-        return find_why_unfinished(
-            self.instance, backfill.chain, now=progress.read_at, settle_seconds=SETTLE_SECONDS
-        )
+        return find_why_unfinished(self.instance, backfill.chain, now=progress.read_at)

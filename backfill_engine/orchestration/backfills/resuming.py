@@ -1,12 +1,24 @@
-"""Resumes a backfill: asks Dagster for one of just what is not published of it and can be now."""
+"""Resumes a backfill: asks Dagster for one of just what is not published of it and can be now.
+
+A pause keeps Dagster from requesting the rest of a backfill: it takes a run that paused for one
+that failed, and requests nothing that reads from it: days that read hours, or tables of other
+ranges. The runs that go on after it Dagster doesn't wait for. So a sensor requests the rest.
+"""
 
 import getpass
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 
-from dagster import AssetKey, DagsterInstance, DagsterRun, PartitionsDefinition
+from dagster import (
+    AssetKey,
+    DagsterInstance,
+    DagsterRun,
+    DagsterRunStatus,
+    PartitionsDefinition,
+    RunsFilter,
+)
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import BackfillError, HistoryError
@@ -15,10 +27,19 @@ from backfill_engine.lake.protections import read_protections
 from backfill_engine.lake.served_versions import find_unread
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.backfills.backfills import Backfill
+from backfill_engine.orchestration.backfills.backfills import (
+    Backfill,
+    find_last_requested,
+    read_backfill,
+)
 from backfill_engine.orchestration.backfills.progress_reader import Progress, State
 from backfill_engine.orchestration.due.downstream import fit_title, request_backfill
-from backfill_engine.orchestration.due.readiness import Readiness, find_readiness
+from backfill_engine.orchestration.due.readiness import (
+    Readiness,
+    find_readiness,
+    find_upstream_tables,
+    get_partitions_def,
+)
 from backfill_engine.orchestration.due.row_movements import find_moved_since, find_rows_for
 from backfill_engine.orchestration.instance.dagster_internals import (
     BULK_ACTION_TERMINAL_STATUSES,
@@ -28,15 +49,24 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
-from backfill_engine.orchestration.instance.ranges import describe_ranges, format_ranges
+from backfill_engine.orchestration.instance.ranges import (
+    describe_ranges,
+    find_ranges,
+    format_ranges,
+)
+from backfill_engine.orchestration.runs.chains import find_partitions_at_work, find_why_at_work
+from backfill_engine.orchestration.runs.pausing import find_why_none_may_go
 from backfill_engine.orchestration.runs.run_options import build_asset_config, read_override
 from backfill_engine.orchestration.runs.run_tags import (
     IN_BACKGROUND,
     LAUNCHED_BY_TAG,
     LAUNCHED_CODE_TAG,
+    PAUSED_TAG,
     REASON_TAG,
+    SETTLED,
+    WENT_ON,
+    find_chain,
 )
-from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.orchestration.status.attempts import find_attempts
 from backfill_engine.proof.certificates import Certificate
 from backfill_engine.publishing.inputs import PinnedInputs, list_landing
@@ -161,7 +191,12 @@ class Resumer:
             keys = lacking.get(table, ())
             if not keys:
                 continue
-            _refuse_busy(self.catalog, table, set(keys) & at_work.get(asset_key, frozenset()))
+            if busy := set(keys) & at_work.get(asset_key, frozenset()):
+                listed = ", ".join(format_ranges(_find_def(self.catalog, table), sorted(busy)))
+                raise BackfillError(
+                    f"other runs are at work on {table} {listed}: wait for them or cancel them; "
+                    "nothing was requested"
+                )
             log = self._read_log(table)
             readiness = find_readiness(
                 self.instance,
@@ -175,7 +210,7 @@ class Resumer:
             if not take_all:
                 unchanged = self._find_unchanged(log, keys, readiness, chosen)
                 left[table] |= dict.fromkeys(unchanged, _UNCHANGED)
-            if not read_override(find_told_run(backfill), asset_key):
+            if not read_override(find_model_run(backfill), asset_key):
                 protected = protections.find(log.table, keys)
                 left[table] |= {
                     key: f"protected: {found.describe()}" for key, found in protected.items()
@@ -267,10 +302,10 @@ def request_resumption(
     return backfill_id, title
 
 
-def find_told_run(backfill: Backfill) -> DagsterRun:
-    """Finds a run that was told what what resumes it is: of a backfill, as each of its own is.
+def find_model_run(backfill: Backfill) -> DagsterRun:
+    """Finds a run with the options and tags of a backfill's runs, for the runs that resume it.
 
-    That run is none of the instance's; its id is the backfill's.
+    Of a backfill of Dagster's, the instance has no such run; its id is the backfill's.
     """
     record = backfill.record
     if record is None:
@@ -278,15 +313,6 @@ def find_told_run(backfill: Backfill) -> DagsterRun:
     config = dict(record.run_config or {})
     tags = {**IN_BACKGROUND, **backfill.tags}
     return DagsterRun("", run_id=backfill.id, tags=tags, run_config=config)
-
-
-def _refuse_busy(catalog: Catalog, table: str, busy: Collection[str]) -> None:
-    if busy:
-        listed = ", ".join(format_ranges(_find_def(catalog, table), sorted(busy)))
-        raise BackfillError(
-            f"other runs are at work on {table} {listed}: wait for them or cancel them; nothing "
-            "was requested"
-        )
 
 
 def _find_def(catalog: Catalog, table: str) -> PartitionsDefinition:
@@ -312,7 +338,8 @@ def _find_unchanged_since(
         inputs[name] = earlier
     # What a mapping gives of these is set back, and so doesn't count: their rows do.
     consumed = replace(pinned, inputs=inputs).describe_consumed(keys)
-    missing = {one.key for one in pinned.listing.missing} if pinned.listing else set[str]()
+    absent = pinned.listing.missing if pinned.listing else ()
+    missing = {partition.key for partition in absent}
     unchanged: list[str] = []
     for key in keys:
         state = then.held_back_from.get(key)
@@ -321,3 +348,149 @@ def _find_unchanged_since(
         if same and key not in moved:
             unchanged.append(key)
     return unchanged
+
+
+_LISTED_RUNS = 200
+
+
+@dataclass(frozen=True)
+class UnrequestedRun:
+    """A run that no run of a backfill was requested for before.
+
+    Attributes:
+        model: a run with the options and tags that this one is to have; its id is the backfill's.
+        continues: the paused run that it goes on after.
+        assets: upstream ones first.
+        ends: first and last partition key.
+    """
+
+    model: DagsterRun
+    continues: str
+    assets: tuple[AssetKey, ...]
+    ends: tuple[str, str]
+
+
+@dataclass
+class UnrequestedPartitions:
+    """What a look at backfills that were paused came to; filled while it goes on.
+
+    Attributes:
+        requested: the runs to request.
+        waiting: backfills that are not done yet, and why, a line each.
+        left_alone: what was never requested and can't go, and why, a line each.
+    """
+
+    requested: list[UnrequestedRun] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    left_alone: list[str] = field(default_factory=list)
+
+
+def look_for_unrequested(resumer: Resumer, *, now: datetime) -> UnrequestedPartitions:
+    """Looks at the backfills of which a paused run was gone on with; each until nothing is left.
+
+    What reads from these comes at the next look, once that is published. What can't go then,
+    as what it reads was withheld, is left to `backfill retry`.
+
+    Args:
+        resumer: finds what can go.
+        now: UTC.
+    """
+    found, instance = UnrequestedPartitions(), resumer.instance
+    paused = RunsFilter(statuses=[DagsterRunStatus.FAILURE], tags={PAUSED_TAG: WENT_ON})
+    by_chain: dict[str, list[DagsterRun]] = {}
+    for run in instance.get_runs(paused, limit=_LISTED_RUNS)[::-1]:
+        by_chain.setdefault(find_chain(run), []).append(run)
+    for chain_id, runs in by_chain.items():
+        before = len(found.requested)
+        try:
+            why = _look(resumer, chain_id, runs[-1].run_id, found, now=now)
+        except BackfillError as error:
+            why = str(error)
+        if why:
+            found.waiting.append(f"backfill {chain_id}: {why}")
+        elif len(found.requested) == before:
+            for run in runs:
+                instance.add_run_tags(run.run_id, {PAUSED_TAG: SETTLED})
+    return found
+
+
+def _look(
+    resumer: Resumer, chain_id: str, continues: str, found: UnrequestedPartitions, *, now: datetime
+) -> str:
+    """Looks at one backfill; returns why not all of it can be requested yet."""
+    catalog, instance, graph = resumer.catalog, resumer.instance, resumer.graph
+    backfill = read_backfill(catalog, instance, chain_id)
+    if backfill.record is None or backfill.is_cancelled:
+        return ""
+    if why := find_why_at_work(instance, backfill.chain, now=now):
+        return why
+    if backfill.error:  # Of Dagster's own: a person is to look at it first.
+        return ""
+    requested = find_last_requested(catalog, instance, backfill.chain.runs)
+    lacking = {
+        table: [key for key in keys if key not in requested.get(table, ())]
+        for table, keys in backfill.targets.items()
+    }
+    left = resumer.find_ready(backfill, lacking)
+    found.left_alone += left.describe_left_alone()
+    ranges = {
+        key.to_user_string(): find_ranges(get_partitions_def(graph, key), keys)
+        for key, keys in left.partitions.items()
+    }
+    model, reasons = find_model_run(backfill), []
+    for tables in group_tables(catalog, graph, ranges):
+        if _reads_others(graph, tables, ranges):
+            continue  # It comes at a later look.
+        assets = tuple(map(AssetKey.from_user_string, tables))
+        if why := find_why_none_may_go(instance, model, assets, now=now):
+            reasons.append(why)
+        else:
+            ends = ranges[tables[0]]
+            found.requested += [UnrequestedRun(model, continues, assets, each) for each in ends]
+    return "; ".join(dict.fromkeys(reasons))
+
+
+Ranges = Sequence[tuple[str, str]]
+
+
+def group_tables(
+    catalog: Catalog, graph: AssetGraph, ranges: Mapping[str, Ranges]
+) -> list[tuple[str, ...]]:
+    """Groups tables so that each group can be one run for each of its ranges.
+
+    Run in their order, each finds what it reads.
+
+    Args:
+        catalog: of the code location.
+        graph: of all assets.
+        ranges: first and last keys by table, upstream ones first.
+    """
+    groups: list[list[str]] = []
+    placed: dict[str, int] = {}
+    for table in ranges:
+        at = max((placed.get(key, -1) for key in _list_upstream(graph, table)), default=-1)
+        if at < 0 or not _is_alike(catalog, ranges, groups[at][0], table):
+            groups.append([])
+            at = len(groups) - 1
+        groups[at].append(table)
+        placed[table] = at
+    return [tuple(group) for group in groups]
+
+
+def _reads_others(graph: AssetGraph, group: Sequence[str], ranges: Mapping[str, Ranges]) -> bool:
+    """Tells whether any of a group reads a table of `ranges` that is not of the group."""
+    return any(
+        upstream in ranges and upstream not in group
+        for table in group
+        for upstream in _list_upstream(graph, table)
+    )
+
+
+def _list_upstream(graph: AssetGraph, table: str) -> list[str]:
+    upstream = find_upstream_tables(graph, AssetKey.from_user_string(table))
+    return [key.to_user_string() for key in upstream]
+
+
+def _is_alike(catalog: Catalog, ranges: Mapping[str, Ranges], table: str, other: str) -> bool:
+    same_grain = catalog.find_table(table).grain == catalog.find_table(other).grain
+    return same_grain and list(ranges[table]) == list(ranges[other])

@@ -19,7 +19,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     PartitionBackfill,
     make_new_backfill_id,
 )
-from backfill_engine.orchestration.instance.materializations import ToldStatuses
+from backfill_engine.orchestration.instance.materializations import PartitionStatusCache
 from backfill_engine.publishing.recipes import Recipe
 
 _MOST_OF_TITLE = 100
@@ -34,7 +34,7 @@ def find_dependent_partitions(
     *,
     unread: Mapping[AssetKey, Collection[str]],
     known: Mapping[AssetKey, Collection[str]] | None = None,
-    told: ToldStatuses | None = None,
+    told: PartitionStatusCache | None = None,
 ) -> dict[AssetKey, list[str]]:
     """Finds materialized partitions of downstream assets that were computed from `keys`.
 
@@ -54,7 +54,7 @@ def find_dependent_partitions(
     Returns:
         By asset, upstream ones first; assets without any are left out.
     """
-    told = told or ToldStatuses(instance)
+    told = told or PartitionStatusCache(instance)
     downstream = AssetSelection.assets(asset_key).downstream(include_self=False).resolve(graph)
     affected: dict[AssetKey, set[str]] = {asset_key: set(keys)}
     for key in graph.toposorted_asset_keys:
@@ -119,7 +119,7 @@ def fit_title(title: str) -> str:
 
 
 def _keep_materialized(
-    told: ToldStatuses, graph: AssetGraph, key: AssetKey, partitions: list[str]
+    told: PartitionStatusCache, graph: AssetGraph, key: AssetKey, partitions: list[str]
 ) -> list[str]:
     statuses = told.find(key, partitions, get_partitions_def(graph, key))
     return [

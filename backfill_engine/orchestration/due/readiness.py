@@ -23,7 +23,7 @@ from backfill_engine.lake.commits import describe_foreign_changes
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.instance.materializations import (
-    ToldStatuses,
+    PartitionStatusCache,
     find_latest_materializations,
     find_planning_runs,
 )
@@ -89,7 +89,7 @@ def find_readiness(
     windows: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     unread: Collection[str] = (),
     unfinished: Mapping[str, Collection[str]] | None = None,
-    told: ToldStatuses | None = None,
+    told: PartitionStatusCache | None = None,
     inputs: Mapping[str, TableLog] | None = None,
     foreign: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Readiness:
@@ -114,7 +114,7 @@ def find_readiness(
             audited their rows, so that they block what reads them, required or not. None to go by
             `inputs`.
     """
-    told, inputs = told or ToldStatuses(instance), inputs or {}
+    told, inputs = told or PartitionStatusCache(instance), inputs or {}
     if foreign is None:
         foreign = {
             key: describe_foreign_changes(log.foreign_changes) for key, log in inputs.items()
@@ -261,7 +261,7 @@ def find_downstream_keys(
 
 
 def _find_states(
-    told: ToldStatuses, graph: AssetGraph, asset_key: AssetKey, partitions: set[str]
+    told: PartitionStatusCache, graph: AssetGraph, asset_key: AssetKey, partitions: set[str]
 ) -> dict[str, str]:
     """Finds the partitions that are not materialized, and their states in words."""
     statuses = told.find(asset_key, sorted(partitions), get_partitions_def(graph, asset_key))

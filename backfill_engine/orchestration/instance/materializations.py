@@ -125,7 +125,7 @@ def find_plans(
 
 
 @dataclass(frozen=True)
-class ToldStatuses:
+class PartitionStatusCache:
     """The statuses of partitions as they were when their asset was first asked about.
 
     For one look at the instance, not to be kept. The instance itself would read, each time, all
@@ -136,7 +136,7 @@ class ToldStatuses:
     """
 
     instance: DagsterInstance
-    _told: dict[AssetKey, dict[str, AssetPartitionStatus]] = field(default_factory=dict)
+    _statuses: dict[AssetKey, dict[str, AssetPartitionStatus]] = field(default_factory=dict)
 
     def find(
         self, asset_key: AssetKey, keys: Collection[str], partitions_def: PartitionsDefinition
@@ -144,14 +144,14 @@ class ToldStatuses:
         """Finds the status of each key, in the order of `keys`; None of one never tried."""
         if not keys:
             return {}
-        if asset_key not in self._told:
-            self._told[asset_key] = self._ask(asset_key, partitions_def)
-        return {key: self._told[asset_key].get(key) for key in keys}
+        if asset_key not in self._statuses:
+            self._statuses[asset_key] = self._read(asset_key, partitions_def)
+        return {key: self._statuses[asset_key].get(key) for key in keys}
 
-    def _ask(
+    def _read(
         self, asset_key: AssetKey, partitions_def: PartitionsDefinition
     ) -> dict[str, AssetPartitionStatus]:
-        """Asks for all: a run at work hides a failure, and that what is materialized."""
+        """Reads all of them: a run at work hides a failure, and that what is materialized."""
         value = get_and_update_asset_status_cache_value(self.instance, asset_key, partitions_def)
         if value is None:
             return {}

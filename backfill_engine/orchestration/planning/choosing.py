@@ -10,7 +10,7 @@ from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.due.readiness import find_windows
 from backfill_engine.orchestration.due.stale_partitions import find_stale
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
-from backfill_engine.orchestration.instance.materializations import ToldStatuses
+from backfill_engine.orchestration.instance.materializations import PartitionStatusCache
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
@@ -73,7 +73,7 @@ class Chooser:
         dead: runs that are unfinished and dead.
     """
 
-    statuses: ToldStatuses
+    statuses: PartitionStatusCache
     graph: AssetGraph
     catalog: Catalog
     recipes: Mapping[str, Recipe]

@@ -24,6 +24,7 @@ from backfill_engine.orchestration.planning.plans import (
     TablePlan,
     list_planned_partitions,
 )
+from backfill_engine.orchestration.runs.chains import build_limit_tag
 from backfill_engine.orchestration.runs.option_declarations import Launch, RunOptions
 from backfill_engine.orchestration.runs.run_options import choose_run_options
 from backfill_engine.orchestration.runs.run_tags import (
@@ -31,7 +32,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     LAUNCHED_CODE_TAG,
     PRIORITY_TAG,
 )
-from backfill_engine.orchestration.runs.runs_at_work import build_limit_tag
 from backfill_engine.spark.remotes import check_tagged_remote
 
 _LISTED = 7

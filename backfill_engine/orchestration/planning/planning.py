@@ -21,7 +21,7 @@ from backfill_engine.orchestration.due.readiness import (
 )
 from backfill_engine.orchestration.due.stale_partitions import list_standing
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
-from backfill_engine.orchestration.instance.materializations import ToldStatuses
+from backfill_engine.orchestration.instance.materializations import PartitionStatusCache
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
@@ -37,11 +37,11 @@ from backfill_engine.orchestration.planning.plans import (
     TablePlan,
     count_states,
 )
+from backfill_engine.orchestration.runs.chains import find_partitions_at_work
 from backfill_engine.orchestration.runs.claims import find_dead_runs
 from backfill_engine.orchestration.runs.option_declarations import RunOptions
 from backfill_engine.orchestration.runs.protecting import describe_protected
 from backfill_engine.orchestration.runs.run_options import choose_run_options
-from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.proof.certificates import list_documents, read_readable
 from backfill_engine.publishing.inputs import (
     split_chunks,
@@ -66,7 +66,7 @@ def open_planner(
     warehouse.check_root()
     logs = {table.key: read_log(warehouse, table) for table in (*catalog.tables, *catalog.external)}
     return Planner(
-        statuses=ToldStatuses(instance),
+        statuses=PartitionStatusCache(instance),
         graph=graph,
         catalog=catalog,
         recipes={key: choose_served(recipe, logs[key]) for key, recipe in catalog.recipes.items()},

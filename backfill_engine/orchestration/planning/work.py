@@ -30,8 +30,8 @@ from backfill_engine.orchestration.due.readiness import (
 from backfill_engine.orchestration.due.row_movements import Movements, find_rows_for
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.instance.ranges import build_command, find_ranges
+from backfill_engine.orchestration.runs.chains import find_partitions_at_work
 from backfill_engine.orchestration.runs.protecting import split_protected
-from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.publishing.serving import choose_served
 from backfill_engine.tables.declarations import Table
 

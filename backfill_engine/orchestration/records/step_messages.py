@@ -8,7 +8,7 @@ from dagster import DagsterRun
 from backfill_engine.catalog import Catalog
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.instance.ranges import build_command, describe_ranges, shorten
-from backfill_engine.orchestration.runs.continuation import Continuation
+from backfill_engine.orchestration.runs.pausing import Continuation
 from backfill_engine.orchestration.runs.run_options import build_asset_config
 from backfill_engine.publishing.results import PartitionResult, describe_failures
 from backfill_engine.tables.declarations import Table

@@ -10,6 +10,8 @@ what was withheld.
 A partition that doesn't hold what its last run published was changed by another writer, whose
 commits are in the table's log. What only the Dagster instance knows of, and the log doesn't have,
 was lost with an older copy of the table, or with the table itself.
+
+Upstream goes first: what a home is told of an upstream partition later is something new to Dagster.
 """
 
 import datetime as dt
@@ -20,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from dagster import (
     AssetCheckEvaluation,
     AssetCheckSeverity,
+    AssetExecutionContext,
     AssetKey,
     AssetPartitionStatus,
     DagsterInstance,
@@ -29,6 +32,7 @@ from dagster import (
     RunsFilter,
 )
 
+from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.lake.commits import (
     Publish,
@@ -37,12 +41,13 @@ from backfill_engine.lake.commits import (
     group_publishes,
 )
 from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.table_log import TableLog
+from backfill_engine.lake.table_log import TableLog, read_log
+from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.due.input_tags import find_input_tags
 from backfill_engine.orchestration.instance.batching_instance import store_together
 from backfill_engine.orchestration.instance.materializations import (
     DATA_VERSION,
-    ToldStatuses,
+    PartitionStatusCache,
     find_data_versions,
     find_latest_materializations,
     find_planning_runs,
@@ -51,6 +56,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
+from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.instance.recovered_runs import (
     RECOVERED_JOB,
     RECOVERED_TAG,
@@ -62,19 +68,23 @@ from backfill_engine.orchestration.instance.recovered_runs import (
 from backfill_engine.orchestration.records.events import (
     build_evaluations,
     build_materialization,
+    build_unasked,
     describe_target,
 )
 from backfill_engine.orchestration.records.withheld_records import (
     WithheldRecords,
     find_withheld_records,
 )
-from backfill_engine.proof.certificates import locate_certificate
+from backfill_engine.orchestration.runs.claims import fail_dead_runs, find_dead_runs
+from backfill_engine.orchestration.runs.pausing import Continuation, find_continuation
+from backfill_engine.proof.certificates import keep_publishes, locate_certificate
 from backfill_engine.publishing.differences import explain_change
 from backfill_engine.publishing.recorded_audits import read_result
 from backfill_engine.publishing.results import PartitionResult, judge_contents
 from backfill_engine.publishing.write_modes.options import TAKE_BACK
 from backfill_engine.rules.verdicts import Check, Outcome
 
+_LISTED = 50
 _EVALUATIONS = 10_000
 """Of a recovery; beyond, only those are recorded that did not pass."""
 
@@ -314,14 +324,9 @@ def find_recorded_versions(
     instance: DagsterInstance, asset_key: AssetKey, keys: Collection[str]
 ) -> dict[str, int]:
     """Finds the Delta version that the latest event of each partition tells of."""
-    versions: dict[str, int] = {}
-    for key, record in find_latest_materializations(instance, asset_key, keys).items():
-        event = record.asset_materialization
-        version = event.metadata.get("delta_version") if event else None
-        if version is not None:
-            assert isinstance(version.value, int)
-            versions[key] = version.value
-    return versions
+    latest = find_latest_materializations(instance, asset_key, keys)
+    versions = {key: _read_version(record) for key, record in latest.items()}
+    return {key: version for key, version in versions.items() if version is not None}
 
 
 CHANGED_TAG = "backfill_assets/changed_by_another_writer"
@@ -345,7 +350,7 @@ def find_changed(
 def enter_changed(instance: DagsterInstance, log: TableLog, changed: Mapping[str, str]) -> None:
     """Enters a failed run of the partitions that the instance still shows as materialized."""
     asset_key, partitions_def = find_asset_key(log.table), find_partitions_def(log.table)
-    statuses = ToldStatuses(instance).find(asset_key, sorted(changed), partitions_def)
+    statuses = PartitionStatusCache(instance).find(asset_key, sorted(changed), partitions_def)
     shown = [key for key, status in statuses.items() if status is AssetPartitionStatus.MATERIALIZED]
     if not shown:
         return
@@ -411,3 +416,195 @@ def _read_version(record: EventLogRecord) -> int | None:
     event = record.asset_materialization
     version = event.metadata.get("delta_version") if event else None
     return version.value if version is not None and isinstance(version.value, int) else None
+
+
+@dataclass(frozen=True)
+class RecoveryReport:
+    """What was recorded, or is to be.
+
+    Attributes:
+        dead_runs: runs whose process is gone.
+        published: partitions, as `layer/name key`, that no event told of.
+        withheld: likewise those that were withheld.
+        to_run_again: likewise those that a dead run published and that can't be relied on.
+        changed: likewise those that another writer has changed.
+        messages: all of it in words.
+    """
+
+    dead_runs: tuple[str, ...]
+    published: tuple[str, ...]
+    withheld: tuple[str, ...]
+    to_run_again: tuple[str, ...]
+    changed: tuple[str, ...]
+    messages: tuple[str, ...]
+
+
+def recover_table(
+    catalog: Catalog,
+    instance: DagsterInstance,
+    log: TableLog,
+    *,
+    now: dt.datetime,
+    dead: Collection[str] = (),
+    with_certificates: bool = False,
+    reader: PartitionReader = IN_THIS_PROCESS,
+) -> list[Recovery]:
+    """Finds what the instance has yet to be told of a table, and records it.
+
+    What a dead run committed is kept from the log's retention, too. The rest is as in
+    `find_recovery`.
+
+    Returns:
+        What was found of upstream tables, and of the table.
+    """
+    recovery = find_recovery(
+        instance,
+        keep_publishes(log),
+        dead=dead,
+        with_certificates=with_certificates,
+        reader=reader,
+    )
+    upstream = _recover_upstream(catalog, instance, recovery, reader, now=now)
+    apply_recovery(instance, recovery, now=now)
+    return [*upstream, recovery]
+
+
+def recover_tables(
+    catalog: Catalog,
+    instance: DagsterInstance,
+    select: str | None,
+    *,
+    dry_run: bool,
+    reader: PartitionReader = IN_THIS_PROCESS,
+) -> RecoveryReport:
+    """Marks dead runs failed, and records what tables and certificates know of all partitions.
+
+    Args:
+        catalog: of the code location.
+        instance: the Dagster instance.
+        select: tables, comma-separated; None for all.
+        dry_run: only find it.
+        reader: reads what the instance was not told of.
+
+    Raises:
+        TableError: if a table doesn't exist.
+    """
+    now = dt.datetime.now(tz=dt.UTC)
+    find = find_dead_runs if dry_run else fail_dead_runs
+    dead = find(instance, now=now, silent_seconds=catalog.settings.silent_seconds)
+    messages = describe_dead_runs(dead, done=not dry_run)
+    warehouse = catalog.warehouse
+    tables = (
+        [catalog.find_table(key.strip()) for key in select.split(",")] if select else catalog.tables
+    )
+    published, withheld, doubtful, changed = (list[str]() for _ in range(4))
+    for table in tables:
+        log = read_log(warehouse, table)
+        if dry_run:
+            found = [find_recovery(instance, log, dead=dead, with_certificates=True, reader=reader)]
+        else:
+            found = recover_table(
+                catalog, instance, log, now=now, dead=dead, with_certificates=True, reader=reader
+            )
+        for recovery in found:
+            messages += describe_recovery(recovery, done=not dry_run)
+        recovery = found[-1]
+        published += [f"{table.key} {result.key}" for result in recovery.published]
+        withheld += [f"{table.key} {key}" for key in recovery.withheld_keys]
+        doubtful += [f"{table.key} {key}" for key in recovery.doubtful]
+        changed += [f"{table.key} {key}" for key in recovery.changed]
+    return RecoveryReport(
+        *map(tuple, (dead, published, withheld, doubtful, changed, messages)),
+    )
+
+
+def _recover_upstream(
+    catalog: Catalog,
+    instance: DagsterInstance,
+    recovery: Recovery,
+    reader: PartitionReader,
+    *,
+    now: dt.datetime,
+) -> list[Recovery]:
+    """Recovers the upstream of what was found, where the instance lacks something of it."""
+    log = recovery.log
+    keys = {key for result in recovery.published for key in result.consumed.upstream}
+    return [
+        found
+        for table in catalog.tables
+        if table.key in keys
+        for found in recover_table(
+            catalog, instance, read_log(log.warehouse, table), now=now, reader=reader
+        )
+    ]
+
+
+def describe_dead_runs(dead: Mapping[str, str], *, done: bool = True) -> list[str]:
+    """Describes dead runs, by id and how that is known; `done`: whether they are marked failed."""
+    state = "was dead and is marked failed" if done else "is dead"
+    return [f"run {run_id} {state}: {why}" for run_id, why in dead.items()]
+
+
+def describe_recovery(recovery: Recovery, *, done: bool = True) -> list[str]:
+    """Describes what the instance was not told of; nothing if there is nothing of it.
+
+    Args:
+        recovery: what was found.
+        done: whether it has been recorded.
+    """
+    key, verb = recovery.log.table.key, "recorded" if done else "to be recorded:"
+    messages: list[str] = []
+    if recovery.is_new:
+        messages.append(
+            f"{key}: this Dagster home shows nothing of the table at {recovery.log.uri}, of which "
+            f"{len(recovery.log.publishes)} partitions are published"
+        )
+    if recovery.published:
+        found = [result.key for result in recovery.published]
+        messages.append(
+            f"{key}: {verb} {len(found)} partitions that were published, of which this Dagster "
+            f"home has no events ({found[0]} … {found[-1]})"
+        )
+    if recovery.doubtful:
+        listed = shorten([f"{name}: {why}" for name, why in recovery.doubtful.items()], _LISTED)
+        messages.append(f"{key}: published, but to be run again: {'; '.join(listed)}")
+    if recovery.changed:
+        listed = shorten([f"{name} {why}" for name, why in recovery.changed.items()], _LISTED)
+        messages.append(
+            f"{key}: {'; '.join(listed)}: run these again, or accept them as they are with "
+            f"`backfill-assets accept {key} --from … --to … --reason …`"
+        )
+    if recovery.log.lacks_commits:
+        messages.append(
+            f"{key}: the log begins with version {recovery.log.begins_with}; what was published "
+            "before is to be read from certificates"
+        )
+    messages += recovery.withheld.unreadable
+    for withheld in recovery.withheld.runs:
+        messages.append(
+            f"{key}: {verb} {', '.join(shorten(withheld.keys, _LISTED))} as withheld by run "
+            f"{withheld.certificate.run_id}"
+        )
+    return messages
+
+
+def hold_up(
+    catalog: Catalog, context: AssetExecutionContext, warehouse: Warehouse, check_events: int
+) -> Continuation:
+    """Finds what can go on after a step that withheld partitions, and what can't.
+
+    Records of the checks of what can't that they were not asked, within a budget of events; the
+    others are asked when their partitions go on.
+    """
+    instance, asset_key = context.instance, context.asset_key
+    graph = context.job_def.asset_layer.asset_graph
+    rest = find_continuation(catalog, instance, graph, asset_key, context.run, warehouse=warehouse)
+    if len(rest.assets) * len(rest.blocked) * len(Check) <= check_events:
+        why = f"held up by what was withheld of {asset_key.to_user_string()}"
+        with store_together(instance):
+            for held_up in rest.assets:
+                table = catalog.find_table(held_up.to_user_string())
+                for key in rest.blocked:
+                    for evaluation in build_unasked(table, key, why):
+                        enter_evaluation(instance, context.run.run_id, evaluation)
+    return rest

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dagster import AssetKey, DagsterInstance, DagsterRun
+from dagster import DagsterInstance, DagsterRun
 
-from backfill_engine.catalog import Catalog
 from backfill_engine.errors import ProtectedError
 from backfill_engine.lake.protections import Protection, Protections, read_protections
 from backfill_engine.lake.warehouse import Warehouse
@@ -49,19 +48,6 @@ class ProtectionHook(PublishHook):
     def describe_partition(self, key: str) -> str:
         """Describes why the partition was published though it is protected."""
         return self.overrides.get(key, "")
-
-
-def protect_partitions(request: StepRequest) -> ProtectionHook:
-    """Refuses a run that would publish protected partitions; see `check_protection`."""
-    overrides = check_protection(
-        request.catalog,
-        request.instance,
-        request.run,
-        request.recipe.table,
-        request.keys,
-        request.warehouse,
-    )
-    return ProtectionHook(overrides)
 
 
 def describe_protected(
@@ -136,14 +122,7 @@ def refuse_protected(
     return {key: _describe_override(override, one) for key, one in protected.items()}
 
 
-def check_protection(
-    catalog: Catalog,
-    instance: DagsterInstance,
-    run: DagsterRun,
-    table: Table,
-    keys: Sequence[str],
-    warehouse: Warehouse,
-) -> dict[str, str]:
+def protect_partitions(request: StepRequest) -> ProtectionHook:
     """Refuses a run that would publish protected partitions of any of its assets.
 
     All of it, also what isn't protected: a person asked for the whole. Those of its assets that it
@@ -151,48 +130,39 @@ def check_protection(
     as it is in the instance, too: what is published shows as published. A tag says of the run that
     it was refused, so that nobody takes that for its work.
 
-    Args:
-        catalog: of the code location.
-        instance: the Dagster instance.
-        run: the run.
-        table: of the asset that asks.
-        keys: the partitions of the run, which are the same for all of its assets.
-        warehouse: the tables.
-
     Returns:
-        By key, of the protected partitions of `table` that the run may publish: why.
+        The hook that keeps why protected partitions of the step's table are published.
 
     Raises:
         ProtectedError: if one is protected, and the run has no reason for it; nothing was written.
         BackfillError: if what is protected can't be read.
     """
-    protections = read_protections(warehouse)
-    found = {
-        one: protected
-        for asset_key in sorted(find_run_assets(instance, run))
-        if (
-            protected := protections.find(
-                one := catalog.find_table(asset_key.to_user_string()), keys
-            )
-        )
+    run, instance = request.run, request.instance
+    protections = read_protections(request.warehouse)
+    assets = sorted(find_run_assets(instance, run))
+    tables = [request.catalog.find_table(key.to_user_string()) for key in assets]
+    found = {table: protections.find(table, request.keys) for table in tables}
+    overrides = {
+        table: read_override(run, find_asset_key(table))
+        for table, protected in found.items()
+        if protected
     }
-    overrides = {one: read_override(run, find_asset_key(one)) for one in found}
-    refused = {one: protected for one, protected in found.items() if not overrides[one]}
+    refused = {table: found[table] for table, override in overrides.items() if not override}
     if refused:
         done = _list_done(instance, run)
-        refused = {one: protected for one, protected in refused.items() if one.key not in done}
+        refused = {table: found[table] for table in refused if table.key not in done}
     if refused:
-        for one, protected in refused.items():
+        for table, protected in refused.items():
             # Nobody could run them again, and what reads them would wait for that for ever.
-            enter_again(instance, find_asset_key(one), protected)
+            enter_again(instance, find_asset_key(table), protected)
         instance.add_run_tags(run.run_id, {REFUSED_TAG: "true"})
         how = f"in the configuration as `override_protection`, or by the tag {OVERRIDE_TAG}"
         raise ProtectedError(_describe_refusal(refused, how))
-    return {
-        key: _describe_override(overrides[table], one)
-        for key, one in found.get(table, {}).items()
-        if overrides[table]
-    }
+    override = overrides.get(request.recipe.table, "")
+    protected = found.get(request.recipe.table, {}) if override else {}
+    return ProtectionHook(
+        {key: _describe_override(override, protection) for key, protection in protected.items()}
+    )
 
 
 def split_protected(
@@ -213,31 +183,6 @@ def split_protected(
             for text in describe_protected(table, protected, most=_LISTED)
         ],
     )
-
-
-def leave_out_protected(
-    catalog: Catalog,
-    warehouse: Warehouse,
-    run: DagsterRun,
-    assets: Sequence[AssetKey],
-    keys: Sequence[str],
-) -> tuple[list[str], list[str]]:
-    """Leaves out what a run that continues another would be refused for.
-
-    Args:
-        catalog: of the code location.
-        warehouse: the tables.
-        run: the one to be continued; where it overrides protection, that holds for what goes on.
-        assets: of the run that continues it.
-        keys: their partitions.
-
-    Returns:
-        As `split_protected`.
-    """
-    tables = [
-        catalog.find_table(key.to_user_string()) for key in assets if not read_override(run, key)
-    ]
-    return split_protected(read_protections(warehouse), tables, keys)
 
 
 def _list_done(instance: DagsterInstance, run: DagsterRun) -> set[str]:

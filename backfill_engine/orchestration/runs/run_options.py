@@ -93,9 +93,7 @@ def read_override_of(run: DagsterRun, configured: str | None) -> str:
     Raises:
         SettingsError: if the reason is blank.
     """
-    if configured is not None:
-        return _check_reason("override_protection", configured)
-    return read_reason_tag(run, OVERRIDE_TAG)
+    return read_reason_tag(run, OVERRIDE_TAG, configured)
 
 
 def read_options(catalog: Catalog, run: DagsterRun, key: AssetKey) -> dict[str, Any]:
@@ -107,20 +105,16 @@ def read_options(catalog: Catalog, run: DagsterRun, key: AssetKey) -> dict[str, 
     return options
 
 
-def read_reason_tag(run: DagsterRun, tag: str) -> str:
-    """Reads a tag whose value is a reason; empty if the run hasn't got it.
+def read_reason_tag(run: DagsterRun, tag: str, configured: str | None = None) -> str:
+    """Reads a reason, as configured or by a tag; empty if the run hasn't got it.
 
     Raises:
         SettingsError: if the reason is blank.
     """
-    reason = run.tags.get(tag)
-    return "" if reason is None else _check_reason(tag, reason)
-
-
-def _check_reason(name: str, reason: str) -> str:
-    if not reason.strip():
-        raise SettingsError(f"{name} needs a reason: say why, or leave it out")
-    return reason
+    reason = run.tags.get(tag) if configured is None else configured
+    if reason is not None and not reason.strip():
+        raise SettingsError(f"{tag} needs a reason: say why, or leave it out")
+    return reason or ""
 
 
 def build_asset_config(

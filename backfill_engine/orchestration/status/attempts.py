@@ -16,9 +16,8 @@ from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_engine.orchestration.instance.materializations import find_planning_runs
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
-from backfill_engine.orchestration.runs.held_back import Causes, is_left_by_pause
+from backfill_engine.orchestration.runs.chains import UNFINISHED, FailureReasons, is_left_by_pause
 from backfill_engine.orchestration.runs.run_tags import CHAIN_TAG, was_dropped
-from backfill_engine.orchestration.runs.runs_at_work import UNFINISHED
 from backfill_engine.orchestration.status.partition_statuses import (
     CHANGED,
     PartitionStatus,
@@ -109,9 +108,9 @@ class _Reader:
     rows: dict[str, dict[str, CertifiedPartition]] = field(default_factory=dict)
 
     @cached_property
-    def causes(self) -> Causes:
+    def reasons(self) -> FailureReasons:
         """Why runs failed."""
-        return Causes(self.instance)
+        return FailureReasons(self.instance)
 
     @cached_property
     def documents(self) -> list[CertificateDocument]:
@@ -143,14 +142,14 @@ class _Reader:
         if attempt.certificate is not None and row is not None:
             status, error = row.status, row.failures if row.is_held_back else ""
             if run is not None and is_left_by_pause(run, self.log.table, row):
-                status, why = self.causes.find(run)
+                status, why = self.reasons.find(run)
                 error = why if was_dropped(run) else error
             times = _find_step_times(attempt.certificate)
             return replace(attempt, **times, status=status, error=error)
         if run is None:
             return replace(attempt, error=f"its run {run_id} is not in this Dagster home")
         started, completed = self._find_times(run_id)
-        status, error = self.causes.find(run)
+        status, error = self.reasons.find(run)
         return replace(attempt, started=started, completed=completed, status=status, error=error)
 
     def _begin(

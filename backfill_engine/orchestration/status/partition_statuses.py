@@ -11,7 +11,10 @@ from dagster import DagsterInstance
 from backfill_engine.catalog import Catalog
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.orchestration.instance.materializations import ToldStatuses, find_planning_runs
+from backfill_engine.orchestration.instance.materializations import (
+    PartitionStatusCache,
+    find_planning_runs,
+)
 from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
@@ -132,7 +135,7 @@ def read_table_statuses(
     first: str,
     last: str,
     dead: Collection[str] = (),
-    told: ToldStatuses | None = None,
+    told: PartitionStatusCache | None = None,
 ) -> TableStatuses:
     """Reads the statuses of one table, by a log that was read already; see `read_statuses`.
 
@@ -141,7 +144,7 @@ def read_table_statuses(
     Raises:
         PartitionRangeError: if a key is unknown or the range is reversed.
     """
-    table, told = log.table, told or ToldStatuses(instance)
+    table, told = log.table, told or PartitionStatusCache(instance)
     asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
     keys = find_keys_in_range(partitions_def, first=first, last=last)
     recovery = find_recovery(instance, log, dead=dead)
@@ -202,7 +205,7 @@ def _read_verdicts(
 
 
 def _find_not_due(
-    catalog: Catalog, told: ToldStatuses, verdicts: Mapping[str, CertifiedPartition]
+    catalog: Catalog, told: PartitionStatusCache, verdicts: Mapping[str, CertifiedPartition]
 ) -> list[str]:
     """Finds the failed partitions that only wait for upstream partitions that never came.
 
@@ -216,7 +219,9 @@ def _find_not_due(
     return [key for key, never_came in waiting.items() if tried.isdisjoint(never_came)]
 
 
-def _find_tried(catalog: Catalog, told: ToldStatuses, upstream: Collection[str]) -> set[str]:
+def _find_tried(
+    catalog: Catalog, told: PartitionStatusCache, upstream: Collection[str]
+) -> set[str]:
     """Finds the partitions, each as `layer/name key`, that a run has published or failed at.
 
     Of a table that nobody publishes here, those that are there.

@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 
 from backfill_engine.extras.alerts.alerting import AlertMemory
+from backfill_engine.orchestration.backfills.outcomes import (
+    CANCELLED,
+    PAUSED_STATUS,
+    find_chain_result,
+)
 from backfill_engine.orchestration.instance.dagster_internals import (
     AUTO_RETRY_RUN_ID_TAG,
     WILL_RETRY_TAG,
@@ -15,7 +20,6 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     PartitionBackfill,
 )
 from backfill_engine.orchestration.runs.chains import read_chain
-from backfill_engine.orchestration.runs.held_back import CANCELLED, PAUSED, find_chain_result
 from backfill_engine.orchestration.runs.pausing import drop_paused
 from backfill_engine.proof.certificates import NOT_DUE
 from backfill_engine_tests.pipeline.alerting import WHY, Home, open_home
@@ -102,7 +106,7 @@ def test_what_was_cancelled_while_it_was_paused_did_not_fail(home: Home) -> None
         found = find_chain_result(CATALOG, home.instance, home.warehouse, chain)
         return [(one.status, list(one.reasons)) for one in found.held_back]
 
-    assert find_held_back() == [(PAUSED, days[2:])]
+    assert find_held_back() == [(PAUSED_STATUS, days[2:])]
     drop_paused(home.instance, read_chain(home.instance, "paused").runs)
     report = home.post_notices()
     assert (report.posted, report.waiting, report.problems) == (0, [], [])

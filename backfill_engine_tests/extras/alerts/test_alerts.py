@@ -38,7 +38,7 @@ def home(
     """A Dagster home in an environment that names the receiver; chains end at once in it."""
     monkeypatch.setenv("BACKFILL_ALERT_URL", receiver.url)
     monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
-    monkeypatch.setattr("backfill_engine.extras.alerts.alerting.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("backfill_engine.orchestration.runs.chains.SETTLE_SECONDS", 0)
     (tmp_path / "home").mkdir()
     with DagsterInstance.local_temp(str(tmp_path / "home")) as instance:
         yield instance

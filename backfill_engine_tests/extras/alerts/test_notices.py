@@ -7,9 +7,14 @@ import time
 from dagster import DagsterRun, DagsterRunStatus, RunRecord
 
 from backfill_engine.extras.alerts.notices import compose_notice
+from backfill_engine.orchestration.backfills.outcomes import (
+    HELD_UP,
+    WITHHELD,
+    ChainResult,
+    UnpublishedPartitions,
+)
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.runs.chains import Chain
-from backfill_engine.orchestration.runs.held_back import HELD_UP, WITHHELD, ChainResult, HeldBack
 from backfill_engine_tests.project import CATALOG, RAW_WEATHER
 
 NOW = dt.datetime(2013, 2, 1, tzinfo=dt.UTC)
@@ -20,7 +25,10 @@ def test_a_notice_of_a_year_of_bad_hours_is_short_and_quick() -> None:
     different = {hour: f"why {number}" for number, hour in enumerate(hours[::2])}
     alike = dict.fromkeys(hours[1::2], "for one reason")
     result = ChainResult(
-        (HeldBack(RAW_WEATHER, WITHHELD, different), HeldBack(RAW_WEATHER, HELD_UP, alike))
+        (
+            UnpublishedPartitions(RAW_WEATHER, WITHHELD, different),
+            UnpublishedPartitions(RAW_WEATHER, HELD_UP, alike),
+        )
     )
     run = DagsterRun("__ASSET_JOB", run_id="run", status=DagsterRunStatus.FAILURE)
     chain = Chain("run", "run", (RunRecord(1, run, NOW, NOW),))

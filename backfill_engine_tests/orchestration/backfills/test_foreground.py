@@ -17,16 +17,16 @@ from backfill_engine.cli.run_command import carry_out, print_idle, print_verdict
 from backfill_engine.errors import BackfillError
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills import foreground as foreground_module
-from backfill_engine.orchestration.backfills.backfill_outcomes import (
-    Verdicts,
-    build_idle_verdicts,
-    find_verdicts,
-)
 from backfill_engine.orchestration.backfills.cancelling import cancel
 from backfill_engine.orchestration.backfills.foreground import (
     Foreground,
     RangeRun,
     build_range_runs,
+)
+from backfill_engine.orchestration.backfills.outcomes import (
+    Verdicts,
+    build_idle_verdicts,
+    find_verdicts,
 )
 from backfill_engine.orchestration.backfills.progress_reader import ProgressReader
 from backfill_engine.orchestration.planning.launching import describe_planned

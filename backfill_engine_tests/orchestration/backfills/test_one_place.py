@@ -15,6 +15,7 @@ import yaml
 from dagster import DagsterInstance, DagsterRun, RunRecord, RunsFilter
 
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
+from backfill_engine.orchestration.runs.chains import find_partitions_at_work
 from backfill_engine.orchestration.runs.pausing import pause
 from backfill_engine.orchestration.runs.run_tags import (
     ALLOW_NEW_CODE_TAG,
@@ -22,7 +23,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
     find_chain,
 )
-from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine_tests.commands import Project, change_code, deploy
 from backfill_engine_tests.pipeline.commanding import (
     command,

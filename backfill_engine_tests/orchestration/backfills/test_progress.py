@@ -9,8 +9,8 @@ import pytest
 from dagster import AssetCheckEvaluation, AssetKey, DagsterEvent, DagsterEventType
 
 from backfill_engine.errors import HistoryError
-from backfill_engine.orchestration.backfills.backfill_outcomes import find_outcome
 from backfill_engine.orchestration.backfills.backfills import find_backfill, list_backfills
+from backfill_engine.orchestration.backfills.outcomes import find_outcome
 from backfill_engine.orchestration.backfills.progress_reader import (
     Progress,
     ProgressReader,
@@ -212,8 +212,10 @@ def test_a_cancelled_backfill_is_over_once_its_runs_are(home: Home) -> None:
     assert (progress.state, count(progress)) == ("cancelled", {RAW: (1, 3, 0, 0)})
     outcome = find_outcome(CATALOG, home.instance, home.warehouse, progress)
     assert [one["reasons"] for one in outcome.held_back] == [
-        ["2013-01-05: its run was cancelled"],
-        ["2013-01-06...2013-01-07: cancelled before a run of it was requested"],
+        [
+            "2013-01-05: its run was cancelled",
+            "2013-01-06...2013-01-07: cancelled before a run of it was requested",
+        ],
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from dagster import DagsterInstance
 from pyspark.sql import SparkSession
 
-from backfill_engine.orchestration.recovery.recovering import recover_tables
+from backfill_engine.orchestration.recovery.recovery import recover_tables
 from backfill_engine.settings import Settings
 from backfill_engine_tests.pipeline.landing_zone import Flight
 from backfill_engine_tests.pipeline.running import (

@@ -15,8 +15,7 @@ from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.writer import build_record, overwrite_partitions
 from backfill_engine.orchestration.instance.processes import identify_own_process, identify_process
-from backfill_engine.orchestration.recovery.recovering import recover_table
-from backfill_engine.orchestration.recovery.recovery import find_recovery
+from backfill_engine.orchestration.recovery.recovery import find_recovery, recover_table
 from backfill_engine.orchestration.runs.claims import PROCESS_TAG, fail_dead_runs, find_dead_runs
 from backfill_engine.publishing.write_modes.mode import Overwrite, TakeBack
 from backfill_engine_tests.pipeline.running import RAW, STAGING, FinishedRun, Pipeline, list_days

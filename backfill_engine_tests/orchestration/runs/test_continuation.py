@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from dagster import RunRequest, build_sensor_context
 
-from backfill_engine.orchestration.runs.pinned_code import CODE_TAG
+from backfill_engine.orchestration.runs.features import CODE_TAG
 from backfill_engine.orchestration.runs.run_tags import (
     FOREGROUND_TAG,
     INCREMENTAL_TAG,

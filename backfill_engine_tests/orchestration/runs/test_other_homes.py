@@ -12,7 +12,7 @@ from dagster import AssetCheckKey, AssetKey, DagsterInstance, SkipReason, build_
 from pyspark.sql import SparkSession
 
 from backfill_engine.orchestration.instance.dagster_internals import CheckStatus
-from backfill_engine.orchestration.recovery.recovering import RecoveryReport, recover_tables
+from backfill_engine.orchestration.recovery.recovery import RecoveryReport, recover_tables
 from backfill_engine.orchestration.status.partition_statuses import read_statuses
 from backfill_engine.settings import Settings
 from backfill_engine_tests.pipeline.aging import clean_log

@@ -8,14 +8,14 @@ import pytest
 
 from backfill_engine.lake.protections import Protection, add_protection
 from backfill_engine.lake.table_log import read_log
-from backfill_engine.orchestration.runs.pinned_code import PINNED_TAG
-from backfill_engine.orchestration.runs.protecting import check_protection
+from backfill_engine.orchestration.runs.features import PINNED_TAG, StepRequest
+from backfill_engine.orchestration.runs.protecting import protect_partitions
 from backfill_engine.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, OVERRIDE_TAG
 from backfill_engine.proof.certificates import find_certificates, locate_certificate
 from backfill_engine.proof.pages import VerifiedLine
 from backfill_engine.proof.verification import verify_run
 from backfill_engine_tests.pipeline.running import RAW, STAGING, FinishedRun, Pipeline, list_days
-from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, STAGING_FLIGHTS
+from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 
 FIRST, CLOSED, LAST = list_days(4, 6)
 BACKFILL = "abcdefgh"
@@ -104,8 +104,15 @@ def test_protection_that_comes_in_mid_run_leaves_what_is_done(pipeline: Pipeline
     # As seen from the second of its steps, before that had begun.
     decision = Protection(table=RAW, reason="books closed", by="anna")
     add_protection(pipeline.warehouse, decision, now=NOW)
-    warehouse, days = pipeline.warehouse, list_days(4, 6)
-    assert check_protection(CATALOG, pipeline.instance, run, STAGING_FLIGHTS, days, warehouse) == {}
+    request = StepRequest(
+        CATALOG,
+        pipeline.instance,
+        run,
+        CATALOG.recipes[STAGING],
+        list_days(4, 6),
+        pipeline.warehouse,
+    )
+    assert protect_partitions(request).overrides == {}
 
 
 def test_new_code_that_is_allowed_in_mid_backfill_is_told(pipeline: Pipeline) -> None:

@@ -28,12 +28,12 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     AssetGraphSubset,
     PartitionBackfill,
 )
-from backfill_engine.orchestration.instance.materializations import ToldStatuses
+from backfill_engine.orchestration.instance.materializations import PartitionStatusCache
 from backfill_engine.orchestration.instance.own_runs import is_ours
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.instance.processes import identify_own_process
 from backfill_engine.orchestration.instance.recovered_runs import enter_plan
-from backfill_engine.orchestration.runs.chains import find_failed_chains
+from backfill_engine.orchestration.runs.chains import find_failed_chains, find_partitions_at_work
 from backfill_engine.orchestration.runs.claims import (
     CREATOR_TAG,
     PROCESS_TAG,
@@ -43,7 +43,6 @@ from backfill_engine.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
-from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
 from backfill_engine.resources import build_lakehouse
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, defs
 
@@ -119,7 +118,7 @@ def test_a_run_of_others_stays_as_it_is_and_is_nobodys_here(
     later = dt.datetime.now(tz=dt.UTC) + dt.timedelta(hours=5)
     assert fail_dead_runs(instance, now=later, silent_seconds=600) == {}
     assert list(find_partitions_at_work(instance, defs.resolve_asset_graph())) == []
-    told = ToldStatuses(instance).find(RAW, [DAY], find_partitions_def(RAW_FLIGHTS))
+    told = PartitionStatusCache(instance).find(RAW, [DAY], find_partitions_def(RAW_FLIGHTS))
     assert told == {DAY: None}, "who reads it waits for nobody"
     instance.report_run_failed(run)
     assert find_failed_chains(instance, later - dt.timedelta(days=1)) == {}

@@ -7,7 +7,7 @@ import yaml
 from dagster import DagsterInstance
 
 from backfill_engine.errors import SettingsError
-from backfill_engine.orchestration.runs.runs_at_work import build_limit_tag
+from backfill_engine.orchestration.runs.chains import build_limit_tag
 from backfill_engine_tests.commands import PROJECT
 
 

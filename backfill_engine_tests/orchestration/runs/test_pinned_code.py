@@ -18,7 +18,7 @@ from dagster import DagsterRun
 from backfill_engine.errors import CodeChangedError
 from backfill_engine.orchestration.instance.dagster_internals import ROOT_RUN_ID_TAG
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
-from backfill_engine.orchestration.runs.pinned_code import CODE_TAG, PINNED_TAG, check_pinned_code
+from backfill_engine.orchestration.runs.features import CODE_TAG, PINNED_TAG, check_pinned_code
 from backfill_engine.orchestration.runs.run_tags import (
     ALLOW_NEW_CODE_TAG,
     CHAIN_TAG,

@@ -13,10 +13,10 @@ import pytest
 from dagster import DagsterRun, build_schedule_context
 
 from backfill_engine.lake.protections import Protection, Protections, add_protection
-from backfill_engine.orchestration.backfills.backfill_outcomes import find_outcome
+from backfill_engine.orchestration.backfills.outcomes import find_outcome
 from backfill_engine.orchestration.backfills.progress_reader import State
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
-from backfill_engine.orchestration.runs.continuation import Continuation, find_continuation
+from backfill_engine.orchestration.runs.pausing import Continuation, find_continuation
 from backfill_engine.orchestration.runs.protecting import list_standing
 from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG, RANGE_END_TAG, RANGE_START_TAG
 from backfill_engine.tables.protected import Protected
@@ -213,9 +213,11 @@ def find_what_goes_on(pipeline: Pipeline, **tags: str) -> Continuation:
         pipeline.instance,
         defs.get_repository_def().asset_graph,
         find_asset_key(RAW_FLIGHTS),
-        DagsterRun("flights", tags=tags, asset_selection=assets),
-        first=FIRST,
-        last=CLOSED,
+        DagsterRun(
+            "flights",
+            tags={**tags, RANGE_START_TAG: FIRST, RANGE_END_TAG: CLOSED},
+            asset_selection=assets,
+        ),
         warehouse=pipeline.warehouse,
     )
 

@@ -11,7 +11,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     AssetGraphSubset,
     BulkActionStatus,
 )
-from backfill_engine.orchestration.runs.runs_at_work import find_partitions_at_work
+from backfill_engine.orchestration.runs.chains import find_partitions_at_work
 from backfill_engine_tests.pipeline.requesting import request, set_status
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_engine_tests.project import defs

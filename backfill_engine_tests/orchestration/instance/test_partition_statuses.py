@@ -17,7 +17,7 @@ from dagster import (
     StaticPartitionsDefinition,
 )
 
-from backfill_engine.orchestration.instance.materializations import ToldStatuses
+from backfill_engine.orchestration.instance.materializations import PartitionStatusCache
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
 from backfill_engine.orchestration.instance.recovered_runs import enter_materialization, enter_plan
 
@@ -54,20 +54,22 @@ def test_each_key_has_the_status_that_the_instance_tells(
     for run_id, places in (("bad", (1, 3, 5)), ("at work", (2, 4, 5))):
         for place in places:
             enter_plan(instance, run_id, KEY, keys[place])
-    found = ToldStatuses(instance).find(KEY, keys, partitions_def)
+    found = PartitionStatusCache(instance).find(KEY, keys, partitions_def)
     assert found == instance.get_status_by_partition(KEY, keys, partitions_def)
     assert len(set(found.values())) == len(AssetPartitionStatus) + 1
-    assert list(ToldStatuses(instance).find(KEY, keys[3:1:-1], partitions_def)) == keys[3:1:-1]
+    assert (
+        list(PartitionStatusCache(instance).find(KEY, keys[3:1:-1], partitions_def)) == keys[3:1:-1]
+    )
 
 
 def test_an_asset_that_nothing_is_known_of_has_none(instance: DagsterInstance) -> None:
     days = DEFINITIONS[0]
-    assert ToldStatuses(instance).find(KEY, ["2013-01-02"], days) == {"2013-01-02": None}
-    assert ToldStatuses(instance).find(KEY, [], days) == {}
+    assert PartitionStatusCache(instance).find(KEY, ["2013-01-02"], days) == {"2013-01-02": None}
+    assert PartitionStatusCache(instance).find(KEY, [], days) == {}
 
 
 def test_an_asset_is_asked_about_once(instance: DagsterInstance) -> None:
-    days, told = DEFINITIONS[0], ToldStatuses(instance)
+    days, told = DEFINITIONS[0], PartitionStatusCache(instance)
     assert told.find(KEY, ["2013-01-02"], days) == {"2013-01-02": None}
     enter_materialization(instance, "good", AssetMaterialization(KEY, partition="2013-01-02"))
     assert told.find(KEY, ["2013-01-02"], days) == {"2013-01-02": None}

@@ -9,11 +9,14 @@ import pytest
 from dagster import AssetKey
 from dagster._daemon.types import DaemonHeartbeat
 
-from backfill_engine.orchestration.backfills import remainders
-from backfill_engine.orchestration.backfills.remainders import Remainders, look_for_remainders
-from backfill_engine.orchestration.backfills.resuming import Resumer
+from backfill_engine.orchestration.backfills.resuming import (
+    Resumer,
+    UnrequestedPartitions,
+    look_for_unrequested,
+)
 from backfill_engine.orchestration.due.downstream import request_backfill
 from backfill_engine.orchestration.instance.dagster_internals import BulkActionStatus
+from backfill_engine.orchestration.runs import chains
 from backfill_engine.orchestration.runs.pausing import pause, unpause
 from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
@@ -49,16 +52,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
         yield home
 
 
-def look(home: Home, *, later: float = 60) -> Remainders:
+def look(home: Home, *, later: float = 60) -> UnrequestedPartitions:
     """What is requested some seconds later than now."""
     landing = str(Path(home.warehouse.root).parent / "landing")
     resumer = Resumer(home.instance, GRAPH, home.warehouse, CATALOG, landing)
-    return look_for_remainders(
+    return look_for_unrequested(
         resumer, now=dt.datetime.now(tz=dt.UTC) + dt.timedelta(seconds=later)
     )
 
 
-def list_requested(found: Remainders) -> list[tuple[str, ...]]:
+def list_requested(found: UnrequestedPartitions) -> list[tuple[str, ...]]:
     return [(*(key.to_user_string() for key in one.assets), *one.ends) for one in found.requested]
 
 
@@ -116,14 +119,17 @@ def test_tables_of_runs_of_their_own_are_requested_once_what_they_read_is_publis
     )
     found = look(home)
     assert list_requested(found) == [(DAILY, DAYS[0], DAYS[-1])]
-    assert (found.requested[0].told.run_id, found.requested[0].continues) == (backfill, "first-run")
+    assert (found.requested[0].model.run_id, found.requested[0].continues) == (
+        backfill,
+        "first-run",
+    )
     assert read_tag(home) == WENT_ON, "what reads these is looked for next"
     home.begin("days-run", DAILY, days=DAYS, chain=backfill)
     (waiting,) = look(home).waiting
     assert waiting == f"backfill {backfill}: 1 of its runs have not ended"
     home.publish("days-run", DAILY, *DAYS)
     home.succeed("days-run")
-    assert look(home) == Remainders()
+    assert look(home) == UnrequestedPartitions()
     assert read_tag(home) == SETTLED
 
 
@@ -155,7 +161,7 @@ def test_what_was_withheld_and_what_reads_it_is_left_alone_and_the_rest_goes_in_
     home.begin("mended", RAW, days=[DAYS[2]])
     home.publish("mended", RAW, DAYS[2])
     home.succeed("mended")
-    assert look(home) == Remainders()
+    assert look(home) == UnrequestedPartitions()
 
 
 def test_tables_of_the_same_ranges_share_a_run(home: Home) -> None:
@@ -176,13 +182,13 @@ def test_what_is_cancelled_or_paused_again_or_resumed_by_hand_is_not_requested(h
     found = look(home)
     assert (list_requested(found), f"resumes {backfill} already" in found.waiting[0]) == ([], True)
     set_status(home.instance, backfill, BulkActionStatus.CANCELED)
-    assert (look(home), read_tag(home)) == (Remainders(), SETTLED)
+    assert (look(home), read_tag(home)) == (UnrequestedPartitions(), SETTLED)
 
 
 def test_the_sensor_requests_it_as_the_backfill_was_told(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remainders, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr(chains, "SETTLE_SECONDS", 0)
     told = {"chunk": "days=1", "reason": "wrong numbers"}
     backfill = pause_backfill(home, {RAW: DAYS, STAGING: DAYS}, **told)
     go_on(home, backfill, RAW, DAYS)
