@@ -20,9 +20,11 @@ from backfill_engine.asset_definitions import (
 )
 from backfill_engine.errors import SettingsError
 from backfill_engine.extras.alerts.sensor import build_report_withheld
-from backfill_engine.extras.health.backfill_health import build_backfill_health
+from backfill_engine.extras.health.backfill_health import (
+    build_backfill_health,
+    build_watch_schedule,
+)
 from backfill_engine.extras.health.late_arrivals import build_late_arrivals
-from backfill_engine.extras.health.schedule import build_watch_schedule
 from backfill_engine.extras.landing.sensor import build_observe_landing
 from backfill_engine.extras.maintenance.job import (
     MAINTAIN,

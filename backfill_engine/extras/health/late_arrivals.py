@@ -4,6 +4,7 @@ It reads two columns of the table that they land in, no JVM.
 """
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from dagster import (
@@ -26,11 +27,12 @@ from backfill_engine.extras.health.lateness import (
     Arrivals,
     Lateness,
     count_arrivals,
+    find_moment,
     summarize_all,
     summarize_by_landing,
     summarize_by_time,
 )
-from backfill_engine.extras.health.pages import Section, render_page, write_page
+from backfill_engine.extras.pages import Section, plot, render_page, write_page
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
@@ -178,9 +180,6 @@ def _fail(reader: str, why: str) -> AssetCheckResult:
 
 
 def _render(arrivals: Mapping[str, Sequence[Arrivals]], unreadable: Mapping[str, str]) -> str:
-    # Altair takes a second to import, which the start of every process would pay.
-    from backfill_engine.extras.health import charts
-
     sections = [Section(reader, f"Can't be told: {why}") for reader, why in unreadable.items()]
     for reader, found in arrivals.items():
         if not found:
@@ -188,35 +187,41 @@ def _render(arrivals: Mapping[str, Sequence[Arrivals]], unreadable: Mapping[str,
             continue
         by_landing = summarize_by_landing(found)
         # Of what is older than the days looked at, only what came late is among these rows.
-        by_time = [one for one in summarize_by_time(found) if one.day >= by_landing[0].day]
-        latest = sorted(by_landing, key=lambda one: one.late, reverse=True)[:_LISTED]
+        by_time = [each for each in summarize_by_time(found) if each.day >= by_landing[0].day]
         sections += [
             Section(
                 f"{reader}: late rows by landing day",
                 "Rows that landed after the day that they are of.",
-                charts.plot_late_rows(by_landing),
+                plot("bar", _count_late(found), x="landed", y="rows", color="late"),
             ),
-            Section(
-                f"{reader}: how late they are",
-                "Of the late rows of each landing day: the median, the 95th percentile and the "
-                "latest.",
-                charts.plot_days_late(by_landing),
-            ),
-            Section(
-                f"{reader}: what a look-back would have missed",
-                "Share of the rows of each day that landed more than one day after it, and more "
-                "than two.",
-                charts.plot_shares(by_time),
-            ),
-            Section(
-                f"{reader}: landing days with most late rows",
-                head=("landed", "rows", "late", "p50, days", "p95, days", "latest, days"),
-                rows=[
-                    (str(one.day), one.rows, one.late, one.p50, one.p95, one.most)
-                    for one in sorted(latest, key=lambda one: one.day)
-                    if one.late
-                ],
-            ),
+            _list_latest(f"{reader}: landing days with most late rows", "landed", by_landing),
+            _list_latest(f"{reader}: days of which most rows came late", "day", by_time),
         ]
     now = dt.datetime.now(tz=dt.UTC)
     return render_page("Late arrivals", f"As of {now:%Y-%m-%d %H:%M} UTC.", sections)
+
+
+def _count_late(arrivals: Sequence[Arrivals]) -> list[dict[str, str | int]]:
+    """Counts late rows by landing day and by how late they are, for a plot."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for each in arrivals:
+        if each.days_late > 0:
+            late = "within a day" if each.days_late <= 1 else "within two days"
+            late = late if each.days_late <= 2 else "later than two days"
+            counts[find_moment(each.landed).date().isoformat(), late] += each.rows
+    return [{"landed": day, "late": late, "rows": rows} for (day, late), rows in counts.items()]
+
+
+def _list_latest(title: str, day: str, days: Sequence[Lateness]) -> Section:
+    latest = sorted((each for each in days if each.late), key=lambda each: -each.late)[:_LISTED]
+    return Section(
+        title,
+        head=(day, "rows", "late", "p50, days", "p95, days", "latest", "after D+1", "after D+2"),
+        rows=[
+            (
+                *(str(each.day), each.rows, each.late, each.p50, each.p95, each.most),
+                *(f"{each.after_one:.2%}", f"{each.after_two:.2%}"),
+            )
+            for each in sorted(latest, key=lambda each: each.day)
+        ],
+    )

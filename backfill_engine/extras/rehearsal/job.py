@@ -3,7 +3,7 @@
 from dagster import MetadataValue, OpExecutionContext
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.extras.rehearsal.pages import describe_rehearsal
+from backfill_engine.extras.rehearsal.records import describe_rehearsal
 from backfill_engine.extras.rehearsal.rehearsing import RehearsalConfig, rehearse
 from backfill_engine.jobs import Work
 from backfill_engine.resources import LakehouseResource, SparkResource

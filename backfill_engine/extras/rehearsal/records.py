@@ -9,13 +9,16 @@ from pyarrow import fs
 from pydantic import TypeAdapter
 
 from backfill_engine.errors import RehearsalError
+from backfill_engine.escaping import escape_markdown, write_row
 from backfill_engine.lake.file_names import find_id, join_names
 from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import read_whole_file, write_whole_file
+from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.uris import join_uri
 
+_LISTED, _MOST_COLUMNS = 31, 3
 _FOLDER, _DOCUMENT, _TABLES = "rehearsals", "rehearsal.json", "tables"
 
 T = TypeVar("T")
@@ -50,6 +53,20 @@ class RehearsedPartition:
     def differs(self) -> bool:
         """Whether publishing it would change what readers see."""
         return self.diff is not None and not (self.diff.equal and self.shown_checksum)
+
+    def list_cells(self) -> list[str]:
+        """Lists for a row of a table: partition, rows, differences, the columns that changed most.
+
+        Of these how many values, and the largest PSI.
+        """
+        diff = self.diff or PartitionDiff(0, self.rows)
+        counts = (diff.rows_before, diff.rows_after, diff.added, diff.removed, diff.changed)
+        by_count = sorted(self.changed_values.items(), key=lambda item: -item[1])
+        columns = [f"{column} {count:,}" for column, count in by_count[:_MOST_COLUMNS]]
+        known = [(psi, column) for column, psi in diff.psi.items() if psi is not None]
+        if known:
+            columns.append("PSI {:.3f} ({})".format(*max(known)))
+        return [self.partition, *(f"{count:,}" for count in counts), ", ".join(columns)]
 
 
 @dataclass(frozen=True)
@@ -229,3 +246,35 @@ def list_rehearsals(warehouse: Warehouse) -> list[str]:
     documents = filesystem.get_file_info([f"{one.path}/{_DOCUMENT}" for one in folders])
     found = (one.path.split("/")[-2] for one in documents if one.type is fs.FileType.File)
     return sorted(found)
+
+
+def describe_rehearsal(rehearsal: Rehearsal) -> str:
+    """Describes what would change, table by table."""
+    lines: list[str] = []
+    for table in rehearsal.tables:
+        differing = [one for one in table.partitions if one.differs]
+        withheld = [one for one in table.partitions if one.withheld]
+        same = len(table.partitions) - len(differing) - len(withheld)
+        lines += [
+            f"### {escape_markdown(table.table)}",
+            "",
+            f"{len(differing)} would change, {same} would not, {len(withheld)} would be withheld.",
+            "",
+        ]
+        if differing:
+            lines += [
+                "| partition | rows before | rows | added | removed | changed | most changed |",
+                "|---|--:|--:|--:|--:|--:|---|",
+                *(write_row(*one.list_cells()) for one in differing[:_LISTED]),
+                "",
+            ]
+        lines += [
+            f"- {escape_markdown(f'{one.partition} withheld: {one.withheld}')}"
+            for one in withheld[:_LISTED]
+        ]
+        lines.append("")
+    lines += [
+        f"- **beyond the gates**: {escape_markdown(what)}"
+        for what in shorten(rehearsal.exceeded, _LISTED)
+    ]
+    return "\n".join(lines)

@@ -8,9 +8,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import ENGINE_PREFIX
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.errors import RehearsalError
-from backfill_engine.extras.rehearsal.records import RehearsedPartition, RehearsedTable
+from backfill_engine.extras.rehearsal.records import (
+    RehearsedPartition,
+    RehearsedTable,
+    find_scratch,
+)
 from backfill_engine.lake.partitions import Partition, build_partitions, build_table_predicate
 from backfill_engine.lake.reader import build_number, read_table
 from backfill_engine.lake.table_log import TableLog, read_log
@@ -28,6 +32,7 @@ from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import Run, describe_failures
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE
+from backfill_engine.resources import LakehouseResource
 from backfill_engine.sources.input_window import InputWindow, Overlay
 from backfill_engine.tables.declarations import Table
 
@@ -38,11 +43,7 @@ class Rehearser:
 
     Attributes:
         spark: the session.
-        warehouse: the published tables; none of them is touched.
-        scratch: where the rehearsed ones are written.
-        landing_root: root of the landing zone.
-        chunk_partitions: most partitions to compute at once.
-        chunk_bytes: most bytes of input to compute from at once.
+        lakehouse: landing zone, published tables, bounds; none of the tables is touched.
         rehearsal_id: names it in the commits of `scratch`.
         at: when it began, UTC.
         reader: reads what is compared.
@@ -50,15 +51,21 @@ class Rehearser:
     """
 
     spark: SparkSession
-    warehouse: Warehouse
-    scratch: Warehouse
-    landing_root: str
-    chunk_partitions: int
-    chunk_bytes: int
+    lakehouse: LakehouseResource
     rehearsal_id: str
     at: dt.datetime
-    reader: PartitionReader = IN_THIS_PROCESS
+    reader: PartitionReader
     overlays: dict[str, Overlay] = field(default_factory=dict)
+
+    @property
+    def warehouse(self) -> Warehouse:
+        """The published tables."""
+        return self.lakehouse.warehouse()
+
+    @property
+    def scratch(self) -> Warehouse:
+        """Where the rehearsed tables are written."""
+        return find_scratch(self.warehouse, self.rehearsal_id)
 
     def rehearse(
         self,
@@ -94,7 +101,7 @@ class Rehearser:
         pinned = PinnedInputs(
             target=published,
             inputs={one.key: read_log(self.warehouse, one) for one in recipe.inputs},
-            listing=list_landing(recipe, self.landing_root, ready) if ready else None,
+            listing=list_landing(recipe, self.lakehouse.landing_root, ready) if ready else None,
         )
         for chunk in self._split(ready, pinned):
             part = pinned.restrict(chunk)
@@ -115,8 +122,8 @@ class Rehearser:
         return split_chunks(
             partitions,
             pinned.measure_bytes(partitions),
-            max_partitions=self.chunk_partitions,
-            max_bytes=self.chunk_bytes,
+            max_partitions=self.lakehouse.chunk_partitions,
+            max_bytes=self.lakehouse.chunk_bytes,
         )
 
     def _rehearse_chunk(

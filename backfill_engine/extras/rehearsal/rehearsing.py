@@ -12,7 +12,6 @@ from backfill_engine.extras.rehearsal.records import (
     Gates,
     Rehearsal,
     RehearsedTable,
-    find_scratch,
     remove_scratch,
     write_rehearsal,
 )
@@ -100,18 +99,8 @@ def rehearse(
     warehouse.check_writable()
     if any(catalog.recipes[key.to_user_string()].landing for key in ordered):
         check_landing_root(lakehouse.landing_root)
-    scratch = find_scratch(warehouse, context.run_id)
-    rehearser = Rehearser(
-        spark=spark.spark_session,
-        warehouse=warehouse,
-        scratch=scratch,
-        landing_root=lakehouse.landing_root,
-        chunk_partitions=lakehouse.chunk_partitions,
-        chunk_bytes=lakehouse.chunk_bytes,
-        rehearsal_id=context.run_id,
-        at=now,
-        reader=build_reader(spark, lakehouse),
-    )
+    reader = build_reader(spark, lakehouse)
+    rehearser = Rehearser(spark.spark_session, lakehouse, context.run_id, now, reader)
     try:
         tables = _rehearse_tables(context, graph, rehearser, catalog, ordered, chosen)
     except BaseException:
@@ -127,7 +116,7 @@ def rehearse(
         gates=gates,
         tables=tuple(tables),
         exceeded=tuple(_find_exceeded(gates, tables)),
-        kept=scratch.root if config.keep else "",
+        kept=rehearser.scratch.root if config.keep else "",
     )
     write_rehearsal(warehouse, rehearsal)
     return rehearsal

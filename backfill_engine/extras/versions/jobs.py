@@ -3,8 +3,8 @@
 from dagster import MetadataValue, OpExecutionContext
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.extras.versions.pages import describe_promotion, describe_refusal
 from backfill_engine.extras.versions.promoting import Promoter, PromotionConfig
+from backfill_engine.extras.versions.promotions import describe_promotion, describe_refusal
 from backfill_engine.extras.versions.retiring import RetirementConfig, retire
 from backfill_engine.jobs import Work
 from backfill_engine.orchestration.records.failures import build_failure

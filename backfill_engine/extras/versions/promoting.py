@@ -10,7 +10,7 @@ from pydantic import Field
 from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.errors import PromotionError
-from backfill_engine.extras.rehearsal.records import find_scratch, remove_scratch
+from backfill_engine.extras.rehearsal.records import remove_scratch
 from backfill_engine.extras.rehearsal.rehearser import Rehearser
 from backfill_engine.extras.versions.promotions import DriftGates, Promotion, write_promotion
 from backfill_engine.extras.versions.version_rehearsal import VersionRehearsal
@@ -222,18 +222,8 @@ class Promoter:
 
         A dry run goes on where a person could still say that what drifts is right.
         """
-        warehouse, lakehouse = switching.log.warehouse, self.lakehouse
-        rehearser = Rehearser(
-            spark=self.spark.spark_session,
-            warehouse=warehouse,
-            scratch=find_scratch(warehouse, self.context.run_id),
-            landing_root=lakehouse.landing_root,
-            chunk_partitions=lakehouse.chunk_partitions,
-            chunk_bytes=lakehouse.chunk_bytes,
-            rehearsal_id=self.context.run_id,
-            at=promotion.at,
-            reader=self._reader,
-        )
+        spark, run_id = self.spark.spark_session, self.context.run_id
+        rehearser = Rehearser(spark, self.lakehouse, run_id, promotion.at, self._reader)
         found = VersionRehearsal(rehearser, switching.recipe, switching.log, promotion)
         canary = self.config.find_canary(switching.keys)
         stages = (canary, [key for key in switching.keys if key not in set(canary)])
@@ -246,7 +236,7 @@ class Promoter:
                     found.rehearse_reader(reader.recipe, sorted(reader.reads), reader.provisional)
             found.keep()
         finally:
-            remove_scratch(warehouse, self.context.run_id)
+            remove_scratch(rehearser.warehouse, run_id)
         return found.promotion, found.list_shown()
 
     def _goes_on(self, promotion: Promotion) -> bool:

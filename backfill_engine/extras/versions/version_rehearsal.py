@@ -13,6 +13,11 @@ from backfill_engine.extras.rehearsal.records import (
 )
 from backfill_engine.extras.rehearsal.rehearser import Rehearser
 from backfill_engine.extras.versions.column_shifts import ColumnShift, find_shifted, measure_shifts
+from backfill_engine.extras.versions.drift_page import (
+    build_drift_page,
+    find_most_drifted,
+    read_histograms,
+)
 from backfill_engine.extras.versions.promotions import Promotion, find_drifted, find_missing
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog
@@ -98,7 +103,7 @@ class VersionRehearsal:
     def keep(self) -> None:
         """Keeps the differences, as of any rehearsal, and draws them on a page.
 
-        Takes time to import what draws; the scratch tables must still be there.
+        The scratch tables must still be there.
         """
         promotion, warehouse = self.promotion, self.rehearser.warehouse
         partitions = tuple(sorted(self.served, key=lambda one: one.partition))
@@ -127,36 +132,11 @@ class VersionRehearsal:
         )
 
     def _draw(self) -> str:
-        from backfill_engine.extras.versions.drift_page import (
-            JudgedGate,
-            VersionChange,
-            build_drift_page,
-            find_most_drifted,
-            read_distributions,
-        )
-
-        promotion, table = self.promotion, self.recipe.table
-        accepted = f"accepted: {promotion.accepted}" if promotion.accepted else "refused"
-        change = VersionChange(
-            table=promotion.table,
-            before=promotion.before,
-            after=promotion.version,
-            by=promotion.by or "somebody",
-            at=promotion.at,
-            reason=promotion.why,
-            verdict="nothing stands against it" if promotion.may_go else "it is not served",
-            gates=[
-                *(JudgedGate("missing", what, "refused") for what in promotion.missing),
-                *(JudgedGate("drift", what, accepted) for what in promotion.beyond),
-            ],
-        )
+        table = self.recipe.table
         diffs = {one.partition: one.diff for one in self.served if one.diff and one.shown_checksum}
-        most = find_most_drifted(diffs)
-        distributions = None
+        most, histograms = find_most_drifted(diffs), None
         if most is not None:
             (partition,) = build_partitions(table, [most])
             scratch = self.rehearser.overlays[table.key].log
-            distributions = read_distributions(self.published, scratch, partition)
-        return build_drift_page(
-            table, change, self.shifts, diffs, distributions, max_psi=promotion.gates.max_psi
-        )
+            histograms = read_histograms(self.published, scratch, partition)
+        return build_drift_page(self.promotion, table, self.shifts, diffs, histograms)
