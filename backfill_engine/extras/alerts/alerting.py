@@ -7,11 +7,12 @@ Its address is a secret, as such addresses often hold a token: only its host is 
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import requests
@@ -79,7 +80,7 @@ class AlertReport:
     """
 
     accepted: list[str] = field(default_factory=list)
-    refused: dict[str, int] = field(default_factory=dict)
+    refused: Counter[str] = field(default_factory=Counter)
     waiting: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     is_reachable: bool = True
@@ -87,7 +88,7 @@ class AlertReport:
     @property
     def posted(self) -> int:
         """How many notices were posted, whatever became of them."""
-        return len(self.accepted) + sum(self.refused.values())
+        return len(self.accepted) + self.refused.total()
 
     def describe(self) -> str:
         """Describes it in one line."""
@@ -102,23 +103,20 @@ class AlertReport:
         ]
 
 
-_TIMEOUT_SECONDS = 5.0
 _BUSY = frozenset({429, 503})
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What became of one notice.
 
     Attributes:
-        accepted: whether the receiver has it.
-        why_not: in words that name no more of the address than its host; empty if accepted.
+        refusal: why the receiver doesn't have it, in words that name no more of the address than
+            its host; empty if it does.
         is_reachable: whether it makes sense to try another notice at once.
     """
 
-    accepted: bool
-    why_not: str = ""
-    is_reachable: bool = True
+    refusal: str
+    is_reachable: bool
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,7 @@ class Webhook:
     """
 
     url: str
-    timeout_seconds: float = _TIMEOUT_SECONDS
+    timeout_seconds: float = 5.0
 
     def __repr__(self) -> str:
         """Names the host alone."""
@@ -148,15 +146,13 @@ class Webhook:
             with _keep_quiet("urllib3.connection", "urllib3.connectionpool"):
                 status = self._post(notice)
         except requests.Timeout:
-            why = f"{self.host} did not answer within {self.timeout_seconds:g} s"
-            return Answer(accepted=False, why_not=why, is_reachable=False)
+            refusal = f"{self.host} did not answer within {self.timeout_seconds:g} s"
+            return Answer(refusal, is_reachable=False)
         except Exception as error:  # their texts, of whatever class, hold the whole address
-            why = f"{self.host} can't be reached ({type(error).__name__})"
-            return Answer(accepted=False, why_not=why, is_reachable=False)
-        if 200 <= status < 300:
-            return Answer(accepted=True)
-        why = f"{self.host} answered {status}"
-        return Answer(accepted=False, why_not=why, is_reachable=status not in _BUSY)
+            refusal = f"{self.host} can't be reached ({type(error).__name__})"
+            return Answer(refusal, is_reachable=False)
+        refusal = "" if 200 <= status < 300 else f"{self.host} answered {status}"
+        return Answer(refusal, status not in _BUSY)
 
     def _post(self, notice: Mapping[str, Any]) -> int:
         # Where a receiver sends us on to is none that anybody has set; its page is not read.
@@ -260,10 +256,9 @@ class Alerter:
             )
             return True
         notice = compose_notice(self.catalog, chain, result, retries_changed=self.retries_changed)
-        answer = self.webhook.post(notice)
-        if answer.accepted:
-            report.accepted.append(notice["id"])
+        refusal, report.is_reachable = self.webhook.post(notice)
+        if refusal:
+            report.refused[refusal] += 1
         else:
-            report.refused[answer.why_not] = report.refused.get(answer.why_not, 0) + 1
-            report.is_reachable = answer.is_reachable
-        return answer.accepted
+            report.accepted.append(notice["id"])
+        return not refusal

@@ -202,15 +202,6 @@ def _build_sections(
             plot("bar", _count_partitions(outcomes), x="day", y="partitions", color="became"),
         ),
         Section(
-            "How long steps take",
-            "A step is one table of a run, whatever its number of partitions.",
-            head=("layer", "steps", "p50, s", "p95, s"),
-            rows=[
-                (layer.layer, layer.steps, layer.p50, layer.p95)
-                for layer in summarize_runtimes(outcomes)
-            ],
-        ),
-        Section(
             "Withheld, failed or changed by reprocessing, the last",
             "" if of_note else "None.",
             head=("began, UTC", "table", "run", "withheld", "failed", "changed", "rows in them"),
