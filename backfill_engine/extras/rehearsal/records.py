@@ -138,9 +138,9 @@ class Rehearsal:
     exceeded: tuple[str, ...] = ()
     kept: str = ""
 
-    def find_table(self, key: str) -> RehearsedTable | None:
-        """Finds what was rehearsed of a table, by `layer/name`; None if nothing was."""
-        return next((one for one in self.tables if one.table == key), None)
+    def list_partitions(self, key: str) -> tuple[RehearsedPartition, ...]:
+        """Lists what was rehearsed of a table, by `layer/name`; empty if nothing was."""
+        return next((table.partitions for table in self.tables if table.table == key), ())
 
 
 _REHEARSALS = TypeAdapter(Rehearsal)

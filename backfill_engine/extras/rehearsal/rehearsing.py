@@ -1,9 +1,12 @@
-"""A rehearsal as a Dagster run: which partitions, in which order, and what they would become."""
+"""A rehearsal as a Dagster run: which partitions, in which order, and what they would become.
+
+The job `rehearse` is made of it.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from dagster import AssetKey, Config, OpExecutionContext
+from dagster import AssetKey, Config, MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from backfill_engine.catalog import Catalog
@@ -12,6 +15,7 @@ from backfill_engine.extras.rehearsal.records import (
     Gates,
     Rehearsal,
     RehearsedTable,
+    describe_rehearsal,
     remove_scratch,
     write_rehearsal,
 )
@@ -71,28 +75,18 @@ class RehearsalConfig(Config):
         return found
 
 
-def rehearse(
+def rehearse_partitions(
+    catalog: Catalog,
     context: OpExecutionContext,
     config: RehearsalConfig,
-    catalog: Catalog,
     spark: SparkResource,
     lakehouse: LakehouseResource,
-) -> Rehearsal:
-    """Computes and audits partitions into tables of their own, and keeps how they differ.
+) -> str:
+    """Shows what publishing partitions would change, and publishes nothing.
 
-    No published table is touched, nor its watermark, its checks, or what Dagster knows of its
-    partitions.
-
-    Args:
-        context: of the op.
-        config: of the run.
-        catalog: of the code location.
-        spark: gives the session.
-        lakehouse: landing zone, tables, bounds.
-
-    Raises:
-        BackfillError: if it can't be done; the scratch tables are removed then.
+    The partitions are computed and audited as a run would do it, into tables of their own.
     """
+    # Published tables, their watermarks and checks, and what Dagster knows stay as they are.
     chosen, graph = config.list_keys(catalog), context.repository_def.asset_graph
     ordered = [key for key in graph.toposorted_asset_keys if key in chosen]
     warehouse, now = lakehouse.warehouse(), datetime.now(tz=UTC)
@@ -119,7 +113,9 @@ def rehearse(
         kept=rehearser.scratch.root if config.keep else "",
     )
     write_rehearsal(warehouse, rehearsal)
-    return rehearsal
+    context.add_output_metadata({"differences": MetadataValue.md(describe_rehearsal(rehearsal))})
+    context.log.info(f"`backfill-assets apply {context.run_id}` publishes what was rehearsed")
+    return context.run_id
 
 
 def _rehearse_tables(

@@ -1,7 +1,7 @@
 """Measures how the columns of two tables differ: means, and shares of rows without a value."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -130,28 +130,22 @@ def find_shifted(
             its share of nulls tells of it.
         max_null_shift: of `ColumnShift.null_shift`, 0 to 1; None is no bound.
     """
-    told = (
-        (one, [*_tell_mean(one, max_mean_shift), *_tell_nulls(one, max_null_shift)])
-        for one in shifts
-    )
-    return [f"{one.partition}: {'; '.join(words)}" for one, words in told if words]
-
-
-def _tell_mean(one: ColumnShift, bound: float | None) -> Iterator[str]:
-    shift = one.mean_shift
-    if bound is not None and shift is not None and shift > bound:
-        yield (
-            f"mean of {one.column} went from {one.mean_before:.4g} to {one.mean_after:.4g}, "
-            f"a shift of {shift:.3f} (at most {bound:g})"
-        )
-
-
-def _tell_nulls(one: ColumnShift, bound: float | None) -> Iterator[str]:
-    if bound is not None and one.null_shift > bound:
-        yield (
-            f"rows without {one.column} went from {one.nulls_before:.1%} to {one.nulls_after:.1%} "
-            f"(at most {bound:.1%} more or less)"
-        )
+    lines: list[str] = []
+    for shift in shifts:
+        column, moved, words = shift.column, shift.mean_shift, []
+        if max_mean_shift is not None and moved is not None and moved > max_mean_shift:
+            words.append(
+                f"mean of {column} went from {shift.mean_before:.4g} to {shift.mean_after:.4g}, "
+                f"a shift of {moved:.3f} (at most {max_mean_shift:g})"
+            )
+        if max_null_shift is not None and shift.null_shift > max_null_shift:
+            words.append(
+                f"rows without {column} went from {shift.nulls_before:.1%} to "
+                f"{shift.nulls_after:.1%} (at most {max_null_shift:.1%} more or less)"
+            )
+        if words:
+            lines.append(f"{shift.partition}: {'; '.join(words)}")
+    return lines
 
 
 def _read_values(

@@ -4,15 +4,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from dagster import Config, OpExecutionContext
+from dagster import Config, MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.errors import PromotionError
+from backfill_engine.extras.rehearsal.applying import list_shown
 from backfill_engine.extras.rehearsal.records import remove_scratch
 from backfill_engine.extras.rehearsal.rehearser import Rehearser
-from backfill_engine.extras.versions.promotions import DriftGates, Promotion, write_promotion
+from backfill_engine.extras.versions.promotions import (
+    DriftGates,
+    Promotion,
+    describe_promotion,
+    describe_refusal,
+    write_promotion,
+)
 from backfill_engine.extras.versions.version_rehearsal import VersionRehearsal
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.served_versions import find_retired, find_served, list_switches
@@ -25,6 +32,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import describe_ranges
+from backfill_engine.orchestration.records.failures import build_failure
 from backfill_engine.orchestration.records.recording import leave_certificate, record_results
 from backfill_engine.orchestration.recovery.recovering import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
@@ -237,7 +245,7 @@ class Promoter:
             found.keep()
         finally:
             remove_scratch(rehearser.warehouse, run_id)
-        return found.promotion, found.list_shown()
+        return found.promotion, list_shown(found.served)
 
     def _goes_on(self, promotion: Promotion) -> bool:
         return promotion.may_go or (self.config.dry_run and not promotion.missing)
@@ -324,3 +332,26 @@ def _describe_blocked(switching: _Switching) -> tuple[str, ...]:
         return (f"{source.table.key}: {retired}: `unprotect` it and backfill it first",)
     partitions_def = find_partitions_def(switching.log.table)
     return tuple(describe_ranges(partitions_def, switching.blocked))
+
+
+def promote_version(
+    catalog: Catalog,
+    context: OpExecutionContext,
+    config: PromotionConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    """Serves another version of a table to its consumers, whole and in one commit.
+
+    Only if nothing stands against it.
+    """
+    found = Promoter(context, config, catalog, spark, lakehouse).promote()
+    context.add_output_metadata(
+        {
+            "promotion": MetadataValue.md(describe_promotion(found)),
+            "drift": MetadataValue.path(found.page or "nothing was rehearsed"),
+        }
+    )
+    if not found.is_served and found.published is None and not config.dry_run:
+        raise build_failure(describe_refusal(found))
+    return found.promotion_id

@@ -22,7 +22,6 @@ from backfill_engine.extras.versions.promotions import Promotion, find_drifted, 
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.whole_files import write_file
-from backfill_engine.publishing.as_rehearsed import Shown
 from backfill_engine.publishing.recipes import Recipe
 
 PAGE = "drift.html"
@@ -91,14 +90,6 @@ class VersionRehearsal:
                 for one in withheld
             ]
         )
-
-    def list_shown(self) -> dict[str, Shown]:
-        """Lists what was rehearsed of the served table, by partition key."""
-        return {
-            one.partition: Shown(one.rows, one.checksum, one.shown_checksum)
-            for one in self.served
-            if not one.withheld
-        }
 
     def keep(self) -> None:
         """Keeps the differences, as of any rehearsal, and draws them on a page.
