@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from backfill_engine.lake.stored_declarations import find_new_fields
-from backfill_engine.rules.baseline import Baseline
-from backfill_engine.rules.measured import Landed, PartitionMeasures, PartitionProfile
+from backfill_engine.rules.measured import Baseline, Landed, PartitionMeasures, PartitionProfile
 from backfill_engine.rules.rule import Rule, Subject
 from backfill_engine.rules.verdicts import Acceptance, Check, Finding, Verdict
 from backfill_engine.tables.declarations import Table

@@ -5,8 +5,14 @@ from typing import Literal
 from backfill_engine.rules.count_rules import ROW_COUNT
 from backfill_engine.rules.finding_names import FindingName
 from backfill_engine.rules.measured import list_some
-from backfill_engine.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
-from backfill_engine.rules.sql import quote_name
+from backfill_engine.rules.rule import (
+    Aggregates,
+    Findings,
+    RowConditions,
+    Rule,
+    Subject,
+    quote_name,
+)
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 
 FIELDS_ARE_DECLARED = FindingName(

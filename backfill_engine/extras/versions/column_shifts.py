@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.reader import build_number, read_table_as_it_was
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.rules.sql import NUMBERS
+from backfill_engine.rules.rule import NUMBERS
 from backfill_engine.tables.declarations import Table
 
 _NUMBER, _IS_AFTER, _ROWS = "_number", "_is_after", "_rows"
