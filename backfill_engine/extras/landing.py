@@ -291,7 +291,9 @@ def build_observe_landing(catalog: Catalog, *, on: bool) -> SensorDefinition:
         """
         root, budget = catalog.settings.landing, Budget()
         seen, messages = read_cursor(context.cursor), []
-        for recipe in (one for one in catalog.recipes.values() if one.landing is not None):
+        for recipe in catalog.recipes.values():
+            if recipe.landing is None:
+                continue
             name = find_landing_key(recipe.table).to_user_string()
             partitions_def = find_partitions_def(recipe.table)
             begin = find_feed_begin(recipe.table)  # History is no news.

@@ -53,7 +53,7 @@ def format_figure(figure: float) -> str:
 def find_outcome(findings: Sequence[Finding]) -> Outcome:
     """Finds the worst outcome of several; `PASSED` where there are none."""
     outcomes = [finding.outcome for finding in findings]
-    return next((one for one in _WORST_FIRST if one in outcomes), Outcome.PASSED)
+    return next((outcome for outcome in _WORST_FIRST if outcome in outcomes), Outcome.PASSED)
 
 
 @dataclass(frozen=True)

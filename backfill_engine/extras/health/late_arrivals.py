@@ -30,8 +30,7 @@ from backfill_engine.extras.health.lateness import (
     count_arrivals,
     find_moment,
     summarize_all,
-    summarize_by_landing,
-    summarize_by_time,
+    summarize_days,
 )
 from backfill_engine.extras.pages import Section, plot, render_page, write_page
 from backfill_engine.lake.table_log import read_log
@@ -184,9 +183,9 @@ def _describe(reader: str, found: _Found) -> list[Section]:
         return [Section(reader, f"Can't be read: {found}")]
     if not found:
         return [Section(reader, "Nothing is published yet of what it reads.")]
-    by_landing = summarize_by_landing(found)
+    by_landing = summarize_days(found, "landed")
     # Of what is older than the days looked at, only what came late is among these rows.
-    by_time = [each for each in summarize_by_time(found) if each.day >= by_landing[0].day]
+    by_time = [each for each in summarize_days(found, "of") if each.day >= by_landing[0].day]
     return [
         Section(
             f"{reader}: late rows by landing day",

@@ -6,8 +6,9 @@ counted, by delta-rs and DataFusion, which reads two columns and keeps a number 
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
@@ -102,33 +103,24 @@ def count_arrivals(log: TableLog, column: str, *, since: dt.date) -> list[Arriva
     return [Arrivals(row[table.partition_by], row[column], row["rows counted"]) for row in rows]
 
 
-def summarize_by_landing(arrivals: Iterable[Arrivals]) -> list[Lateness]:
-    """Sums up what landed in each partition, ascending."""
-    return _summarize(arrivals, lambda one: one.landed)
-
-
-def summarize_by_time(arrivals: Iterable[Arrivals]) -> list[Lateness]:
-    """Sums up what is of each time, ascending, wherever it landed."""
-    return _summarize(arrivals, lambda one: one.of)
+def summarize_days(arrivals: Iterable[Arrivals], by: Literal["landed", "of"]) -> list[Lateness]:
+    """Sums up rows by the day in which they landed, or by the day that they are of; ascending."""
+    grouped: dict[dt.date, list[Arrivals]] = defaultdict(list)
+    for arrival in arrivals:
+        grouped[getattr(arrival, by)].append(arrival)
+    return [_describe(day, grouped[day]) for day in sorted(grouped)]
 
 
 def summarize_all(arrivals: Sequence[Arrivals]) -> Lateness | None:
     """Sums up all of them, under the last day in which any landed; None of none."""
     if not arrivals:
         return None
-    return _describe(max(one.landed for one in arrivals), arrivals)
-
-
-def _summarize(arrivals: Iterable[Arrivals], by: Callable[[Arrivals], dt.date]) -> list[Lateness]:
-    grouped: dict[dt.date, list[Arrivals]] = defaultdict(list)
-    for one in arrivals:
-        grouped[by(one)].append(one)
-    return [_describe(day, grouped[day]) for day in sorted(grouped)]
+    return _describe(max(arrival.landed for arrival in arrivals), arrivals)
 
 
 def _describe(day: dt.date, arrivals: Sequence[Arrivals]) -> Lateness:
-    late = [(one.days_late, one.rows) for one in arrivals if one.days_late > 0]
-    rows = sum(one.rows for one in arrivals)
+    late = [(arrival.days_late, arrival.rows) for arrival in arrivals if arrival.days_late > 0]
+    rows = sum(arrival.rows for arrival in arrivals)
     after_one, after_two = (
         sum(count for days, count in late if days > bound) / rows for bound in (1, 2)
     )

@@ -79,19 +79,19 @@ def list_outcomes(
         tables: of which, by key; None for all.
     """
     documents = [
-        one
-        for one in list_documents(warehouse)
-        if one.written_at >= since and (tables is None or one.subject[1] in tables)
+        document
+        for document in list_documents(warehouse)
+        if document.written_at >= since and (tables is None or document.subject[1] in tables)
     ]
     outcomes = map(describe_outcome, read_readable(documents))
-    return sorted(outcomes, key=lambda one: (one.started_at, one.table))
+    return sorted(outcomes, key=lambda outcome: (outcome.started_at, outcome.table))
 
 
 def describe_outcome(certificate: Certificate) -> Outcome:
     """Counts the partitions of a certificate by what became of them."""
     published = _select(certificate.partitions, "published")
-    again = [one for one in published if one.checksum_before is not None]
-    changed = [one for one in again if one.checksum != one.checksum_before]
+    again = [partition for partition in published if partition.checksum_before is not None]
+    changed = [partition for partition in again if partition.checksum != partition.checksum_before]
     return Outcome(
         table=certificate.asset_key,
         run_id=certificate.run_id,
@@ -102,16 +102,16 @@ def describe_outcome(certificate: Certificate) -> Outcome:
         failed=len(_select(certificate.partitions, "failed")),
         again=len(again),
         changed=len(changed),
-        changed_rows=sum(one.rows for one in changed),
-        chunks=sum(one.status != "already published" for one in certificate.chunks) or 1,
+        changed_rows=sum(partition.rows for partition in changed),
+        chunks=sum(chunk.status != "already published" for chunk in certificate.chunks) or 1,
     )
 
 
 def summarize_runtimes(outcomes: Iterable[Outcome]) -> list[Runtimes]:
     """Sums up how long steps took, by layer in the order of their first."""
     seconds: dict[str, list[tuple[float, int]]] = {}
-    for one in outcomes:
-        seconds.setdefault(one.layer, []).append((one.seconds, 1))
+    for outcome in outcomes:
+        seconds.setdefault(outcome.layer, []).append((outcome.seconds, 1))
     return [
         Runtimes(layer, len(of), find_quantile(of, 0.5), find_quantile(of, 0.95))
         for layer, of in seconds.items()

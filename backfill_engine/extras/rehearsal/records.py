@@ -85,6 +85,16 @@ class RehearsedTable:
     version: int
     partitions: tuple[RehearsedPartition, ...]
 
+    @property
+    def good(self) -> list[str]:
+        """Lists the keys of the partitions that would be published."""
+        return [partition.partition for partition in self.partitions if not partition.withheld]
+
+    @property
+    def withheld(self) -> list[RehearsedPartition]:
+        """Lists the partitions that would be withheld."""
+        return [partition for partition in self.partitions if partition.withheld]
+
 
 @dataclass(frozen=True)
 class Gates:
@@ -107,6 +117,15 @@ class Gates:
         for column, psi in diff.psi.items():
             if self.max_psi is not None and psi is not None and psi > self.max_psi:
                 yield f"PSI of {column} is {psi:.3f} (at most {self.max_psi:g})"
+
+    def list_exceeded(self, table: RehearsedTable) -> list[str]:
+        """Lists in words which partitions of a table exceed which bounds."""
+        return [
+            f"{table.table} {partition.partition}: {what}"
+            for partition in table.partitions
+            if partition.diff is not None
+            for what in self.find_exceeded(partition.diff)
+        ]
 
 
 def find_changed_share(diff: PartitionDiff) -> float:
@@ -173,14 +192,14 @@ def remove_abandoned(warehouse: Warehouse, *, before: dt.datetime) -> list[str]:
     """
     filesystem, root = open_filesystem(join_uri(warehouse.root, _FOLDER))
     folders = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
-    told = set(list_rehearsals(warehouse))
+    finished = set(list_rehearsals(warehouse))
     tables = filesystem.get_file_info(
-        [f"{one.path}/{_TABLES}" for one in folders if one.base_name not in told]
+        [f"{folder.path}/{_TABLES}" for folder in folders if folder.base_name not in finished]
     )
     abandoned = sorted(
-        one.path.split("/")[-2]
-        for one in tables
-        if one.type is fs.FileType.Directory and one.mtime and one.mtime < before
+        table.path.split("/")[-2]
+        for table in tables
+        if table.type is fs.FileType.Directory and table.mtime and table.mtime < before
     )
     for rehearsal_id in abandoned:
         remove_scratch(warehouse, rehearsal_id)
@@ -243,8 +262,10 @@ def list_rehearsals(warehouse: Warehouse) -> list[str]:
     """Lists the ids of rehearsals of which is kept what they showed."""
     filesystem, root = open_filesystem(join_uri(warehouse.root, _FOLDER))
     folders = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
-    documents = filesystem.get_file_info([f"{one.path}/{_DOCUMENT}" for one in folders])
-    found = (one.path.split("/")[-2] for one in documents if one.type is fs.FileType.File)
+    documents = filesystem.get_file_info([f"{folder.path}/{_DOCUMENT}" for folder in folders])
+    found = (
+        document.path.split("/")[-2] for document in documents if document.type is fs.FileType.File
+    )
     return sorted(found)
 
 
@@ -252,8 +273,7 @@ def describe_rehearsal(rehearsal: Rehearsal) -> str:
     """Describes what would change, table by table."""
     lines: list[str] = []
     for table in rehearsal.tables:
-        differing = [one for one in table.partitions if one.differs]
-        withheld = [one for one in table.partitions if one.withheld]
+        differing, withheld = [row for row in table.partitions if row.differs], table.withheld
         same = len(table.partitions) - len(differing) - len(withheld)
         lines += [
             f"### {escape_markdown(table.table)}",
@@ -265,12 +285,12 @@ def describe_rehearsal(rehearsal: Rehearsal) -> str:
             lines += [
                 "| partition | rows before | rows | added | removed | changed | most changed |",
                 "|---|--:|--:|--:|--:|--:|---|",
-                *(write_row(*one.list_cells()) for one in differing[:_LISTED]),
+                *(write_row(*partition.list_cells()) for partition in differing[:_LISTED]),
                 "",
             ]
         lines += [
-            f"- {escape_markdown(f'{one.partition} withheld: {one.withheld}')}"
-            for one in withheld[:_LISTED]
+            f"- {escape_markdown(f'{partition.partition} withheld: {partition.withheld}')}"
+            for partition in withheld[:_LISTED]
         ]
         lines.append("")
     lines += [

@@ -100,13 +100,13 @@ class Rehearser:
         found = {key: RehearsedPartition(key, withheld=why) for key, why in blocked.items()}
         pinned = PinnedInputs(
             target=published,
-            inputs={one.key: read_log(self.warehouse, one) for one in recipe.inputs},
+            inputs={read.key: read_log(self.warehouse, read) for read in recipe.inputs},
             listing=list_landing(recipe, self.lakehouse.landing_root, ready) if ready else None,
         )
         for chunk in self._split(ready, pinned):
             part = pinned.restrict(chunk)
             found |= self._rehearse_chunk(recipe, run, chunk, part, provisional)
-        good = tuple(one for one in partitions if not found[one.key].withheld)
+        good = tuple(partition for partition in partitions if not found[partition.key].withheld)
         if good:
             found |= self._compare(published, good, found)
         return RehearsedTable(
@@ -135,8 +135,8 @@ class Rehearser:
         provisional: Mapping[str, str],
     ) -> dict[str, RehearsedPartition]:
         found = {
-            one.key: RehearsedPartition(one.key, withheld=describe_failures(one.verdict))
-            for one in pinned.withhold_never_landed()
+            result.key: RehearsedPartition(result.key, withheld=describe_failures(result.verdict))
+            for result in pinned.withhold_never_landed()
         }
         left = tuple(partition for partition in partitions if partition.key not in found)
         if not left:
@@ -165,7 +165,7 @@ class Rehearser:
                     if verdict.withheld
                     else RehearsedPartition(key, rows=measures.rows, checksum=measures.checksum)
                 )
-            good = tuple(one for one in left if not found[one.key].withheld)
+            good = tuple(partition for partition in left if not found[partition.key].withheld)
             if good:
                 self._write(recipe, audit, good)
         return found
@@ -174,10 +174,10 @@ class Rehearser:
         table = recipe.table
         create_table(self.spark, read_log(self.scratch, table))
         log = read_log(self.scratch, table)
-        measures = {one.key: audit.measures[one.key] for one in good}
+        measures = {partition.key: audit.measures[partition.key] for partition in good}
         rows = audit.rows
         if len(good) < len(audit.measures):
-            rows = rows.where(build_table_predicate(table, (one.slice for one in good)))
+            rows = rows.where(build_table_predicate(table, (partition.slice for partition in good)))
         record = build_record(
             table,
             good,
@@ -185,8 +185,8 @@ class Rehearser:
             code_version=recipe.code_version,
             input_versions={},
             options={"write_mode": table.write_mode},
-            rows={key: one.rows for key, one in measures.items()},
-            checksums={key: one.checksum for key, one in measures.items()},
+            rows={key: measured.rows for key, measured in measures.items()},
+            checksums={key: measured.checksum for key, measured in measures.items()},
         )
         overwrite_partitions(rows.select(*table.column_names), log, good, record)
         earlier = self.overlays.get(table.key)
@@ -200,29 +200,27 @@ class Rehearser:
         found: Mapping[str, RehearsedPartition],
     ) -> dict[str, RehearsedPartition]:
         if not published.exists:
+            rows = {partition.key: found[partition.key].rows for partition in good}
             return {
-                one.key: replace(found[one.key], diff=_add_all(found[one.key].rows)) for one in good
+                key: replace(found[key], diff=PartitionDiff(0, count, added=count))
+                for key, count in rows.items()
             }
         rehearsed = self.overlays[published.table.key].log
         diffs = compare_partitions(published, rehearsed, good, reader=self.reader)
-        differing = [one for one in good if not diffs[one.key].equal]
+        differing = [partition for partition in good if not diffs[partition.key].equal]
         values = (
             count_changed_values(self.spark, published, rehearsed, differing) if differing else {}
         )
         shown = published.checksums
         return {
-            one.key: replace(
-                found[one.key],
-                diff=diffs[one.key],
-                shown_checksum=shown.get(one.key, ""),
-                changed_values=values.get(one.key, {}),
+            partition.key: replace(
+                found[partition.key],
+                diff=diffs[partition.key],
+                shown_checksum=shown.get(partition.key, ""),
+                changed_values=values.get(partition.key, {}),
             )
-            for one in good
+            for partition in good
         }
-
-
-def _add_all(rows: int) -> PartitionDiff:
-    return PartitionDiff(rows_before=0, rows_after=rows, added=rows)
 
 
 _NUMBER = f"{ENGINE_PREFIX}number"
@@ -251,15 +249,17 @@ def count_changed_values(
     others = [name for name in table.column_names if name not in (*keys, table.folder_by)]
     if not table.natural_key or not others:
         return {}
-    mine = build_table_predicate(table, (partition.slice for partition in partitions))
-    sides = (read_table(spark, log).where(mine) for log in (before, after))
+    predicate = build_table_predicate(table, (partition.slice for partition in partitions))
+    sides = (read_table(spark, log).where(predicate) for log in (before, after))
     old, new = (
         _number(side, table, keys, others).alias(name)
         for side, name in zip(sides, ("old", "new"), strict=True)
     )
     counts = (F.count_if(~_equals(table, name)).alias(f"_{at}") for at, name in enumerate(others))
     rows = old.join(new, [_NUMBER, *keys]).groupBy(_NUMBER).agg(*counts).collect()
-    by_number = {table.grain.find_number(one.slice.start): one.key for one in partitions}
+    by_number = {
+        table.grain.find_number(partition.slice.start): partition.key for partition in partitions
+    }
     found = {
         by_number[row[_NUMBER]]: {
             name: row[f"_{at}"] for at, name in enumerate(others) if row[f"_{at}"]

@@ -109,7 +109,7 @@ def rehearse_partitions(
         reason=config.reason,
         gates=gates,
         tables=tuple(tables),
-        exceeded=tuple(_find_exceeded(gates, tables)),
+        exceeded=tuple(what for table in tables for what in gates.list_exceeded(table)),
         kept=rehearser.scratch.root if config.keep else "",
     )
     write_rehearsal(warehouse, rehearsal)
@@ -151,20 +151,10 @@ def _rehearse_tables(
             blocked=readiness.blocked,
             provisional=readiness.provisional,
         )
-        good[key] = [one.partition for one in table.partitions if not one.withheld]
-        bad[key] = [one.partition for one in table.partitions if one.withheld]
+        good[key] = table.good
+        bad[key] = [partition.partition for partition in table.withheld]
         context.log.info(
             f"{table.table}: {len(good[key])} rehearsed, {len(bad[key])} would be withheld"
         )
         tables.append(table)
     return tables
-
-
-def _find_exceeded(gates: Gates, tables: Sequence[RehearsedTable]) -> list[str]:
-    return [
-        f"{table.table} {one.partition}: {what}"
-        for table in tables
-        for one in table.partitions
-        if one.diff is not None
-        for what in gates.find_exceeded(one.diff)
-    ]

@@ -96,11 +96,13 @@ def measure_shifts(
     measured = [column for column in table.columns if column.name not in keys]
     if not measured or not partitions:
         return []
-    mine = build_table_predicate(table, (partition.slice for partition in partitions))
+    predicate = build_table_predicate(table, (partition.slice for partition in partitions))
     is_number = {column.name: column.parsed_type.kind in NUMBERS for column in measured}
-    rows = _read_values(spark, after, table, mine, is_number, is_after=True)
+    rows = _read_values(spark, after, table, predicate, is_number, is_after=True)
     if before.exists:
-        rows = rows.unionAll(_read_values(spark, before, table, mine, is_number, is_after=False))
+        rows = rows.unionAll(
+            _read_values(spark, before, table, predicate, is_number, is_after=False)
+        )
     figures = (
         figure.alias(f"_{at}_{name}")
         for at, numeric in enumerate(is_number.values())
@@ -109,7 +111,9 @@ def measure_shifts(
     counted = F.count("*").alias(_ROWS)
     grouped = rows.groupBy(_NUMBER, _IS_AFTER).agg(counted, *figures).collect()
     found = {(row[_NUMBER], row[_IS_AFTER]): row for row in grouped}
-    numbered = sorted((table.grain.find_number(one.slice.start), one.key) for one in partitions)
+    numbered = sorted(
+        (table.grain.find_number(partition.slice.start), partition.key) for partition in partitions
+    )
     return [
         _compare(
             key, column.name, *(_take(found.get((number, side)), at) for side in (False, True))
@@ -152,7 +156,7 @@ def _read_values(
     spark: SparkSession,
     log: TableLog,
     table: Table,
-    mine: str,
+    predicate: str,
     is_number: dict[str, bool],
     *,
     is_after: bool,
@@ -167,7 +171,7 @@ def _read_values(
     )
     return (
         read_table_as_it_was(spark, log, table)
-        .where(mine)
+        .where(predicate)
         .select(
             build_number(table.grain, table.partition_by).alias(_NUMBER),
             F.lit(is_after).alias(_IS_AFTER),

@@ -302,7 +302,9 @@ class Promoter:
         partitions = build_partitions(log.table, switching.keys)
         results = publisher.publish_as_pinned(partitions, switching.pinned)
         withheld = {
-            one.key: describe_failures(one.verdict) for one in results if one.verdict.withheld
+            result.key: describe_failures(result.verdict)
+            for result in results
+            if result.verdict.withheld
         }
         if withheld:
             partitions_def = find_partitions_def(log.table)

@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 
 from backfill_engine.escaping import escape_markdown
 from backfill_engine.extras.rehearsal.records import (
-    Gates,
     RehearsedTable,
     locate_beside_rehearsal,
     read_beside_rehearsal,
@@ -112,27 +111,16 @@ def find_missing(served: RehearsedTable) -> list[str]:
         served: the served table, as it was rehearsed.
     """
     missing: list[str] = []
-    for one in served.partitions:
-        where = f"{served.table} {one.partition}"
-        if one.withheld:
-            missing.append(f"{where} would be withheld: {one.withheld}")
-        elif one.diff and one.shown_checksum and (one.diff.added or one.diff.removed):
+    for rehearsed in served.partitions:
+        where, diff = f"{served.table} {rehearsed.partition}", rehearsed.diff
+        if rehearsed.withheld:
+            missing.append(f"{where} would be withheld: {rehearsed.withheld}")
+        elif diff and rehearsed.shown_checksum and (diff.added or diff.removed):
             missing.append(
-                f"{where}: the keys are not the same, {one.diff.added} only in the new version, "
-                f"{one.diff.removed} only in the served one"
+                f"{where}: the keys are not the same, {diff.added} only in the new version, "
+                f"{diff.removed} only in the served one"
             )
     return missing
-
-
-def find_drifted(served: RehearsedTable, gates: DriftGates) -> list[str]:
-    """Finds columns whose distribution lies further off than the gate, partition by partition."""
-    bound = Gates(max_psi=gates.max_psi)
-    return [
-        f"{served.table} {one.partition}: {what}"
-        for one in served.partitions
-        if one.diff is not None and one.shown_checksum
-        for what in bound.find_exceeded(one.diff)
-    ]
 
 
 _SHIFTS_LISTED = 31

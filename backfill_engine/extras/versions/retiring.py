@@ -99,7 +99,7 @@ def _refuse_read(held: str, served: Table, table: Table, recipes: Mapping[str, R
     readers = [
         key
         for key, recipe in recipes.items()
-        if table.key in {one.key for one in recipe.inputs} and not recipe.table.versions
+        if table.key in {read.key for read in recipe.inputs} and not recipe.table.versions
     ]
     if readers:
         raise PromotionError(

@@ -18,7 +18,7 @@ from backfill_engine.extras.versions.drift_page import (
     find_most_drifted,
     read_histograms,
 )
-from backfill_engine.extras.versions.promotions import Promotion, find_drifted, find_missing
+from backfill_engine.extras.versions.promotions import Promotion, find_missing
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.whole_files import write_file
@@ -58,17 +58,15 @@ class VersionRehearsal:
         table, gates = self.recipe.table, self.promotion.gates
         stage = self.rehearser.rehearse(self.recipe, keys, blocked={}, provisional={})
         self.served += stage.partitions
-        good = [one.partition for one in stage.partitions if not one.withheld]
-        partitions = build_partitions(table, good)
         shifts: list[ColumnShift] = []
-        if good:
-            scratch = self.rehearser.overlays[table.key].log
-            spark = self.rehearser.spark
+        if stage.good:
+            scratch, spark = self.rehearser.overlays[table.key].log, self.rehearser.spark
+            partitions = build_partitions(table, stage.good)
             shifts = measure_shifts(spark, self.published, scratch, partitions)
         # Of a partition that consumers can't read yet nothing shifts.
-        known = [one for one in shifts if one.partition in self.published.publishes]
+        known = [shift for shift in shifts if shift.partition in self.published.publishes]
         self.shifts += known
-        beyond = find_drifted(stage, gates) + find_shifted(
+        beyond = Gates(max_psi=gates.max_psi).list_exceeded(stage) + find_shifted(
             known, max_mean_shift=gates.max_mean_shift, max_null_shift=gates.max_null_shift
         )
         self._add(missing=find_missing(stage), beyond=beyond)
@@ -83,11 +81,10 @@ class VersionRehearsal:
         """
         reader = self.rehearser.rehearse(recipe, keys, blocked={}, provisional=provisional)
         self.readers.append(reader)
-        withheld = (one for one in reader.partitions if one.withheld)
         self._add(
             missing=[
-                f"{reader.table} {one.partition} can't be built from it: {one.withheld}"
-                for one in withheld
+                f"{reader.table} {partition.partition} can't be built from it: {partition.withheld}"
+                for partition in reader.withheld
             ]
         )
 
@@ -97,7 +94,7 @@ class VersionRehearsal:
         The scratch tables must still be there.
         """
         promotion, warehouse = self.promotion, self.rehearser.warehouse
-        partitions = tuple(sorted(self.served, key=lambda one: one.partition))
+        partitions = tuple(sorted(self.served, key=lambda rehearsed: rehearsed.partition))
         served = RehearsedTable(
             self.recipe.table.key, self.recipe.code_version, self.published.version, partitions
         )
@@ -124,7 +121,11 @@ class VersionRehearsal:
 
     def _draw(self) -> str:
         table = self.recipe.table
-        diffs = {one.partition: one.diff for one in self.served if one.diff and one.shown_checksum}
+        diffs = {
+            rehearsed.partition: rehearsed.diff
+            for rehearsed in self.served
+            if rehearsed.diff and rehearsed.shown_checksum
+        }
         most, histograms = find_most_drifted(diffs), None
         if most is not None:
             (partition,) = build_partitions(table, [most])
