@@ -29,8 +29,8 @@ from backfill_engine.escaping import write_code_block
 from backfill_engine.extras.health import late_arrivals
 from backfill_engine.extras.health.outcomes import (
     Outcome,
+    find_quantile,
     list_outcomes,
-    summarize_runtimes,
 )
 from backfill_engine.extras.health.table_health import TableHealth, describe_tables
 from backfill_engine.extras.pages import Section, plot, render_page, write_page
@@ -263,9 +263,10 @@ def _describe(
         figures[f"{health.table} failed now"] = health.failed
         if health.lag:
             figures[f"{health.table} behind, {health.lag.unit}"] = health.lag.behind
-    for layer in summarize_runtimes(outcomes):
-        figures[f"{layer.layer} seconds, p50"] = layer.p50
-        figures[f"{layer.layer} seconds, p95"] = layer.p95
+    for layer in dict.fromkeys(run.layer for run in outcomes):
+        seconds = [(run.seconds, 1) for run in outcomes if run.layer == layer]
+        figures[f"{layer} seconds, p50"] = find_quantile(seconds, 0.5)
+        figures[f"{layer} seconds, p95"] = find_quantile(seconds, 0.95)
     if reconciled:
         figures["different at the last reconciliation"] = reconciled[0].different
     return figures

@@ -1,7 +1,7 @@
 """What runs did to tables, by their certificates: how long it took, what changed, what didn't."""
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -29,8 +29,6 @@ class Outcome:
         again: of those published, the ones that were published before.
         changed: of these, the ones that have other contents now.
         changed_rows: rows in the changed ones now.
-        chunks: in how many it was worked through, those left aside that stood; 1 if it was told
-            nothing of chunks.
     """
 
     table: str
@@ -43,7 +41,6 @@ class Outcome:
     again: int
     changed: int
     changed_rows: int
-    chunks: int = 1
 
     @property
     def layer(self) -> str:
@@ -51,38 +48,14 @@ class Outcome:
         return self.table.partition("/")[0]
 
 
-@dataclass(frozen=True)
-class Runtimes:
-    """How long the steps of a layer took.
-
-    Attributes:
-        layer: which.
-        steps: how many.
-        p50: seconds of the middle one.
-        p95: seconds that 95 % of them don't exceed.
-    """
-
-    layer: str
-    steps: int
-    p50: float
-    p95: float
-
-
-def list_outcomes(
-    warehouse: Warehouse, *, since: dt.datetime, tables: Collection[str] | None = None
-) -> list[Outcome]:
+def list_outcomes(warehouse: Warehouse, *, since: dt.datetime) -> list[Outcome]:
     """Lists what runs did to tables, oldest first; those whose certificate can't be read are not.
 
     Args:
         warehouse: beside whose tables the certificates are.
         since: certificates that were written before are not opened.
-        tables: of which, by key; None for all.
     """
-    documents = [
-        document
-        for document in list_documents(warehouse)
-        if document.written_at >= since and (tables is None or document.subject[1] in tables)
-    ]
+    documents = [document for document in list_documents(warehouse) if document.written_at >= since]
     outcomes = map(describe_outcome, read_readable(documents))
     return sorted(outcomes, key=lambda outcome: (outcome.started_at, outcome.table))
 
@@ -103,19 +76,7 @@ def describe_outcome(certificate: Certificate) -> Outcome:
         again=len(again),
         changed=len(changed),
         changed_rows=sum(partition.rows for partition in changed),
-        chunks=sum(chunk.status != "already published" for chunk in certificate.chunks) or 1,
     )
-
-
-def summarize_runtimes(outcomes: Iterable[Outcome]) -> list[Runtimes]:
-    """Sums up how long steps took, by layer in the order of their first."""
-    seconds: dict[str, list[tuple[float, int]]] = {}
-    for outcome in outcomes:
-        seconds.setdefault(outcome.layer, []).append((outcome.seconds, 1))
-    return [
-        Runtimes(layer, len(of), find_quantile(of, 0.5), find_quantile(of, 0.95))
-        for layer, of in seconds.items()
-    ]
 
 
 def _select(rows: Sequence[CertifiedPartition], status: str) -> list[CertifiedPartition]:

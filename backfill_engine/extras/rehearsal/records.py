@@ -190,16 +190,11 @@ def remove_abandoned(warehouse: Warehouse, *, before: dt.datetime) -> list[str]:
     Returns:
         Their ids, ascending.
     """
-    filesystem, root = open_filesystem(join_uri(warehouse.root, _FOLDER))
-    folders = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
-    finished = set(list_rehearsals(warehouse))
-    tables = filesystem.get_file_info(
-        [f"{folder.path}/{_TABLES}" for folder in folders if folder.base_name not in finished]
-    )
+    tables = _find_entries(warehouse, _TABLES, fs.FileType.Directory)
     abandoned = sorted(
-        table.path.split("/")[-2]
-        for table in tables
-        if table.type is fs.FileType.Directory and table.mtime and table.mtime < before
+        rehearsal_id
+        for rehearsal_id in tables.keys() - set(list_rehearsals(warehouse))
+        if (begun := tables[rehearsal_id].mtime) and begun < before
     )
     for rehearsal_id in abandoned:
         remove_scratch(warehouse, rehearsal_id)
@@ -260,13 +255,15 @@ def read_beside_rehearsal(
 
 def list_rehearsals(warehouse: Warehouse) -> list[str]:
     """Lists the ids of rehearsals of which is kept what they showed."""
+    return sorted(_find_entries(warehouse, _DOCUMENT, fs.FileType.File))
+
+
+def _find_entries(warehouse: Warehouse, name: str, kind: fs.FileType) -> dict[str, fs.FileInfo]:
+    """Finds what has a name and a kind in the folder of each rehearsal, by its id."""
     filesystem, root = open_filesystem(join_uri(warehouse.root, _FOLDER))
     folders = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
-    documents = filesystem.get_file_info([f"{folder.path}/{_DOCUMENT}" for folder in folders])
-    found = (
-        document.path.split("/")[-2] for document in documents if document.type is fs.FileType.File
-    )
-    return sorted(found)
+    entries = filesystem.get_file_info([f"{folder.path}/{name}" for folder in folders])
+    return {entry.path.split("/")[-2]: entry for entry in entries if entry.type is kind}
 
 
 def describe_rehearsal(rehearsal: Rehearsal) -> str:

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import ENGINE_PREFIX
@@ -250,10 +250,10 @@ def count_changed_values(
     if not table.natural_key or not others:
         return {}
     predicate = build_table_predicate(table, (partition.slice for partition in partitions))
-    sides = (read_table(spark, log).where(predicate) for log in (before, after))
+    number = build_number(table.grain, table.partition_by).alias(_NUMBER)
     old, new = (
-        _number(side, table, keys, others).alias(name)
-        for side, name in zip(sides, ("old", "new"), strict=True)
+        read_table(spark, log).where(predicate).select(number, *keys, *others).alias(name)
+        for log, name in ((before, "old"), (after, "new"))
     )
     counts = (F.count_if(~_equals(table, name)).alias(f"_{at}") for at, name in enumerate(others))
     rows = old.join(new, [_NUMBER, *keys]).groupBy(_NUMBER).agg(*counts).collect()
@@ -267,11 +267,6 @@ def count_changed_values(
         for row in rows
     }
     return {key: columns for key, columns in sorted(found.items()) if columns}
-
-
-def _number(rows: DataFrame, table: Table, keys: Sequence[str], others: Sequence[str]) -> DataFrame:
-    number = build_number(table.grain, table.partition_by).alias(_NUMBER)
-    return rows.select(number, *keys, *others)
 
 
 def _equals(table: Table, name: str) -> Column:

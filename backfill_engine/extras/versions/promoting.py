@@ -96,11 +96,6 @@ class PromotionConfig(Config):
         default=None, description="Why protected partitions are switched all the same."
     )
 
-    @property
-    def goes_back(self) -> bool:
-        """Whether it takes back the last switch."""
-        return not self.version
-
     def find_canary(self, keys: Sequence[str]) -> list[str]:
         """Finds those of the partitions to be switched that are judged before the rest.
 
@@ -169,7 +164,7 @@ class Promoter:
         )
         if not promotion.is_served:
             shown: Mapping[str, Shown] = {}
-            if promotion.may_go and not config.goes_back:
+            if promotion.may_go and config.version:
                 promotion, shown = self._rehearse(switching, promotion)
             if promotion.may_go and not config.dry_run:
                 promotion = self._switch(switching, promotion, shown)
