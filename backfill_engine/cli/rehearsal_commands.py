@@ -14,22 +14,19 @@ from backfill_engine.cli.options import (
     confirm,
     open_instance,
     prepare_planner,
-    print_grid,
     print_json,
     recover_dead_runs,
 )
 from backfill_engine.cli.spread_options import spread_options
-from backfill_engine.cli.terminal import Grid, echo, write_text
+from backfill_engine.cli.terminal import echo
 from backfill_engine.errors import RehearsalError
 from backfill_engine.orchestration.runs.option_declarations import Launch
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from backfill_engine.extras.rehearsal.records import Rehearsal, RehearsedTable
+    from backfill_engine.extras.rehearsal.records import Rehearsal
     from backfill_engine.orchestration.planning.plans import Plan
-
-_LISTED = 31
 
 
 @spread_options
@@ -56,6 +53,7 @@ def rehearse(
     Exit 1: something would be withheld, or differs beyond the gates.
     """
     from backfill_engine.cli.job_runs import run_job
+    from backfill_engine.cli.rehearsal_grids import print_rehearsal
     from backfill_engine.extras.rehearsal.records import read_rehearsal
 
     catalog = load_catalog()
@@ -144,41 +142,3 @@ def _list_ranges(plan: "Plan") -> dict[str, list[list[str]]]:
     if not ranges:
         raise RehearsalError("none of these partitions is to be run: there is nothing to rehearse")
     return ranges
-
-
-def print_rehearsal(found: "Rehearsal") -> None:
-    """Prints a grid for each table, what is beyond the gates, and what to do next."""
-    from backfill_engine.orchestration.instance.ranges import shorten
-
-    for table in found.tables:
-        _print_table(table)
-    for what in shorten(list(found.exceeded), _LISTED):
-        echo(f"beyond the gates: {what}")
-    if found.kept:
-        echo(f"the rehearsed tables are below {found.kept}")
-    if any(one.differs for table in found.tables for one in table.partitions):
-        echo(f"to publish just this: backfill-assets apply {found.rehearsal_id[:8]}")
-    else:
-        echo("publishing it would change nothing")
-
-
-def _print_table(table: "RehearsedTable") -> None:
-    listed = [one for one in table.partitions if one.differs or one.withheld]
-    same = len(table.partitions) - len(listed)
-    title = f"{table.table}: {len(table.partitions)} partitions, {same} as published"
-    grid = Grid("partition", title=title, title_justify="left")
-    for name in ("rows before", "rows", "added", "removed", "changed"):
-        grid.add_column(name, justify="right")
-    grid.add_column("changed most")
-    for one in listed[:_LISTED]:
-        if one.withheld:
-            withheld = write_text("withheld", "red")
-            grid.add_row(one.partition, "", withheld, "", "", "", one.withheld)
-        else:
-            grid.add_row(*one.list_cells())
-    if not listed:
-        echo(title)
-        return
-    print_grid(grid, width=160)
-    if len(listed) > _LISTED:
-        echo(f"and {len(listed) - _LISTED} more: --json lists all")

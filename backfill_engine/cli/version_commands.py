@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from backfill_engine.cli.location import load_catalog
-from backfill_engine.cli.options import AsJson, open_instance, print_grid, print_json, refuse_empty
-from backfill_engine.cli.terminal import Grid, echo, echo_lines
+from backfill_engine.cli.options import AsJson, open_instance, print_json, refuse_empty
+from backfill_engine.cli.terminal import echo_lines
 from backfill_engine.errors import PromotionError, SettingsError
 
 if TYPE_CHECKING:
     from backfill_engine.extras.versions.promotions import Promotion
-    from backfill_engine.publishing.serving import DescribedTable
     from backfill_engine.tables.declarations import Table
-
-_LISTED = 31
 
 Served = Annotated[str, typer.Argument(help="A served table, as carrier_delays.")]
 Version = Annotated[str, typer.Argument(help="A version of it, as v2.")]
@@ -85,6 +82,7 @@ def versions(
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """List the versions of a served table, and which was served when, by whom and why."""
+    from backfill_engine.cli.version_grids import print_versions
     from backfill_engine.lake.table_log import read_log
     from backfill_engine.publishing.serving import describe_versions
 
@@ -129,6 +127,7 @@ def run_promotion(config: dict[str, Any], *, as_json: bool) -> "Promotion":
         BackfillError: with the job's own message, if nothing is served that was to be.
     """
     from backfill_engine.cli.job_runs import run_job
+    from backfill_engine.cli.version_grids import print_promotion
     from backfill_engine.extras.versions.promotions import read_promotion
 
     catalog = load_catalog()
@@ -163,40 +162,3 @@ def _split_range(text: str) -> list[str]:
     if not (first and dots and last and first <= last):
         raise SettingsError(f"--canary {text} is no range: write FIRST...LAST, ascending")
     return [first, last]
-
-
-def print_versions(found: "DescribedTable") -> None:
-    """Prints a row for each version, and one for each switch, newest first."""
-    grid = Grid("version", "table", "partitions", "state", title=found.table, title_justify="left")
-    names: dict[str, str] = {}
-    for one in found.versions:
-        names[one.table] = one.name
-        state = "served" if one.is_served else ("retired" if one.retired else "")
-        grid.add_row(one.name, one.table, str(one.partitions), state)
-    print_grid(grid, width=160)
-    if not found.switches:
-        echo("nothing is served yet")
-        return
-    grid = Grid("at (UTC)", "serves", "before", "by", "why", "as version", "evidence")
-    for switch in found.switches:
-        grid.add_row(
-            f"{switch.at:%Y-%m-%d %H:%M}",
-            *(names.get(key, key) for key in (switch.serves, switch.before)),
-            *(switch.by, switch.why, str(switch.version)),
-            switch.rehearsal[:8] or switch.run_id[:8],
-        )
-    print_grid(grid, width=160)
-
-
-def print_promotion(found: "Promotion") -> None:
-    """Prints what stands against a version, and what is served now."""
-    from backfill_engine.extras.versions.promotions import describe_outcome
-    from backfill_engine.orchestration.instance.ranges import shorten
-
-    for what in shorten(list(found.missing), _LISTED):
-        echo(f"missing: {what}")
-    for what in shorten(list(found.beyond), _LISTED):
-        echo(f"beyond the gates: {what}")
-    if found.page:
-        echo(f"the drift, drawn: {found.page}")
-    echo(describe_outcome(found))

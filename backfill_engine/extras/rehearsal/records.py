@@ -54,20 +54,6 @@ class RehearsedPartition:
         """Whether publishing it would change what readers see."""
         return self.diff is not None and not (self.diff.equal and self.shown_checksum)
 
-    def list_cells(self) -> list[str]:
-        """Lists for a row of a table: partition, rows, differences, the columns that changed most.
-
-        Of these how many values, and the largest PSI.
-        """
-        diff = self.diff or PartitionDiff(0, self.rows)
-        counts = (diff.rows_before, diff.rows_after, diff.added, diff.removed, diff.changed)
-        by_count = sorted(self.changed_values.items(), key=lambda item: -item[1])
-        columns = [f"{column} {count:,}" for column, count in by_count[:_MOST_COLUMNS]]
-        known = [(psi, column) for column, psi in diff.psi.items() if psi is not None]
-        if known:
-            columns.append("PSI {:.3f} ({})".format(*max(known)))
-        return [self.partition, *(f"{count:,}" for count in counts), ", ".join(columns)]
-
 
 @dataclass(frozen=True)
 class RehearsedTable:
@@ -282,7 +268,7 @@ def describe_rehearsal(rehearsal: Rehearsal) -> str:
             lines += [
                 "| partition | rows before | rows | added | removed | changed | most changed |",
                 "|---|--:|--:|--:|--:|--:|---|",
-                *(write_row(*partition.list_cells()) for partition in differing[:_LISTED]),
+                *map(_write_row, differing[:_LISTED]),
                 "",
             ]
         lines += [
@@ -295,3 +281,21 @@ def describe_rehearsal(rehearsal: Rehearsal) -> str:
         for what in shorten(rehearsal.exceeded, _LISTED)
     ]
     return "\n".join(lines)
+
+
+def _write_row(rehearsed: RehearsedPartition) -> str:
+    diff = rehearsed.diff or PartitionDiff(0, rehearsed.rows)
+    counts = (diff.rows_before, diff.rows_after, diff.added, diff.removed, diff.changed)
+    columns = describe_columns(rehearsed)
+    return write_row(rehearsed.partition, *(f"{count:,}" for count in counts), columns)
+
+
+def describe_columns(rehearsed: RehearsedPartition) -> str:
+    """Names the columns that changed most, with how many values, and the largest PSI."""
+    by_count = sorted(rehearsed.changed_values.items(), key=lambda item: -item[1])
+    texts = [f"{column} {count:,}" for column, count in by_count[:_MOST_COLUMNS]]
+    psi = rehearsed.diff.psi if rehearsed.diff else {}
+    known = [(value, column) for column, value in psi.items() if value is not None]
+    if known:
+        texts.append("PSI {:.3f} ({})".format(*max(known)))
+    return ", ".join(texts)

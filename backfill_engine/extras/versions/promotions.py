@@ -28,7 +28,7 @@ class DriftGates:
 
     Attributes:
         max_psi: of a column with a drift rule, of one partition.
-        max_mean_shift: of the mean of a numeric column, see `rehearsal.column_shifts`.
+        max_mean_shift: of the mean of a numeric column, see `column_shifts`.
         max_null_shift: of the share of nulls of a column, 0 to 1.
     """
 
