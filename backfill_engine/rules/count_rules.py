@@ -132,7 +132,8 @@ class Shrink(Rule, check=Check.COMPLETE, kw_only=True):
         yield self._judge(SHRINK, subject.measured.rows, previous.rows, "rows")
         before, now = previous.landed_bytes, subject.measured.kept_bytes
         if sum(before.values()) and before.keys() == now.keys():
-            yield self._judge(SHRINK_BYTES, _sum(now), _sum(before), "bytes of files")
+            bytes_now, bytes_before = sum(now.values()), sum(before.values())
+            yield self._judge(SHRINK_BYTES, bytes_now, bytes_before, "bytes of files")
 
     def _judge(self, rule: str, now: int, before: int, what: str) -> Finding:
         share = max(0.0, 1 - now / before)
@@ -142,10 +143,6 @@ class Shrink(Rule, check=Check.COMPLETE, kw_only=True):
             f"at most {self.at_most} of {before:,} {what} may vanish: {now:,} are left",
             Outcome.of(failed=share > self.at_most, blocking=self.blocking),
         )
-
-
-def _sum(sizes: Mapping[str, int]) -> int:
-    return sum(sizes.values())
 
 
 REJECTS = FindingName(
@@ -178,7 +175,6 @@ RECONCILED = FindingName(
     "reconciled",
     Check.COMPLETE,
     meaning="records accounted for, less the records of the layer above",
-    bound="0",
     cure="the transform drops or repeats rows, or the layer above changed: run both again",
 )
 
@@ -227,7 +223,6 @@ FILES_COME_ONCE = FindingName(
     "files_come_once",
     Check.COMPLETE,
     meaning="of an append: landed files that are to be read and of which rows are there already",
-    bound="0",
     cure="overwrite the partition: that takes all of its files, each once",
 )
 

@@ -105,7 +105,6 @@ FILES_DIFFER = FindingName(
     "files_differ",
     Check.COMPLETE,
     meaning="files that hold the same content as another, packed or not",
-    bound="0",
     cure="take the copies away and run the partition again; if each is right, accept it",
 )
 
@@ -130,7 +129,6 @@ REQUIRED_COLUMNS = FindingName(
     "required_columns",
     Check.VALID,
     meaning="rows without a value in a required column",
-    bound="0",
     cure="mend the source, or declare the column as one that may be null",
 )
 
@@ -160,7 +158,6 @@ KEYS_ARE_UNIQUE = FindingName(
     "keys_are_unique",
     Check.VALID,
     meaning="rows per 1,000 that repeat another's natural key",
-    bound="0",
     cure="look for what landed twice; if both rows are right, the natural key lacks a column",
 )
 

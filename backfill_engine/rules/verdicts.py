@@ -21,9 +21,6 @@ class Outcome(StrEnum):
         return cls.FAILED if blocking else cls.WARNED
 
 
-_WORST_FIRST = tuple(reversed(Outcome))
-
-
 @dataclass(frozen=True)
 class Finding:
     """Says what one rule found in one partition.
@@ -52,8 +49,8 @@ def format_figure(figure: float) -> str:
 
 def find_outcome(findings: Sequence[Finding]) -> Outcome:
     """Finds the worst outcome of several; `PASSED` where there are none."""
-    outcomes = [finding.outcome for finding in findings]
-    return next((outcome for outcome in _WORST_FIRST if outcome in outcomes), Outcome.PASSED)
+    outcomes = (finding.outcome for finding in findings)
+    return max(outcomes, key=list(Outcome).index, default=Outcome.PASSED)
 
 
 @dataclass(frozen=True)
