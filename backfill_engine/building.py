@@ -19,19 +19,22 @@ from backfill_engine.asset_definitions import (
     build_readable_check,
 )
 from backfill_engine.errors import SettingsError
-from backfill_engine.extras.alerts.sensor import build_report_withheld
-from backfill_engine.extras.health.backfill_health import build_backfill_health
+from backfill_engine.extras.alerts.alerting import build_report_withheld
+from backfill_engine.extras.health.backfill_health import (
+    build_backfill_health,
+    build_watch_schedule,
+)
 from backfill_engine.extras.health.late_arrivals import build_late_arrivals
-from backfill_engine.extras.health.schedule import build_watch_schedule
-from backfill_engine.extras.landing.sensor import build_observe_landing
-from backfill_engine.extras.maintenance.job import (
+from backfill_engine.extras.landing import build_observe_landing
+from backfill_engine.extras.maintenance import (
     MAINTAIN,
     build_maintenance_schedule,
     maintain_tables,
 )
-from backfill_engine.extras.rehearsal import job as rehearsal_job
 from backfill_engine.extras.rehearsal.applying import apply_rehearsal
-from backfill_engine.extras.versions import jobs as version_jobs
+from backfill_engine.extras.rehearsal.rehearsing import rehearse_partitions
+from backfill_engine.extras.versions.promoting import promote_version
+from backfill_engine.extras.versions.retiring import retire_version
 from backfill_engine.grains.grain import Grain
 from backfill_engine.jobs import JOBS, build_job, build_range_jobs
 from backfill_engine.orchestration.runs.features import Feature, keep_served_version, pin_code
@@ -71,7 +74,13 @@ _HOOKS: tuple[Feature, ...] = (
 )
 """What takes part in each publish, in the order in which a run is refused."""
 
-_JOBS = {**JOBS, MAINTAIN: maintain_tables, **rehearsal_job.JOBS, **version_jobs.JOBS}
+_JOBS = {
+    **JOBS,
+    MAINTAIN: maintain_tables,
+    "rehearse": rehearse_partitions,
+    "promote": promote_version,
+    "retire": retire_version,
+}
 """What a person or a schedule runs over partitions that are published."""
 
 

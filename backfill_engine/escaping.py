@@ -1,7 +1,7 @@
 """Text that comes from data or people, made harmless for the medium that shows it.
 
 A name of a file, a value, a reason or an error's text may hold markup, links or codes that move a
-terminal's cursor. One function a medium; in HTML it is `html.escape`, in `health/pages`.
+terminal's cursor. One function a medium; in HTML it is `html.escape`, in `extras/pages`.
 """
 
 import re

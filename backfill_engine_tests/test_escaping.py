@@ -16,16 +16,15 @@ from backfill_engine.escaping import (
     write_code,
     write_code_block,
 )
-from backfill_engine.extras.health.pages import Section, render_page
-from backfill_engine.extras.rehearsal.pages import describe_rehearsal
+from backfill_engine.extras.pages import Section, render_page
 from backfill_engine.extras.rehearsal.records import (
     Gates,
     Rehearsal,
     RehearsedPartition,
     RehearsedTable,
+    describe_rehearsal,
 )
-from backfill_engine.extras.versions.pages import describe_promotion
-from backfill_engine.extras.versions.promotions import DriftGates, Promotion
+from backfill_engine.extras.versions.promotions import DriftGates, Promotion, describe_promotion
 from backfill_engine.orchestration.records.ui_pages import build_failure_metadata
 from backfill_engine.proof.pages import VerifiedLine, render_certificate, render_lines
 from backfill_engine_tests.proof.test_certificates import CERTIFICATE

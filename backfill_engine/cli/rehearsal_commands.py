@@ -155,7 +155,7 @@ def print_rehearsal(rehearsal: "Rehearsal") -> None:
 
 
 def _print_table(table: "RehearsedTable") -> None:
-    from backfill_engine.extras.rehearsal.pages import describe_columns
+    from backfill_engine.extras.rehearsal.records import describe_columns
 
     listed = [
         partition for partition in table.partitions if partition.differs or partition.withheld

@@ -167,7 +167,7 @@ def print_versions(described: "DescribedTable") -> None:
 
 def print_promotion(promotion: "Promotion") -> None:
     """Prints what stands against a version, and what is served now."""
-    from backfill_engine.extras.versions.pages import describe_outcome
+    from backfill_engine.extras.versions.promotions import describe_outcome
     from backfill_engine.orchestration.instance.ranges import shorten
 
     for head, reasons in (("missing", promotion.missing), ("beyond the gates", promotion.beyond)):

@@ -1,5 +1,6 @@
 """Extras: features beside the core, which never imports them.
 
-`building` and `cli` put both together. Each folder is one feature: rehearsals, versions of a served
-table, pages about how the tables are doing, and alerts.
+`building` and `cli` put both together. Each folder or module is one feature: rehearsals, versions
+of a served table, assets about how the tables are doing, alerts, observations of the landing zone,
+and maintenance. `pages` is what they share.
 """

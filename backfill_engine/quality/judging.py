@@ -1,16 +1,15 @@
 """Judges measured partitions by their table's rules, without Spark, Delta or Dagster."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from backfill_engine.lake.stored_declarations import find_new_fields
-from backfill_engine.rules.baseline import Baseline
-from backfill_engine.rules.measured import Landed, PartitionMeasures, PartitionProfile
+from backfill_engine.rules.measured import Baseline, Landed, PartitionMeasures, PartitionProfile
 from backfill_engine.rules.rule import Rule, Subject
 from backfill_engine.rules.verdicts import Acceptance, Check, Finding, Verdict
 from backfill_engine.tables.declarations import Table
 
-_NOTHING_LANDED: Mapping[str, Landed] = {}
-_NOTHING_PROVISIONAL: Mapping[str, str] = {}
+_NOTHING: Mapping[str, Any] = {}
 
 
 def judge_partitions(
@@ -21,8 +20,8 @@ def judge_partitions(
     published: Mapping[str, PartitionProfile],
     source_fields: Sequence[str] = (),
     evolved_fields: Sequence[str] = (),
-    landed: Mapping[str, Landed] = _NOTHING_LANDED,
-    provisional: Mapping[str, str] = _NOTHING_PROVISIONAL,
+    landed: Mapping[str, Landed] = _NOTHING,
+    provisional: Mapping[str, str] = _NOTHING,
     acceptances: Sequence[Acceptance] = (),
     is_history_lost: bool = False,
 ) -> dict[str, Verdict]:
@@ -86,10 +85,9 @@ def judge_partitions(
 
 
 def _judge(subject: Subject, rules: Sequence[Rule], acceptances: Sequence[Acceptance]) -> Verdict:
-    found: dict[Check, list[Finding]] = {
-        check: [] for check in Check if check is not Check.READABLE
+    findings: dict[Check, tuple[Finding, ...]] = {
+        check: () for check in Check if check is not Check.READABLE
     }
     for rule in rules:
-        found[rule.check] += rule.judge(subject)
-    findings = {check: tuple(of_check) for check, of_check in found.items()}
+        findings[rule.check] += tuple(rule.judge(subject))
     return Verdict(subject.key, findings, emptied=subject.emptied).accept(acceptances)

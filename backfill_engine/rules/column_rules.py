@@ -5,11 +5,18 @@ from collections.abc import Collection, Mapping
 import sqlglot
 from sqlglot import exp
 
-from backfill_engine.rules.baseline import MIN_PARTITIONS
 from backfill_engine.rules.finding_names import FindingName
-from backfill_engine.rules.measured import NULLS
-from backfill_engine.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
-from backfill_engine.rules.sql import NUMBERS, quote_name, write_number
+from backfill_engine.rules.measured import MIN_PARTITIONS, NULLS
+from backfill_engine.rules.rule import (
+    NUMBERS,
+    Aggregates,
+    Findings,
+    RowConditions,
+    Rule,
+    Subject,
+    quote_name,
+    write_number,
+)
 from backfill_engine.rules.verdicts import Check, Finding, Outcome, format_figure
 
 NULL_SHARE = FindingName(
@@ -56,11 +63,8 @@ class Nulls(Rule, check=Check.VALID):
         limit, bound = self.at_most, f"at most {self.at_most}"
         if self.spike is not None:
             median, partitions = subject.baseline.find_typical_null_share(self.column)
-            is_lost = subject.baseline.is_lost
-            if partitions < MIN_PARTITIONS and (limit >= 1 or is_lost):
-                yield Finding.without_baseline(
-                    name, partitions, is_lost=is_lost, blocking=self.blocking
-                )
+            if partitions < MIN_PARTITIONS and (limit >= 1 or subject.baseline.is_lost):
+                yield subject.without_baseline(name, partitions, blocking=self.blocking)
                 return
             if partitions < MIN_PARTITIONS:
                 bound += f", no baseline ({partitions} partitions)"

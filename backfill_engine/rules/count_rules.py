@@ -1,12 +1,18 @@
-"""Judges how many rows there are: in bounds, not vanishing, few rejected, all accounted for."""
+"""Judges how many rows there are: in bounds, not vanishing, few rejected, each there once."""
 
 from collections.abc import Collection, Mapping
 
-from backfill_engine.rules.baseline import MIN_PARTITIONS
 from backfill_engine.rules.finding_names import FindingName
-from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
-from backfill_engine.rules.sql import INTEGERS, quote_name
+from backfill_engine.rules.measured import MIN_PARTITIONS, PartitionMeasures
+from backfill_engine.rules.rule import (
+    INTEGERS,
+    Aggregates,
+    Findings,
+    RowConditions,
+    Rule,
+    Subject,
+    quote_name,
+)
 from backfill_engine.rules.verdicts import Check, Finding, Outcome, format_figure
 
 ROW_COUNT = FindingName(
@@ -70,12 +76,8 @@ class RowCount(Rule, check=Check.COMPLETE, kw_only=True):
         everyone = subject.baseline.find_typical_rows()
         peers = subject.baseline.find_typical_rows(peers_of=subject.key)
         if everyone.partitions < MIN_PARTITIONS:
-            return Finding.without_baseline(
-                ROW_COUNT_RATIO,
-                everyone.partitions,
-                is_lost=subject.baseline.is_lost,
-                blocking=self.ratio_blocks or self.withhold_below is not None,
-            )
+            blocking = self.ratio_blocks or self.withhold_below is not None
+            return subject.without_baseline(ROW_COUNT_RATIO, everyone.partitions, blocking=blocking)
         typical, whose = peers, f"{peers.partitions} of {subject.peers}"
         if peers.partitions == 0:
             typical, whose = everyone, f"all {everyone.partitions}, as none is of {subject.peers}"
@@ -130,7 +132,8 @@ class Shrink(Rule, check=Check.COMPLETE, kw_only=True):
         yield self._judge(SHRINK, subject.measured.rows, previous.rows, "rows")
         before, now = previous.landed_bytes, subject.measured.kept_bytes
         if sum(before.values()) and before.keys() == now.keys():
-            yield self._judge(SHRINK_BYTES, _sum(now), _sum(before), "bytes of files")
+            bytes_now, bytes_before = sum(now.values()), sum(before.values())
+            yield self._judge(SHRINK_BYTES, bytes_now, bytes_before, "bytes of files")
 
     def _judge(self, rule: str, now: int, before: int, what: str) -> Finding:
         share = max(0.0, 1 - now / before)
@@ -140,10 +143,6 @@ class Shrink(Rule, check=Check.COMPLETE, kw_only=True):
             f"at most {self.at_most} of {before:,} {what} may vanish: {now:,} are left",
             Outcome.of(failed=share > self.at_most, blocking=self.blocking),
         )
-
-
-def _sum(sizes: Mapping[str, int]) -> int:
-    return sum(sizes.values())
 
 
 REJECTS = FindingName(
@@ -176,7 +175,6 @@ RECONCILED = FindingName(
     "reconciled",
     Check.COMPLETE,
     meaning="records accounted for, less the records of the layer above",
-    bound="0",
     cure="the transform drops or repeats rows, or the layer above changed: run both again",
 )
 
@@ -219,3 +217,33 @@ class Reconciled(Rule, check=Check.COMPLETE, kw_only=True):
         difference = accounted - subject.source_records
         bound = f"0 = {what} ({accounted}) - records of the source ({subject.source_records})"
         yield Finding(RECONCILED, difference, bound, Outcome.of(failed=difference != 0))
+
+
+FILES_COME_ONCE = FindingName(
+    "files_come_once",
+    Check.COMPLETE,
+    meaning="of an append: landed files that are to be read and of which rows are there already",
+    cure="overwrite the partition: that takes all of its files, each once",
+)
+
+
+SOURCE_FILE = "source_file"
+"""Column of a table that keeps which landed file a row is from."""
+
+
+class FilesOnce(Rule, check=Check.COMPLETE):
+    """Demands that no computed row is of a file of which published rows stay: `files_come_once`."""
+
+    def build_aggregates(self, rows: RowConditions) -> Aggregates:
+        """Counts the files of which rows stay and others come."""
+        staying, coming = (
+            f"collect_set(CASE WHEN {rows.to_publish} AND {kind} THEN {SOURCE_FILE} END)"
+            for kind in (f"NOT {rows.computed}", rows.computed)
+        )
+        return {self.figure: f"size(array_intersect({staying}, {coming}))"}
+
+    def judge(self, subject: Subject) -> Findings:
+        """Judges the number of such files."""
+        twice = subject.measured.figures.get(self.figure, 0)
+        bound = "0 files of which rows are there already"
+        yield Finding(FILES_COME_ONCE, twice, bound, Outcome.of(failed=twice > 0))

@@ -5,8 +5,14 @@ from typing import Literal
 from backfill_engine.rules.count_rules import ROW_COUNT
 from backfill_engine.rules.finding_names import FindingName
 from backfill_engine.rules.measured import list_some
-from backfill_engine.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
-from backfill_engine.rules.sql import quote_name
+from backfill_engine.rules.rule import (
+    Aggregates,
+    Findings,
+    RowConditions,
+    Rule,
+    Subject,
+    quote_name,
+)
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 
 FIELDS_ARE_DECLARED = FindingName(
@@ -99,7 +105,6 @@ FILES_DIFFER = FindingName(
     "files_differ",
     Check.COMPLETE,
     meaning="files that hold the same content as another, packed or not",
-    bound="0",
     cure="take the copies away and run the partition again; if each is right, accept it",
 )
 
@@ -124,7 +129,6 @@ REQUIRED_COLUMNS = FindingName(
     "required_columns",
     Check.VALID,
     meaning="rows without a value in a required column",
-    bound="0",
     cure="mend the source, or declare the column as one that may be null",
 )
 
@@ -154,7 +158,6 @@ KEYS_ARE_UNIQUE = FindingName(
     "keys_are_unique",
     Check.VALID,
     meaning="rows per 1,000 that repeat another's natural key",
-    bound="0",
     cure="look for what landed twice; if both rows are right, the natural key lacks a column",
 )
 

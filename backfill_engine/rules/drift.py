@@ -5,11 +5,20 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
-from backfill_engine.rules.baseline import MIN_PARTITIONS
 from backfill_engine.rules.finding_names import FindingName
-from backfill_engine.rules.measured import BINS
-from backfill_engine.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
-from backfill_engine.rules.sql import INTEGERS, NUMBERS, quote_name, write_number, write_text
+from backfill_engine.rules.measured import BINS, MIN_PARTITIONS
+from backfill_engine.rules.rule import (
+    INTEGERS,
+    NUMBERS,
+    Aggregates,
+    Findings,
+    RowConditions,
+    Rule,
+    Subject,
+    quote_name,
+    write_number,
+    write_text,
+)
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 
 DRIFT = FindingName(
@@ -94,9 +103,7 @@ class Drift(Rule, check=Check.STABLE):
         if _count_values(reference) < MIN_VALUES:
             reference, count = subject.baseline.sum_histograms(self.histogram, self.bins)
             if count < MIN_PARTITIONS:
-                yield Finding.without_baseline(
-                    name, count, is_lost=subject.baseline.is_lost, blocking=self.blocking
-                )
+                yield subject.without_baseline(name, count, blocking=self.blocking)
                 return
             whose = f"the baseline of {count}"
         psi = self.compare(histogram, reference)

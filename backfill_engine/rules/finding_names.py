@@ -16,14 +16,14 @@ class FindingName(str):
     Attributes:
         check: to which it belongs.
         meaning: what is measured, and of what.
-        bound: what that is held against.
+        bound: what that is held against; 0 unless it says otherwise.
         cure: what a person does who reads it.
     """
 
     __slots__ = ("bound", "check", "cure", "meaning")
 
     def __new__(
-        cls, name: str, check: Check, *, meaning: str, bound: str, cure: str
+        cls, name: str, check: Check, *, meaning: str, bound: str = "0", cure: str
     ) -> "FindingName":
         """Makes a text that knows the rest; what is made last has the name."""
         made = super().__new__(cls, name)
@@ -123,7 +123,6 @@ READERS_CAN_BE_BUILT = FindingName(
         "partitions of a table that guards this one and would be withheld, if it were built over "
         "what is to be published; which, and why"
     ),
-    bound="0",
     cure="what they find tells what is wrong here; if the reader is what is wrong, accept it",
 )
 

@@ -1,12 +1,14 @@
 """Holds what is measured of one partition before it is published. It is pure data.
 
-Also the profile, which is the part that later partitions are compared with, and what is known of
-the files that a partition is computed from.
+Also the profile, which is the part that later partitions are compared with, the baseline, which
+sums up profiles, and what is known of the files that a partition is computed from.
 """
 
-from collections.abc import Mapping
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Figure: TypeAlias = tuple[str, str]
 """Names what a rule measures: its kind, such as `nulls`, and of what, such as a column."""
@@ -96,6 +98,107 @@ class PartitionProfile:
         """Reads what `to_json` gave; older commits have no bytes."""
         histograms = {name: tuple(counts) for name, counts in values["h"].items()}
         return cls(values["r"], dict(values["n"]), histograms, dict(values.get("b", {})))
+
+
+MIN_PARTITIONS = 4
+"""With fewer there is no baseline: a median of three is one partition's word."""
+
+_ROWS = "rows"
+
+
+class Typical(NamedTuple):
+    """It is a median, and how many partitions that is of."""
+
+    median: float
+    partitions: int
+
+
+class Baseline:
+    """Sums up what a partition is compared with: the profiles of the others, by partition key.
+
+    Partitions without rows are kept but count as none. A fold over a range takes one partition out
+    and puts one in per step. Medians are read from sorted lists and histograms are added and
+    subtracted as integers, so a step costs about the same whether there are ten partitions or ten
+    thousand, and the order of arrival leaves no trace.
+
+    Args:
+        profiles: to begin with.
+        find_peer_group: takes a key; partitions for which it returns the same are peers, whose row
+            counts are compared.
+        is_lost: whether there were other partitions, of which profiles are no longer known: then
+            that they are few is no reason to pass.
+    """
+
+    def __init__(
+        self,
+        profiles: Mapping[str, PartitionProfile],
+        find_peer_group: Callable[[str], Hashable],
+        *,
+        is_lost: bool = False,
+    ) -> None:
+        self.is_lost = is_lost
+        self._find_peer_group = find_peer_group
+        self._profiles: dict[str, PartitionProfile] = {}
+        self._ascending: dict[Hashable, list[float]] = defaultdict(list)
+        self._histograms: dict[str, tuple[int, list[int]]] = {}
+        for key, profile in profiles.items():
+            self.put(key, profile)
+
+    def put(self, key: str, profile: PartitionProfile) -> None:
+        """Adds the profile of a partition that it doesn't hold."""
+        if key in self._profiles:
+            raise KeyError(f"{key} is in the baseline already")
+        self._profiles[key] = profile
+        self._count(key, profile, sign=1)
+
+    def take(self, key: str) -> PartitionProfile | None:
+        """Removes a partition and returns its profile; None if it doesn't hold it."""
+        profile = self._profiles.pop(key, None)
+        if profile is not None:
+            self._count(key, profile, sign=-1)
+        return profile
+
+    def find_typical_rows(self, *, peers_of: str | None = None) -> Typical:
+        """Finds the median of rows per partition, only among the peers of a key if it is given."""
+        return self._find_typical(
+            _ROWS if peers_of is None else (_ROWS, self._find_peer_group(peers_of))
+        )
+
+    def find_typical_null_share(self, column: str) -> Typical:
+        """Finds the median share of nulls in a column, of partitions in which it was measured."""
+        return self._find_typical((NULLS, column))
+
+    def sum_histograms(self, histogram: str, bins: int) -> tuple[list[int], int]:
+        """Sums rows per bin over all partitions that have this histogram, and counts these."""
+        count, total = self._histograms.get(histogram, (0, [0] * bins))
+        return list(total), count
+
+    def _find_typical(self, figure: Hashable) -> Typical:
+        values = self._ascending[figure]
+        if not values:
+            return Typical(0.0, 0)
+        return Typical((values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2, len(values))
+
+    def _count(self, key: str, profile: PartitionProfile, *, sign: int) -> None:
+        if profile.rows == 0:
+            return
+        figures: dict[Hashable, float] = {
+            _ROWS: profile.rows,
+            (_ROWS, self._find_peer_group(key)): profile.rows,
+            **{(NULLS, name): nulls / profile.rows for name, nulls in profile.nulls.items()},
+        }
+        for figure, value in figures.items():
+            ascending = self._ascending[figure]
+            if sign > 0:
+                insort(ascending, value)
+            else:
+                del ascending[bisect_left(ascending, value)]
+        for histogram, counts in profile.histograms.items():
+            total, count = self.sum_histograms(histogram, len(counts))
+            self._histograms[histogram] = (
+                count + sign,
+                [have + sign * rows for have, rows in zip(total, counts, strict=True)],
+            )
 
 
 @dataclass(frozen=True)

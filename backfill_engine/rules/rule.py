@@ -1,14 +1,21 @@
-"""Says what a rule is: the aggregates that it needs of a partition, and what it makes of them."""
+"""Says what a rule is: the aggregates that it needs of a partition, and what it makes of them.
+
+And how names, numbers and texts are written in these, as Spark SQL.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, dataclass_transform
 
-from backfill_engine.rules.baseline import Baseline
-from backfill_engine.rules.measured import Figure, Landed, PartitionMeasures, PartitionProfile
-from backfill_engine.rules.sql import quote_name
-from backfill_engine.rules.verdicts import Check, Finding
+from backfill_engine.rules.measured import (
+    Baseline,
+    Figure,
+    Landed,
+    PartitionMeasures,
+    PartitionProfile,
+)
+from backfill_engine.rules.verdicts import Check, Finding, Outcome
 
 Aggregates: TypeAlias = Mapping[Figure, str]
 """SQL aggregates over a table's columns, by what they measure."""
@@ -74,6 +81,19 @@ class Subject:
         """Tells whether its source has no records, so that there are no rows."""
         return self.source_records == 0 and self.measured.rows == 0 and self.measured.rejects == 0
 
+    def without_baseline(self, rule: str, partitions: int, *, blocking: bool) -> Finding:
+        """Judges by a rule that has too few partitions to compare with: it passes at first only.
+
+        Args:
+            rule: its name.
+            partitions: how many there are.
+            blocking: whether a failure of the rule withholds.
+        """
+        bound, is_lost = f"no baseline ({partitions} partitions)", self.baseline.is_lost
+        if is_lost:
+            bound += ", as the log and the index of publishes have lost the others"
+        return Finding(rule, None, bound, Outcome.of(failed=is_lost, blocking=blocking))
+
 
 @dataclass_transform(frozen_default=True)
 class Rule(ABC):
@@ -110,7 +130,7 @@ class Rule(ABC):
 
         They are computed with those of other rules, in one pass; rows, rejects and the like are in
         `PartitionMeasures` anyway. Rules may ask for the same figure if they mean the same by it.
-        Figures of the kinds in `profiles` are kept, to compare later partitions with.
+        Figures of the kinds in `measured` are kept, to compare later partitions with.
 
         Args:
             rows: tells apart the rows to aggregate.
@@ -127,3 +147,22 @@ class Rule(ABC):
         Args:
             subject: the partition; one without rows has no `measured.figures`.
         """
+
+
+INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+NUMBERS = INTEGERS | {"FLOAT", "DOUBLE", "DECIMAL"}
+
+
+def quote_name(column: str) -> str:
+    """Quotes the column's name, which may have any characters."""
+    return "`" + column.replace("`", "``") + "`"
+
+
+def write_number(number: float) -> str:
+    """Writes an integer as it is and a float as a DOUBLE, for plain digits would be a DECIMAL."""
+    return f"double('{number}')" if isinstance(number, float) else str(number)
+
+
+def write_text(text: str) -> str:
+    """Writes a text between quotes."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -21,9 +21,6 @@ class Outcome(StrEnum):
         return cls.FAILED if blocking else cls.WARNED
 
 
-_WORST_FIRST = tuple(reversed(Outcome))
-
-
 @dataclass(frozen=True)
 class Finding:
     """Says what one rule found in one partition.
@@ -44,23 +41,6 @@ class Finding:
         # A plain text: Dagster stores no enum that it doesn't know.
         object.__setattr__(self, "rule", str(self.rule))
 
-    @classmethod
-    def without_baseline(
-        cls, rule: str, partitions: int, *, is_lost: bool, blocking: bool
-    ) -> "Finding":
-        """Judges a rule that has too few partitions to compare with: it passes at first only.
-
-        Args:
-            rule: its name.
-            partitions: how many there are.
-            is_lost: whether there were more, and what they held is no longer known.
-            blocking: whether a failure of the rule withholds.
-        """
-        bound = f"no baseline ({partitions} partitions)"
-        if is_lost:
-            bound += ", as the log and the index of publishes have lost the others"
-        return cls(rule, None, bound, Outcome.of(failed=is_lost, blocking=blocking))
-
 
 def format_figure(figure: float) -> str:
     """Writes a number for a bound, such as `12,500` or `25.5`."""
@@ -69,8 +49,8 @@ def format_figure(figure: float) -> str:
 
 def find_outcome(findings: Sequence[Finding]) -> Outcome:
     """Finds the worst outcome of several; `PASSED` where there are none."""
-    outcomes = [finding.outcome for finding in findings]
-    return next((one for one in _WORST_FIRST if one in outcomes), Outcome.PASSED)
+    outcomes = (finding.outcome for finding in findings)
+    return max(outcomes, key=list(Outcome).index, default=Outcome.PASSED)
 
 
 @dataclass(frozen=True)

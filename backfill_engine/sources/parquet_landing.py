@@ -24,7 +24,7 @@ from backfill_engine.lake.landing import (
 from backfill_engine.lake.partitions import Partition, build_predicate
 from backfill_engine.lake.reader import build_number
 from backfill_engine.rules.measured import Landed
-from backfill_engine.rules.sql import INTEGERS
+from backfill_engine.rules.rule import INTEGERS
 from backfill_engine.sources.landed_lines import find_named_files
 from backfill_engine.sources.landing_names import (
     BEING_WRITTEN,

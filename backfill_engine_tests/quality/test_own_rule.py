@@ -9,8 +9,14 @@ from backfill_engine.audit_columns import REJECT_REASON
 from backfill_engine.orchestration.records.events import list_publish_checks
 from backfill_engine.quality.judging import judge_partitions
 from backfill_engine.quality.measures import measure_partitions
-from backfill_engine.rules.rule import Aggregates, Findings, RowConditions, Rule, Subject
-from backfill_engine.rules.sql import quote_name
+from backfill_engine.rules.rule import (
+    Aggregates,
+    Findings,
+    RowConditions,
+    Rule,
+    Subject,
+    quote_name,
+)
 from backfill_engine.rules.verdicts import Check, Finding, Outcome
 from backfill_engine.tables.declarations import Column, Table, required
 from backfill_engine_tests.shared_fixtures import build_days

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_engine.rules.baseline import Baseline
-from backfill_engine.rules.measured import PartitionProfile
+from backfill_engine.rules.measured import Baseline, PartitionProfile
 
 COUNTS = st.integers(0, 50)
 BINS = {"c/old": 2, "c/new": 3}

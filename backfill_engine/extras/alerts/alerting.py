@@ -7,21 +7,31 @@ Its address is a secret, as such addresses often hold a token: only its host is 
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import requests
-from dagster import DagsterInstance, RunRecord
+from dagster import (
+    DagsterInstance,
+    RunRecord,
+    SensorDefinition,
+    SensorEvaluationContext,
+    SkipReason,
+)
 from pydantic import TypeAdapter, ValidationError
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.extras.alerts.notices import compose_notice
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills.outcomes import find_chain_result
+from backfill_engine.orchestration.instance.dagster_internals import (
+    InstigatorStatus,
+)
 from backfill_engine.orchestration.runs.chains import (
     Chain,
     find_end,
@@ -29,6 +39,7 @@ from backfill_engine.orchestration.runs.chains import (
     find_why_unfinished,
     read_chain,
 )
+from backfill_engine.sensors import DUE_PARTITIONS, build_sensor
 
 _MOST_NOTICES = 20
 _MOST_SECONDS = 20.0  # Dagster ends a tick after 60 s, and forgets what it report
@@ -78,7 +89,7 @@ class AlertReport:
     """
 
     accepted: list[str] = field(default_factory=list)
-    refused: dict[str, int] = field(default_factory=dict)
+    refused: Counter[str] = field(default_factory=Counter)
     waiting: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     is_reachable: bool = True
@@ -86,7 +97,7 @@ class AlertReport:
     @property
     def posted(self) -> int:
         """How many notices were posted, whatever became of them."""
-        return len(self.accepted) + sum(self.refused.values())
+        return len(self.accepted) + self.refused.total()
 
     def describe(self) -> str:
         """Describes it in one line."""
@@ -101,23 +112,20 @@ class AlertReport:
         ]
 
 
-_TIMEOUT_SECONDS = 5.0
 _BUSY = frozenset({429, 503})
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What became of one notice.
 
     Attributes:
-        accepted: whether the receiver has it.
-        why_not: in words that name no more of the address than its host; empty if accepted.
+        refusal: why the receiver doesn't have it, in words that name no more of the address than
+            its host; empty if it does.
         is_reachable: whether it makes sense to try another notice at once.
     """
 
-    accepted: bool
-    why_not: str = ""
-    is_reachable: bool = True
+    refusal: str
+    is_reachable: bool
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,7 @@ class Webhook:
     """
 
     url: str
-    timeout_seconds: float = _TIMEOUT_SECONDS
+    timeout_seconds: float = 5.0
 
     def __repr__(self) -> str:
         """Names the host alone."""
@@ -147,15 +155,13 @@ class Webhook:
             with _keep_quiet("urllib3.connection", "urllib3.connectionpool"):
                 status = self._post(notice)
         except requests.Timeout:
-            why = f"{self.host} did not answer within {self.timeout_seconds:g} s"
-            return Answer(accepted=False, why_not=why, is_reachable=False)
+            refusal = f"{self.host} did not answer within {self.timeout_seconds:g} s"
+            return Answer(refusal, is_reachable=False)
         except Exception as error:  # their texts, of whatever class, hold the whole address
-            why = f"{self.host} can't be reached ({type(error).__name__})"
-            return Answer(accepted=False, why_not=why, is_reachable=False)
-        if 200 <= status < 300:
-            return Answer(accepted=True)
-        why = f"{self.host} answered {status}"
-        return Answer(accepted=False, why_not=why, is_reachable=status not in _BUSY)
+            refusal = f"{self.host} can't be reached ({type(error).__name__})"
+            return Answer(refusal, is_reachable=False)
+        refusal = "" if 200 <= status < 300 else f"{self.host} answered {status}"
+        return Answer(refusal, status not in _BUSY)
 
     def _post(self, notice: Mapping[str, Any]) -> int:
         # Where a receiver sends us on to is none that anybody has set; its page is not read.
@@ -259,10 +265,58 @@ class Alerter:
             )
             return True
         notice = compose_notice(self.catalog, chain, result, retries_changed=self.retries_changed)
-        answer = self.webhook.post(notice)
-        if answer.accepted:
-            report.accepted.append(notice["id"])
+        refusal, report.is_reachable = self.webhook.post(notice)
+        if refusal:
+            report.refused[refusal] += 1
         else:
-            report.refused[answer.why_not] = report.refused.get(answer.why_not, 0) + 1
-            report.is_reachable = answer.is_reachable
-        return answer.accepted
+            report.accepted.append(notice["id"])
+        return not refusal
+
+
+def build_report_withheld(catalog: Catalog, *, on: bool) -> SensorDefinition:
+    """Builds the sensor `report_withheld`, which is on by default or off."""
+
+    def report_withheld(context: SensorEvaluationContext) -> SkipReason:
+        """Posts a notice to BACKFILL_ALERT_URL of what came to its end with something held back.
+
+        One for each backfill, or chain of runs: which partitions were withheld or failed, why, what
+        goes on by itself, and the command that helps: docs/alerts.md. Does nothing where the
+        variable is not set. Fails never: the cursor goes over a chain only once its notice was
+        accepted.
+        """
+        try:
+            settings = catalog.settings
+            if settings.alert_url is None:
+                context.update_cursor("")  # who sets it later wants to hear of what comes then
+                return SkipReason("BACKFILL_ALERT_URL is not set: nobody wants notices")
+            report = _post_notices(catalog, context, settings.alert_url.get_secret_value())
+        except Exception as error:
+            context.log.error(f"no notices were posted: {type(error).__name__}: {error}")
+            return SkipReason(f"no notices were posted: {type(error).__name__}")
+        for problem in (*report.problems, *report.describe_refused()):
+            context.log.warning(problem)
+        return SkipReason(report.describe())
+
+    return build_sensor(catalog, report_withheld, on=on, seconds=30)
+
+
+def _post_notices(catalog: Catalog, context: SensorEvaluationContext, url: str) -> AlertReport:
+    instance, now = context.instance, datetime.now(tz=UTC)
+    alerter = Alerter(
+        catalog,
+        instance,
+        catalog.warehouse,
+        Webhook(url),
+        retries_changed=_is_on(instance, catalog.prefix(DUE_PARTITIONS)),
+    )
+    memory, report = alerter.post_notices(AlertMemory.from_json(context.cursor, now=now), now=now)
+    context.update_cursor(memory.to_json())
+    return report
+
+
+def _is_on(instance: DagsterInstance, name: str) -> bool:
+    """Tells whether a sensor that is off by default was turned on."""
+    return any(
+        state.instigator_name == name and state.status is InstigatorStatus.RUNNING
+        for state in instance.all_instigator_state()
+    )

@@ -44,7 +44,7 @@ def compose_notice(
         result: what they came to.
         retries_changed: whether what is withheld is tried again by itself once its input changes.
     """
-    withheld = any(one.status == WITHHELD for one in result.held_back)
+    withheld = any(held.status == WITHHELD for held in result.held_back)
     notice: dict[str, Any] = {
         "id": f"{chain.id} {chain.last_failed}",
         "kind": chain.kind,
@@ -53,7 +53,7 @@ def compose_notice(
         "began": chain.begun_at.isoformat(timespec="seconds"),
         "ended": chain.ended_at.isoformat(timespec="seconds"),
         "runs": shorten([run.run_id for run in chain.runs], _LISTED),
-        "tables": [describe_held_back(one) for one in result.held_back],
+        "tables": [describe_held_back(held) for held in result.held_back],
         "errors": shorten(result.errors, _LISTED),
         "goes_on": _describe_what_goes_on(result, retries_changed=retries_changed),
         "commands": {
@@ -71,7 +71,7 @@ def _describe_what_goes_on(result: ChainResult, *, retries_changed: bool) -> lis
         f"published {count} of {key} in runs that continued it"
         for key, count in result.continued.items()
     ]
-    if retries_changed and any(one.status == WITHHELD for one in result.held_back):
+    if retries_changed and any(held.status == WITHHELD for held in result.held_back):
         lines.append(
             "what was withheld is tried again once its input has changed, and then what it held up "
             "(sensor process_due_partitions)"
@@ -82,9 +82,9 @@ def _describe_what_goes_on(result: ChainResult, *, retries_changed: bool) -> lis
 def _build_run_commands(catalog: Catalog, run: DagsterRun, result: ChainResult) -> Iterator[str]:
     """Builds what publishes all that is held back, once its cause is mended; upstream first."""
     keys: dict[str, tuple[Table, set[str]]] = {}
-    for one in result.held_back:
-        if one.status not in (NOT_DUE, CANCELLED):
-            keys.setdefault(one.table.key, (one.table, set()))[1].update(one.reasons)
+    for held in result.held_back:
+        if held.status not in (NOT_DUE, CANCELLED):
+            keys.setdefault(held.table.key, (held.table, set()))[1].update(held.reasons)
     found = {
         key: find_ranges(find_partitions_def(table), sorted(held_back))
         for key, (table, held_back) in keys.items()
@@ -120,5 +120,5 @@ def _render(notice: Mapping[str, Any]) -> str:
         ("To run it again, once its cause is mended:", commands["run_again"]),
     ):
         if listed:
-            lines += [title, *(f"  {one}" for one in shorten(listed, _LISTED_IN_TEXT))]
+            lines += [title, *(f"  {command}" for command in shorten(listed, _LISTED_IN_TEXT))]
     return "\n".join(lines)

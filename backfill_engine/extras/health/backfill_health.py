@@ -12,35 +12,30 @@ from dagster import (
     AssetCheckSpec,
     AssetExecutionContext,
     AssetKey,
-    AssetPartitionStatus,
     AssetsDefinition,
+    AssetSelection,
     Config,
-    DagsterInstance,
     MaterializeResult,
     MetadataValue,
+    ScheduleDefinition,
     asset,
+    define_asset_job,
+    in_process_executor,
 )
 from pydantic import Field
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.errors import BackfillError
 from backfill_engine.escaping import write_code_block
-from backfill_engine.extras.health.lateness import TableHealth, measure_lag
+from backfill_engine.extras.health import late_arrivals
 from backfill_engine.extras.health.outcomes import (
     Outcome,
+    find_quantile,
     list_outcomes,
-    summarize_runtimes,
 )
-from backfill_engine.extras.health.pages import write_page
-from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.table_log import TableLog, read_log
-from backfill_engine.lake.watermarks import Watermark, read_watermarks
+from backfill_engine.extras.health.table_health import TableHealth, describe_tables
+from backfill_engine.extras.pages import Section, plot, render_page, write_page
 from backfill_engine.orchestration.due.due_partitions import Memory, describe_landed_beyond
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
-from backfill_engine.orchestration.instance.partition_definitions import (
-    find_asset_key,
-    find_partitions_def,
-)
 from backfill_engine.orchestration.instance.ranges import build_command, shorten
 from backfill_engine.orchestration.instance.recovered_runs import (
     Reconciliation,
@@ -48,11 +43,7 @@ from backfill_engine.orchestration.instance.recovered_runs import (
 )
 from backfill_engine.orchestration.planning.work import FoundWork, look_for_work
 from backfill_engine.orchestration.records.failures import fail_with_message
-from backfill_engine.publishing.inputs import list_landing
-from backfill_engine.publishing.recorded_audits import read_result
-from backfill_engine.resources import LakehouseResource, find_resources, list_resources
-from backfill_engine.rules.declared import KEYS_ARE_UNIQUE
-from backfill_engine.rules.verdicts import Check
+from backfill_engine.resources import find_resources, list_resources
 from backfill_engine.settings import MOST_DAYS
 from backfill_engine.tables.declarations import Table
 
@@ -65,6 +56,29 @@ class BackfillHealthConfig(Config):
     """How far back to look."""
 
     days: int = Field(default=90, ge=1, le=MOST_DAYS, description="Days of runs to look at.")
+
+
+def build_watch_schedule(catalog: Catalog) -> ScheduleDefinition:
+    """Builds the schedule of both assets about the tables, with the job that it starts."""
+    name = catalog.prefix("watch")
+    watch = define_asset_job(
+        name,
+        AssetSelection.assets(late_arrivals.find_key(catalog), find_key(catalog)),
+        description=(
+            "How late data comes and how backfills are doing: figures, checks of lag, pages."
+        ),
+        executor_def=in_process_executor,
+    )
+    return ScheduleDefinition(
+        name=f"{name}_nightly",
+        job=watch,
+        cron_schedule="0 2 * * *",
+        execution_timezone="UTC",
+        description=(
+            "At 02:00 UTC: is each day whose input has come published over all layers, how far do "
+            "watermarks lag, how late does data come?"
+        ),
+    )
 
 
 def name_lag_check(table: Table) -> str:
@@ -119,7 +133,7 @@ def build_backfill_health(catalog: Catalog) -> AssetsDefinition:
         with fail_with_message(context):
             warehouse, settings = lakehouse.warehouse(), catalog.settings
             now = dt.datetime.now(tz=dt.UTC)
-            tables = _describe_tables(catalog, context.instance, lakehouse)
+            tables = describe_tables(catalog, context.instance, lakehouse)
             outcomes = list_outcomes(warehouse, since=now - dt.timedelta(days=config.days))
             reconciled = find_reconciliations(context.instance, most=_RECONCILIATIONS)
             work = look_for_work(
@@ -132,11 +146,8 @@ def build_backfill_health(catalog: Catalog) -> AssetsDefinition:
                 late_days=settings.late_days,
             )
             beyond = describe_landed_beyond(catalog.recipes, lakehouse.landing_root)
-            # Altair takes a second to import, which the start of every process would pay.
-            from backfill_engine.extras.health.health_page import render_health
-
-            bound = settings.max_lag_days
-            page = render_health(tables, outcomes, reconciled, work, bound=bound, now=now)
+            sections = _build_sections(tables, outcomes, reconciled, work)
+            page = render_page("Backfill health", f"As of {_write(now)} UTC.", sections)
             place = write_page(warehouse, "backfill_health", page)
         yield MaterializeResult(
             metadata={
@@ -146,7 +157,7 @@ def build_backfill_health(catalog: Catalog) -> AssetsDefinition:
             check_results=[
                 _judge_work(catalog, work, beyond),
                 *(
-                    _judge_lag(table, health, bound)
+                    _judge_lag(table, health, settings.max_lag_days)
                     for table, health in zip(catalog.tables, tables, strict=True)
                 ),
             ],
@@ -155,77 +166,83 @@ def build_backfill_health(catalog: Catalog) -> AssetsDefinition:
     return backfill_health
 
 
-def _describe_tables(
-    catalog: Catalog, instance: DagsterInstance, lakehouse: LakehouseResource
-) -> list[TableHealth]:
-    watermarks = read_watermarks(lakehouse.warehouse())
-    found: list[TableHealth] = []
-    for table in catalog.tables:
-        try:
-            found.append(
-                _describe_table(catalog, instance, lakehouse, table, watermarks.get(table.key))
-            )
-        except BackfillError as error:  # of one table; the others are told of
-            found.append(TableHealth(table.key, fault=str(error)))
-    return found
+def _build_sections(
+    tables: Sequence[TableHealth],
+    outcomes: Sequence[Outcome],
+    reconciled: Sequence[Reconciliation],
+    work: FoundWork,
+) -> list[Section]:
+    of_note = [run for run in outcomes if run.withheld or run.failed or run.changed]
+    return [
+        Section(
+            "Tables",
+            head=("table", "published", "failed", "duplicates per 1,000", "next", "behind"),
+            rows=[
+                (
+                    *(health.table, health.published, health.failed, health.duplicates),
+                    health.fault or (health.lag.next_key if health.lag else "no watermark"),
+                    f"{health.lag.behind:g} {health.lag.unit}" if health.lag else "",
+                )
+                for health in tables
+            ],
+        ),
+        Section(
+            "What is due",
+            "; ".join((*work.errors, *work.notices, *work.waiting, *work.protected))
+            or ("" if work.requested else "Nothing: each partition is published from its input."),
+            head=("table", "first", "last", "why"),
+            rows=[
+                (request.table, request.first, request.last, request.reason)
+                for request in work.requested[:_LISTED]
+            ],
+        ),
+        Section(
+            "What became of partitions",
+            "By the day of the run that was to publish them.",
+            plot("bar", _count_partitions(outcomes), x="day", y="partitions", color="became"),
+        ),
+        Section(
+            "Withheld, failed or changed by reprocessing, the last",
+            "" if of_note else "None.",
+            head=("began, UTC", "table", "run", "withheld", "failed", "changed", "rows in them"),
+            rows=[
+                (
+                    *(_write(run.started_at), run.table, run.run_id[:8]),
+                    *(run.withheld, run.failed, run.changed, run.changed_rows),
+                )
+                for run in of_note[: -_LISTED - 1 : -1]
+            ],
+        ),
+        Section(
+            "Reconciliations, the last",
+            "" if reconciled else "None has run.",
+            head=("ended, UTC", "run", "partitions", "different"),
+            rows=[
+                (_write(found.ended_at), found.run_id[:8], found.compared, found.different)
+                for found in reconciled
+            ],
+        ),
+    ]
 
 
-def _describe_table(
-    catalog: Catalog,
-    instance: DagsterInstance,
-    lakehouse: LakehouseResource,
-    table: Table,
-    watermark: Watermark | None,
-) -> TableHealth:
-    log = read_log(lakehouse.warehouse(), table)
-    last = _find_last_key(catalog, table, lakehouse.landing_root) if watermark else ""
-    return TableHealth(
-        table.key,
-        len(log.publishes),
-        _count_failed(instance, table),
-        _find_duplicates(log),
-        measure_lag(table, watermark, last) if watermark and last else None,
-    )
-
-
-def _find_last_key(catalog: Catalog, table: Table, landing_root: str) -> str:
-    """Finds the last partition that there can be by now; of buckets the last that landed.
-
-    Of buckets that read others it is the last that landed for these.
-    """
-    keys = find_partitions_def(table).get_partition_keys()
-    if table.grain.cron:
-        return keys[-1] if keys else ""
-    if not table.is_published:
-        return max(read_log(catalog.warehouse, table).count_rows(), default="")
-    recipe = catalog.recipes[table.key]
-    if recipe.landing is None:
-        return max(
-            (_find_last_key(catalog, read, landing_root) for read in recipe.inputs), default=""
+def _count_partitions(outcomes: Sequence[Outcome]) -> list[dict[str, str | int]]:
+    """Counts by the day of the run what became of partitions, for a plot."""
+    return [
+        {"day": run.started_at.date().isoformat(), "became": became, "partitions": count}
+        for run in outcomes
+        for became, count in (
+            ("published first", run.published - run.again),
+            ("again, the same", run.again - run.changed),
+            ("again, changed", run.changed),
+            ("withheld", run.withheld),
+            ("failed", run.failed),
         )
-    listing = list_landing(recipe, landing_root, build_partitions(table, keys))
-    missing = {partition.key for partition in listing.missing} if listing else set(keys)
-    return max((key for key in keys if key not in missing), default="")
+        if count
+    ]
 
 
-def _count_failed(instance: DagsterInstance, table: Table) -> int:
-    partitions_def = find_partitions_def(table)
-    keys = partitions_def.get_partition_keys()
-    statuses = instance.get_status_by_partition(find_asset_key(table), keys, partitions_def) or {}
-    return sum(status is AssetPartitionStatus.FAILED for status in statuses.values())
-
-
-def _find_duplicates(log: TableLog) -> float:
-    """Finds the most duplicates per 1,000 rows that a publish was let pass with."""
-    findings = (
-        finding
-        for publish in log.publishes.values()
-        for finding in read_result(publish).verdict.findings.get(Check.VALID, ())
-    )
-    return max(
-        (one.value or 0.0 for one in findings if one.rule == KEYS_ARE_UNIQUE),
-        default=0.0,
-    )
+def _write(moment: dt.datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}"
 
 
 def _describe(
@@ -235,19 +252,21 @@ def _describe(
 ) -> dict[str, int | float]:
     """Describes it as numbers, which Dagster plots over time."""
     figures: dict[str, int | float] = {
-        "partitions published": sum(one.published for one in outcomes),
-        "partitions withheld": sum(one.withheld for one in outcomes),
-        "partitions failed": sum(one.failed for one in outcomes),
-        "partitions changed": sum(one.changed for one in outcomes),
-        "rows in changed partitions": sum(one.changed_rows for one in outcomes),
-        "duplicates per 1,000 rows": max((one.duplicates for one in tables), default=0.0),
+        "partitions published": sum(run.published for run in outcomes),
+        "partitions withheld": sum(run.withheld for run in outcomes),
+        "partitions failed": sum(run.failed for run in outcomes),
+        "partitions changed": sum(run.changed for run in outcomes),
+        "rows in changed partitions": sum(run.changed_rows for run in outcomes),
+        "duplicates per 1,000 rows": max((health.duplicates for health in tables), default=0.0),
     }
-    for one in tables:
-        figures[f"{one.table} failed now"] = one.failed
-        if one.lag:
-            figures[f"{one.table} behind, {one.lag.unit}"] = one.lag.behind
-    for one in summarize_runtimes(outcomes):
-        figures |= {f"{one.layer} seconds, p50": one.p50, f"{one.layer} seconds, p95": one.p95}
+    for health in tables:
+        figures[f"{health.table} failed now"] = health.failed
+        if health.lag:
+            figures[f"{health.table} behind, {health.lag.unit}"] = health.lag.behind
+    for layer in dict.fromkeys(run.layer for run in outcomes):
+        seconds = [(run.seconds, 1) for run in outcomes if run.layer == layer]
+        figures[f"{layer} seconds, p50"] = find_quantile(seconds, 0.5)
+        figures[f"{layer} seconds, p95"] = find_quantile(seconds, 0.95)
     if reconciled:
         figures["different at the last reconciliation"] = reconciled[0].different
     return figures
@@ -273,27 +292,20 @@ def _judge_lag(table: Table, health: TableHealth, bound: float) -> AssetCheckRes
 
 
 def _judge_work(catalog: Catalog, work: FoundWork, beyond: Sequence[str]) -> AssetCheckResult:
-    commands = [
-        build_command(catalog, [one.table], one.first, one.last, {}) for one in work.requested
-    ]
-    found = [
-        *work.errors,
-        *work.notices,
-        *beyond,
-        *(f"{one.table} {one.first}...{one.last}: {one.reason}" for one in work.requested),
-    ]
+    found, commands = [*work.errors, *work.notices, *beyond], []
+    for request in work.requested:
+        table, first, last = request.table, request.first, request.last
+        found.append(f"{table} {first}...{last}: {request.reason}")
+        commands.append(build_command(catalog, [table], first, last, {}))
+    metadata: dict[str, int | MetadataValue] = {"ranges": len(work.requested)}
+    if commands:
+        block = write_code_block("\n".join(commands[:_LISTED]))
+        metadata["what to do"] = MetadataValue.md(block)
+    described = shorten([*found, *work.waiting, *work.protected], _LISTED)
     return AssetCheckResult(
         passed=not found,
         check_name=NOTHING_IS_DUE,
         severity=AssetCheckSeverity.WARN,
-        description="; ".join(shorten([*found, *work.waiting, *work.protected], _LISTED))
-        or "each is published from its input",
-        metadata={
-            "ranges": len(work.requested),
-            **(
-                {"what to do": MetadataValue.md(write_code_block("\n".join(commands[:_LISTED])))}
-                if commands
-                else {}
-            ),
-        },
+        description="; ".join(described) or "each is published from its input",
+        metadata=metadata,
     )

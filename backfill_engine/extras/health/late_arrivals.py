@@ -4,7 +4,9 @@ It reads two columns of the table that they land in, no JVM.
 """
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from dagster import (
     AssetCheckResult,
@@ -26,11 +28,11 @@ from backfill_engine.extras.health.lateness import (
     Arrivals,
     Lateness,
     count_arrivals,
+    find_moment,
     summarize_all,
-    summarize_by_landing,
-    summarize_by_time,
+    summarize_days,
 )
-from backfill_engine.extras.health.pages import Section, render_page, write_page
+from backfill_engine.extras.pages import Section, plot, render_page, write_page
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.own_runs import OWN_STEP
@@ -41,6 +43,7 @@ from backfill_engine.table_assets import TableAsset
 from backfill_engine.tables.declarations import Table
 
 _LISTED = 31
+_Found: TypeAlias = Sequence[Arrivals] | BackfillError
 
 
 class LateArrivalsConfig(Config):
@@ -108,24 +111,21 @@ def build_late_arrivals(catalog: Catalog, assets: Sequence[TableAsset]) -> Asset
         _, lakehouse = find_resources(catalog, context)
         with fail_with_message(context):
             warehouse, bound = lakehouse.warehouse(), catalog.settings.max_late_share
-            arrivals: dict[str, list[Arrivals]] = {}
-            unreadable: dict[str, str] = {}
+            arrivals: dict[str, list[Arrivals] | BackfillError] = {}
             for reader, (source, column) in list_late_readers(catalog, assets).items():
                 try:
                     arrivals[reader] = _count(warehouse, source, column, config.days)
-                except BackfillError as error:  # of one table; the others are told of
-                    unreadable[reader] = str(error)
-            page = _render(arrivals, unreadable)
+                except BackfillError as error:  # of one table; the others are described
+                    arrivals[reader] = error
+            page = render_page(
+                "Late arrivals",
+                f"As of {dt.datetime.now(tz=dt.UTC):%Y-%m-%d %H:%M} UTC.",
+                [part for reader, found in arrivals.items() for part in _describe(reader, found)],
+            )
             place = write_page(warehouse, "late_arrivals", page)
         yield MaterializeResult(
-            metadata={"page": MetadataValue.path(place), **_describe(arrivals)},
-            check_results=[
-                *(
-                    _judge(reader, summarize_all(found), bound)
-                    for reader, found in arrivals.items()
-                ),
-                *(_fail(reader, why) for reader, why in unreadable.items()),
-            ],
+            metadata={"page": MetadataValue.path(place), **_list_figures(arrivals)},
+            check_results=[_judge(reader, found, bound) for reader, found in arrivals.items()],
         )
 
     return late_arrivals
@@ -140,12 +140,12 @@ def _count(warehouse: Warehouse, source: Table, column: str, days: int) -> list[
     return count_arrivals(log, column, since=newest - dt.timedelta(days=days - 1))
 
 
-def _describe(arrivals: Mapping[str, Sequence[Arrivals]]) -> dict[str, int | float]:
+def _list_figures(arrivals: Mapping[str, _Found]) -> dict[str, int | float]:
     """Describes all of them as numbers, which Dagster plots over time."""
     return {
         f"{reader} {name}": figure
         for reader, found in arrivals.items()
-        if (all_ := summarize_all(found))
+        if not isinstance(found, BackfillError) and (all_ := summarize_all(found))
         for name, figure in {
             "rows": all_.rows,
             "late rows": all_.late,
@@ -158,65 +158,66 @@ def _describe(arrivals: Mapping[str, Sequence[Arrivals]]) -> dict[str, int | flo
     }
 
 
-def _judge(reader: str, found: Lateness | None, bound: float) -> AssetCheckResult:
-    share = found.after_two if found else 0.0
+def _judge(reader: str, found: _Found, bound: float) -> AssetCheckResult:
+    name = name_late_check(reader)
+    if isinstance(found, BackfillError):
+        return AssetCheckResult(passed=False, check_name=name, description=str(found))
+    all_ = summarize_all(found)
+    share, words = 0.0, "nothing is published yet"
+    if all_:
+        share = all_.after_two
+        words = f"{share:.2%} of {all_.rows:,} rows landed more than two days late"
+        words += f"; bound: {bound:.2%}"
     return AssetCheckResult(
         passed=share <= bound,
-        check_name=name_late_check(reader),
+        check_name=name,
         severity=AssetCheckSeverity.WARN,
-        description=(
-            f"{share:.2%} of {found.rows:,} rows landed more than two days late; bound: {bound:.2%}"
-            if found
-            else "nothing is published yet"
-        ),
+        description=words,
         metadata={"share after D+2": share, "bound": bound},
     )
 
 
-def _fail(reader: str, why: str) -> AssetCheckResult:
-    return AssetCheckResult(passed=False, check_name=name_late_check(reader), description=why)
+def _describe(reader: str, found: _Found) -> list[Section]:
+    """Describes on the page how late the rows of one reader come."""
+    if isinstance(found, BackfillError):
+        return [Section(reader, f"Can't be read: {found}")]
+    if not found:
+        return [Section(reader, "Nothing is published yet of what it reads.")]
+    by_landing = summarize_days(found, "landed")
+    # Of what is older than the days looked at, only what came late is among these rows.
+    by_time = [each for each in summarize_days(found, "of") if each.day >= by_landing[0].day]
+    return [
+        Section(
+            f"{reader}: late rows by landing day",
+            "Rows that landed after the day that they are of.",
+            plot("bar", _count_late(found), x="landed", y="rows", color="late"),
+        ),
+        _list_latest(f"{reader}: landing days with most late rows", "landed", by_landing),
+        _list_latest(f"{reader}: days of which most rows came late", "day", by_time),
+    ]
 
 
-def _render(arrivals: Mapping[str, Sequence[Arrivals]], unreadable: Mapping[str, str]) -> str:
-    # Altair takes a second to import, which the start of every process would pay.
-    from backfill_engine.extras.health import charts
+def _count_late(arrivals: Sequence[Arrivals]) -> list[dict[str, str | int]]:
+    """Counts late rows by landing day and by how late they are, for a plot."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for each in arrivals:
+        if each.days_late > 0:
+            late = "within a day" if each.days_late <= 1 else "within two days"
+            late = late if each.days_late <= 2 else "later than two days"
+            counts[find_moment(each.landed).date().isoformat(), late] += each.rows
+    return [{"landed": day, "late": late, "rows": rows} for (day, late), rows in counts.items()]
 
-    sections = [Section(reader, f"Can't be told: {why}") for reader, why in unreadable.items()]
-    for reader, found in arrivals.items():
-        if not found:
-            sections.append(Section(reader, "Nothing is published yet of what it reads."))
-            continue
-        by_landing = summarize_by_landing(found)
-        # Of what is older than the days looked at, only what came late is among these rows.
-        by_time = [one for one in summarize_by_time(found) if one.day >= by_landing[0].day]
-        latest = sorted(by_landing, key=lambda one: one.late, reverse=True)[:_LISTED]
-        sections += [
-            Section(
-                f"{reader}: late rows by landing day",
-                "Rows that landed after the day that they are of.",
-                charts.plot_late_rows(by_landing),
-            ),
-            Section(
-                f"{reader}: how late they are",
-                "Of the late rows of each landing day: the median, the 95th percentile and the "
-                "latest.",
-                charts.plot_days_late(by_landing),
-            ),
-            Section(
-                f"{reader}: what a look-back would have missed",
-                "Share of the rows of each day that landed more than one day after it, and more "
-                "than two.",
-                charts.plot_shares(by_time),
-            ),
-            Section(
-                f"{reader}: landing days with most late rows",
-                head=("landed", "rows", "late", "p50, days", "p95, days", "latest, days"),
-                rows=[
-                    (str(one.day), one.rows, one.late, one.p50, one.p95, one.most)
-                    for one in sorted(latest, key=lambda one: one.day)
-                    if one.late
-                ],
-            ),
-        ]
-    now = dt.datetime.now(tz=dt.UTC)
-    return render_page("Late arrivals", f"As of {now:%Y-%m-%d %H:%M} UTC.", sections)
+
+def _list_latest(title: str, day: str, days: Sequence[Lateness]) -> Section:
+    latest = sorted((each for each in days if each.late), key=lambda each: -each.late)[:_LISTED]
+    return Section(
+        title,
+        head=(day, "rows", "late", "p50, days", "p95, days", "latest", "after D+1", "after D+2"),
+        rows=[
+            (
+                *(str(each.day), each.rows, each.late, each.p50, each.p95, each.most),
+                *(f"{each.after_one:.2%}", f"{each.after_two:.2%}"),
+            )
+            for each in sorted(latest, key=lambda each: each.day)
+        ],
+    )

@@ -6,8 +6,9 @@ counted, by delta-rs and DataFusion, which reads two columns and keeps a number 
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
@@ -16,10 +17,8 @@ from backfill_engine.errors import TableError
 from backfill_engine.extras.health.outcomes import find_quantile
 from backfill_engine.lake.delta_logs import query_rows, shorten_cause
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.lake.watermarks import Watermark
-from backfill_engine.tables.declarations import Table
 
-_DAY_SECONDS = 86_400
+DAY = dt.timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Arrivals:
     @property
     def days_late(self) -> float:
         """Days from the time that they are of to the one in which they landed; 0 on time."""
-        return (find_moment(self.landed) - find_moment(self.of)).total_seconds() / _DAY_SECONDS
+        return (find_moment(self.landed) - find_moment(self.of)) / DAY
 
 
 @dataclass(frozen=True)
@@ -104,33 +103,24 @@ def count_arrivals(log: TableLog, column: str, *, since: dt.date) -> list[Arriva
     return [Arrivals(row[table.partition_by], row[column], row["rows counted"]) for row in rows]
 
 
-def summarize_by_landing(arrivals: Iterable[Arrivals]) -> list[Lateness]:
-    """Sums up what landed in each partition, ascending."""
-    return _summarize(arrivals, lambda one: one.landed)
-
-
-def summarize_by_time(arrivals: Iterable[Arrivals]) -> list[Lateness]:
-    """Sums up what is of each time, ascending, wherever it landed."""
-    return _summarize(arrivals, lambda one: one.of)
+def summarize_days(arrivals: Iterable[Arrivals], by: Literal["landed", "of"]) -> list[Lateness]:
+    """Sums up rows by the day in which they landed, or by the day that they are of; ascending."""
+    grouped: dict[dt.date, list[Arrivals]] = defaultdict(list)
+    for arrival in arrivals:
+        grouped[getattr(arrival, by)].append(arrival)
+    return [_describe(day, grouped[day]) for day in sorted(grouped)]
 
 
 def summarize_all(arrivals: Sequence[Arrivals]) -> Lateness | None:
     """Sums up all of them, under the last day in which any landed; None of none."""
     if not arrivals:
         return None
-    return _describe(max(one.landed for one in arrivals), arrivals)
-
-
-def _summarize(arrivals: Iterable[Arrivals], by: Callable[[Arrivals], dt.date]) -> list[Lateness]:
-    grouped: dict[dt.date, list[Arrivals]] = defaultdict(list)
-    for one in arrivals:
-        grouped[by(one)].append(one)
-    return [_describe(day, grouped[day]) for day in sorted(grouped)]
+    return _describe(max(arrival.landed for arrival in arrivals), arrivals)
 
 
 def _describe(day: dt.date, arrivals: Sequence[Arrivals]) -> Lateness:
-    late = [(one.days_late, one.rows) for one in arrivals if one.days_late > 0]
-    rows = sum(one.rows for one in arrivals)
+    late = [(arrival.days_late, arrival.rows) for arrival in arrivals if arrival.days_late > 0]
+    rows = sum(arrival.rows for arrival in arrivals)
     after_one, after_two = (
         sum(count for days, count in late if days > bound) / rows for bound in (1, 2)
     )
@@ -144,77 +134,3 @@ def _describe(day: dt.date, arrivals: Sequence[Arrivals]) -> Lateness:
         after_one=after_one,
         after_two=after_two,
     )
-
-
-_SECONDS_A_DAY = 86_400
-
-
-@dataclass(frozen=True)
-class Lag:
-    """Of one table.
-
-    Attributes:
-        table: `layer/name`.
-        next_key: the watermark: the first partition still to be processed.
-        last_key: the last partition that there can be by now.
-        behind: from the beginning of the one to the end of the other: days, or buckets of a table
-            of buckets; 0 if the watermark is beyond it.
-        unit: `days` or `buckets`.
-        moved_at: when a run moved the watermark last, UTC.
-    """
-
-    table: str
-    next_key: str
-    last_key: str
-    behind: float
-    unit: str
-    moved_at: dt.datetime
-
-
-def measure_lag(table: Table, watermark: Watermark, last_key: str) -> Lag:
-    """Measures how far the watermark lags behind the end of the last partition.
-
-    Args:
-        table: the table.
-        watermark: of it.
-        last_key: by time, the last partition of its asset, which ends with `BACKFILL_END` or now;
-            of buckets, the last that anything landed for.
-    """
-    grain = table.grain
-    reached, last = grain.find_start(watermark.next_key), grain.find_start(last_key)
-    end = grain.find_end(last)
-    if grain.cron:
-        assert isinstance(end, dt.date)
-        assert isinstance(reached, dt.date)
-        behind = (find_moment(end) - find_moment(reached)).total_seconds() / _SECONDS_A_DAY
-    else:
-        behind = float(grain.find_number(end) - grain.find_number(reached))
-    return Lag(
-        table=table.key,
-        next_key=watermark.next_key,
-        last_key=last_key,
-        behind=max(behind, 0.0),
-        unit="days" if grain.cron else "buckets",
-        moved_at=watermark.moved_at,
-    )
-
-
-@dataclass(frozen=True)
-class TableHealth:
-    """Of one table.
-
-    Attributes:
-        table: `layer/name`.
-        published: partitions.
-        failed: partitions that Dagster shows failed: withheld, or their step ended before them.
-        duplicates: rows per 1,000 whose natural key another has too, the most of any partition.
-        lag: of its watermark; None if no incremental run has processed it.
-        fault: why this can't be told, all of it then being 0; empty if it can.
-    """
-
-    table: str
-    published: int = 0
-    failed: int = 0
-    duplicates: float = 0.0
-    lag: Lag | None = None
-    fault: str = ""

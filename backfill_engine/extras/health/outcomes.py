@@ -1,7 +1,7 @@
 """What runs did to tables, by their certificates: how long it took, what changed, what didn't."""
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -29,8 +29,6 @@ class Outcome:
         again: of those published, the ones that were published before.
         changed: of these, the ones that have other contents now.
         changed_rows: rows in the changed ones now.
-        chunks: in how many it was worked through, those left aside that stood; 1 if it was told
-            nothing of chunks.
     """
 
     table: str
@@ -43,7 +41,6 @@ class Outcome:
     again: int
     changed: int
     changed_rows: int
-    chunks: int = 1
 
     @property
     def layer(self) -> str:
@@ -51,47 +48,23 @@ class Outcome:
         return self.table.partition("/")[0]
 
 
-@dataclass(frozen=True)
-class Runtimes:
-    """How long the steps of a layer took.
-
-    Attributes:
-        layer: which.
-        steps: how many.
-        p50: seconds of the middle one.
-        p95: seconds that 95 % of them don't exceed.
-    """
-
-    layer: str
-    steps: int
-    p50: float
-    p95: float
-
-
-def list_outcomes(
-    warehouse: Warehouse, *, since: dt.datetime, tables: Collection[str] | None = None
-) -> list[Outcome]:
+def list_outcomes(warehouse: Warehouse, *, since: dt.datetime) -> list[Outcome]:
     """Lists what runs did to tables, oldest first; those whose certificate can't be read are not.
 
     Args:
         warehouse: beside whose tables the certificates are.
         since: certificates that were written before are not opened.
-        tables: of which, by key; None for all.
     """
-    documents = [
-        one
-        for one in list_documents(warehouse)
-        if one.written_at >= since and (tables is None or one.subject[1] in tables)
-    ]
+    documents = [document for document in list_documents(warehouse) if document.written_at >= since]
     outcomes = map(describe_outcome, read_readable(documents))
-    return sorted(outcomes, key=lambda one: (one.started_at, one.table))
+    return sorted(outcomes, key=lambda outcome: (outcome.started_at, outcome.table))
 
 
 def describe_outcome(certificate: Certificate) -> Outcome:
     """Counts the partitions of a certificate by what became of them."""
     published = _select(certificate.partitions, "published")
-    again = [one for one in published if one.checksum_before is not None]
-    changed = [one for one in again if one.checksum != one.checksum_before]
+    again = [partition for partition in published if partition.checksum_before is not None]
+    changed = [partition for partition in again if partition.checksum != partition.checksum_before]
     return Outcome(
         table=certificate.asset_key,
         run_id=certificate.run_id,
@@ -102,20 +75,8 @@ def describe_outcome(certificate: Certificate) -> Outcome:
         failed=len(_select(certificate.partitions, "failed")),
         again=len(again),
         changed=len(changed),
-        changed_rows=sum(one.rows for one in changed),
-        chunks=sum(one.status != "already published" for one in certificate.chunks) or 1,
+        changed_rows=sum(partition.rows for partition in changed),
     )
-
-
-def summarize_runtimes(outcomes: Iterable[Outcome]) -> list[Runtimes]:
-    """Sums up how long steps took, by layer in the order of their first."""
-    seconds: dict[str, list[tuple[float, int]]] = {}
-    for one in outcomes:
-        seconds.setdefault(one.layer, []).append((one.seconds, 1))
-    return [
-        Runtimes(layer, len(of), find_quantile(of, 0.5), find_quantile(of, 0.95))
-        for layer, of in seconds.items()
-    ]
 
 
 def _select(rows: Sequence[CertifiedPartition], status: str) -> list[CertifiedPartition]:

@@ -1,14 +1,19 @@
 """What a run that applies a rehearsal is held to."""
 
+from collections.abc import Iterable
+
 from backfill_engine.errors import RehearsalError
-from backfill_engine.extras.rehearsal.records import Rehearsal, read_rehearsal
+from backfill_engine.extras.rehearsal.records import (
+    Rehearsal,
+    RehearsedPartition,
+    read_rehearsal,
+)
 from backfill_engine.lake.served_versions import REHEARSAL
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.runs.features import StepRequest
 from backfill_engine.orchestration.runs.run_tags import REHEARSAL_TAG
 from backfill_engine.publishing.as_rehearsed import RehearsalHook, Shown
-from backfill_engine.tables.declarations import Table
 
 _LISTED = 7
 
@@ -23,7 +28,7 @@ def apply_rehearsal(request: StepRequest) -> RehearsalHook | None:
     if wanted is None:
         return None
     rehearsal = read_rehearsal(request.warehouse, wanted)
-    shown = list_shown(rehearsal, table)
+    shown = list_shown(rehearsal.list_partitions(request.recipe.table.key))
     if unknown := [key for key in request.keys if key not in shown]:
         raise RehearsalError(
             f"rehearsal {wanted} has shown nothing to publish of {table.key} "
@@ -43,17 +48,16 @@ def list_unapplied(rehearsal: Rehearsal, log: TableLog) -> list[str]:
     publishes = log.publishes
     return sorted(
         key
-        for key in list_shown(rehearsal, log.table)
+        for key in list_shown(rehearsal.list_partitions(log.table.key))
         if key not in publishes
         or publishes[key].record.features.get(REHEARSAL) != rehearsal.rehearsal_id
     )
 
 
-def list_shown(rehearsal: Rehearsal, table: Table) -> dict[str, Shown]:
-    """Lists what a rehearsal has shown of a table, without what would be withheld."""
-    found = rehearsal.find_table(table.key)
+def list_shown(partitions: Iterable[RehearsedPartition]) -> dict[str, Shown]:
+    """Lists what a rehearsal has shown of partitions, without those that would be withheld."""
     return {
-        one.partition: Shown(one.rows, one.checksum, one.shown_checksum)
-        for one in (found.partitions if found else ())
-        if not one.withheld
+        rehearsed.partition: Shown(rehearsed.rows, rehearsed.checksum, rehearsed.shown_checksum)
+        for rehearsed in partitions
+        if not rehearsed.withheld
     }

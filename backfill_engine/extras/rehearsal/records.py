@@ -9,13 +9,16 @@ from pyarrow import fs
 from pydantic import TypeAdapter
 
 from backfill_engine.errors import RehearsalError
+from backfill_engine.escaping import escape_markdown, write_row
 from backfill_engine.lake.file_names import find_id, join_names
 from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import read_whole_file, write_whole_file
+from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.uris import join_uri
 
+_LISTED, _MOST_COLUMNS = 31, 3
 _FOLDER, _DOCUMENT, _TABLES = "rehearsals", "rehearsal.json", "tables"
 
 T = TypeVar("T")
@@ -68,6 +71,16 @@ class RehearsedTable:
     version: int
     partitions: tuple[RehearsedPartition, ...]
 
+    @property
+    def good(self) -> list[str]:
+        """Lists the keys of the partitions that would be published."""
+        return [partition.partition for partition in self.partitions if not partition.withheld]
+
+    @property
+    def withheld(self) -> list[RehearsedPartition]:
+        """Lists the partitions that would be withheld."""
+        return [partition for partition in self.partitions if partition.withheld]
+
 
 @dataclass(frozen=True)
 class Gates:
@@ -90,6 +103,15 @@ class Gates:
         for column, psi in diff.psi.items():
             if self.max_psi is not None and psi is not None and psi > self.max_psi:
                 yield f"PSI of {column} is {psi:.3f} (at most {self.max_psi:g})"
+
+    def list_exceeded(self, table: RehearsedTable) -> list[str]:
+        """Lists in words which partitions of a table exceed which bounds."""
+        return [
+            f"{table.table} {partition.partition}: {what}"
+            for partition in table.partitions
+            if partition.diff is not None
+            for what in self.find_exceeded(partition.diff)
+        ]
 
 
 def find_changed_share(diff: PartitionDiff) -> float:
@@ -121,9 +143,9 @@ class Rehearsal:
     exceeded: tuple[str, ...] = ()
     kept: str = ""
 
-    def find_table(self, key: str) -> RehearsedTable | None:
-        """Finds what was rehearsed of a table, by `layer/name`; None if nothing was."""
-        return next((one for one in self.tables if one.table == key), None)
+    def list_partitions(self, key: str) -> tuple[RehearsedPartition, ...]:
+        """Lists what was rehearsed of a table, by `layer/name`; empty if nothing was."""
+        return next((table.partitions for table in self.tables if table.table == key), ())
 
 
 _REHEARSALS = TypeAdapter(Rehearsal)
@@ -154,16 +176,11 @@ def remove_abandoned(warehouse: Warehouse, *, before: dt.datetime) -> list[str]:
     Returns:
         Their ids, ascending.
     """
-    filesystem, root = open_filesystem(join_uri(warehouse.root, _FOLDER))
-    folders = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
-    told = set(list_rehearsals(warehouse))
-    tables = filesystem.get_file_info(
-        [f"{one.path}/{_TABLES}" for one in folders if one.base_name not in told]
-    )
+    tables = _find_entries(warehouse, _TABLES, fs.FileType.Directory)
     abandoned = sorted(
-        one.path.split("/")[-2]
-        for one in tables
-        if one.type is fs.FileType.Directory and one.mtime and one.mtime < before
+        rehearsal_id
+        for rehearsal_id in tables.keys() - set(list_rehearsals(warehouse))
+        if (begun := tables[rehearsal_id].mtime) and begun < before
     )
     for rehearsal_id in abandoned:
         remove_scratch(warehouse, rehearsal_id)
@@ -224,8 +241,61 @@ def read_beside_rehearsal(
 
 def list_rehearsals(warehouse: Warehouse) -> list[str]:
     """Lists the ids of rehearsals of which is kept what they showed."""
+    return sorted(_find_entries(warehouse, _DOCUMENT, fs.FileType.File))
+
+
+def _find_entries(warehouse: Warehouse, name: str, kind: fs.FileType) -> dict[str, fs.FileInfo]:
+    """Finds what has a name and a kind in the folder of each rehearsal, by its id."""
     filesystem, root = open_filesystem(join_uri(warehouse.root, _FOLDER))
     folders = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
-    documents = filesystem.get_file_info([f"{one.path}/{_DOCUMENT}" for one in folders])
-    found = (one.path.split("/")[-2] for one in documents if one.type is fs.FileType.File)
-    return sorted(found)
+    entries = filesystem.get_file_info([f"{folder.path}/{name}" for folder in folders])
+    return {entry.path.split("/")[-2]: entry for entry in entries if entry.type is kind}
+
+
+def describe_rehearsal(rehearsal: Rehearsal) -> str:
+    """Describes what would change, table by table."""
+    lines: list[str] = []
+    for table in rehearsal.tables:
+        differing, withheld = [row for row in table.partitions if row.differs], table.withheld
+        same = len(table.partitions) - len(differing) - len(withheld)
+        lines += [
+            f"### {escape_markdown(table.table)}",
+            "",
+            f"{len(differing)} would change, {same} would not, {len(withheld)} would be withheld.",
+            "",
+        ]
+        if differing:
+            lines += [
+                "| partition | rows before | rows | added | removed | changed | most changed |",
+                "|---|--:|--:|--:|--:|--:|---|",
+                *map(_write_row, differing[:_LISTED]),
+                "",
+            ]
+        lines += [
+            f"- {escape_markdown(f'{partition.partition} withheld: {partition.withheld}')}"
+            for partition in withheld[:_LISTED]
+        ]
+        lines.append("")
+    lines += [
+        f"- **beyond the gates**: {escape_markdown(what)}"
+        for what in shorten(rehearsal.exceeded, _LISTED)
+    ]
+    return "\n".join(lines)
+
+
+def _write_row(rehearsed: RehearsedPartition) -> str:
+    diff = rehearsed.diff or PartitionDiff(0, rehearsed.rows)
+    counts = (diff.rows_before, diff.rows_after, diff.added, diff.removed, diff.changed)
+    columns = describe_columns(rehearsed)
+    return write_row(rehearsed.partition, *(f"{count:,}" for count in counts), columns)
+
+
+def describe_columns(rehearsed: RehearsedPartition) -> str:
+    """Names the columns that changed most, with how many values, and the largest PSI."""
+    by_count = sorted(rehearsed.changed_values.items(), key=lambda item: -item[1])
+    texts = [f"{column} {count:,}" for column, count in by_count[:_MOST_COLUMNS]]
+    psi = rehearsed.diff.psi if rehearsed.diff else {}
+    known = [(value, column) for column, value in psi.items() if value is not None]
+    if known:
+        texts.append("PSI {:.3f} ({})".format(*max(known)))
+    return ", ".join(texts)

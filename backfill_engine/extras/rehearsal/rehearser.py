@@ -4,13 +4,17 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import ENGINE_PREFIX
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.errors import RehearsalError
-from backfill_engine.extras.rehearsal.records import RehearsedPartition, RehearsedTable
+from backfill_engine.extras.rehearsal.records import (
+    RehearsedPartition,
+    RehearsedTable,
+    find_scratch,
+)
 from backfill_engine.lake.partitions import Partition, build_partitions, build_table_predicate
 from backfill_engine.lake.reader import build_number, read_table
 from backfill_engine.lake.table_log import TableLog, read_log
@@ -28,6 +32,7 @@ from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import Run, describe_failures
 from backfill_engine.publishing.write_modes.choosing import choose_options
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE
+from backfill_engine.resources import LakehouseResource
 from backfill_engine.sources.input_window import InputWindow, Overlay
 from backfill_engine.tables.declarations import Table
 
@@ -38,11 +43,7 @@ class Rehearser:
 
     Attributes:
         spark: the session.
-        warehouse: the published tables; none of them is touched.
-        scratch: where the rehearsed ones are written.
-        landing_root: root of the landing zone.
-        chunk_partitions: most partitions to compute at once.
-        chunk_bytes: most bytes of input to compute from at once.
+        lakehouse: landing zone, published tables, bounds; none of the tables is touched.
         rehearsal_id: names it in the commits of `scratch`.
         at: when it began, UTC.
         reader: reads what is compared.
@@ -50,15 +51,21 @@ class Rehearser:
     """
 
     spark: SparkSession
-    warehouse: Warehouse
-    scratch: Warehouse
-    landing_root: str
-    chunk_partitions: int
-    chunk_bytes: int
+    lakehouse: LakehouseResource
     rehearsal_id: str
     at: dt.datetime
-    reader: PartitionReader = IN_THIS_PROCESS
+    reader: PartitionReader
     overlays: dict[str, Overlay] = field(default_factory=dict)
+
+    @property
+    def warehouse(self) -> Warehouse:
+        """The published tables."""
+        return self.lakehouse.warehouse()
+
+    @property
+    def scratch(self) -> Warehouse:
+        """Where the rehearsed tables are written."""
+        return find_scratch(self.warehouse, self.rehearsal_id)
 
     def rehearse(
         self,
@@ -93,13 +100,13 @@ class Rehearser:
         found = {key: RehearsedPartition(key, withheld=why) for key, why in blocked.items()}
         pinned = PinnedInputs(
             target=published,
-            inputs={one.key: read_log(self.warehouse, one) for one in recipe.inputs},
-            listing=list_landing(recipe, self.landing_root, ready) if ready else None,
+            inputs={read.key: read_log(self.warehouse, read) for read in recipe.inputs},
+            listing=list_landing(recipe, self.lakehouse.landing_root, ready) if ready else None,
         )
         for chunk in self._split(ready, pinned):
             part = pinned.restrict(chunk)
             found |= self._rehearse_chunk(recipe, run, chunk, part, provisional)
-        good = tuple(one for one in partitions if not found[one.key].withheld)
+        good = tuple(partition for partition in partitions if not found[partition.key].withheld)
         if good:
             found |= self._compare(published, good, found)
         return RehearsedTable(
@@ -115,8 +122,8 @@ class Rehearser:
         return split_chunks(
             partitions,
             pinned.measure_bytes(partitions),
-            max_partitions=self.chunk_partitions,
-            max_bytes=self.chunk_bytes,
+            max_partitions=self.lakehouse.chunk_partitions,
+            max_bytes=self.lakehouse.chunk_bytes,
         )
 
     def _rehearse_chunk(
@@ -128,8 +135,8 @@ class Rehearser:
         provisional: Mapping[str, str],
     ) -> dict[str, RehearsedPartition]:
         found = {
-            one.key: RehearsedPartition(one.key, withheld=describe_failures(one.verdict))
-            for one in pinned.withhold_never_landed()
+            result.key: RehearsedPartition(result.key, withheld=describe_failures(result.verdict))
+            for result in pinned.withhold_never_landed()
         }
         left = tuple(partition for partition in partitions if partition.key not in found)
         if not left:
@@ -158,7 +165,7 @@ class Rehearser:
                     if verdict.withheld
                     else RehearsedPartition(key, rows=measures.rows, checksum=measures.checksum)
                 )
-            good = tuple(one for one in left if not found[one.key].withheld)
+            good = tuple(partition for partition in left if not found[partition.key].withheld)
             if good:
                 self._write(recipe, audit, good)
         return found
@@ -167,10 +174,10 @@ class Rehearser:
         table = recipe.table
         create_table(self.spark, read_log(self.scratch, table))
         log = read_log(self.scratch, table)
-        measures = {one.key: audit.measures[one.key] for one in good}
+        measures = {partition.key: audit.measures[partition.key] for partition in good}
         rows = audit.rows
         if len(good) < len(audit.measures):
-            rows = rows.where(build_table_predicate(table, (one.slice for one in good)))
+            rows = rows.where(build_table_predicate(table, (partition.slice for partition in good)))
         record = build_record(
             table,
             good,
@@ -178,8 +185,8 @@ class Rehearser:
             code_version=recipe.code_version,
             input_versions={},
             options={"write_mode": table.write_mode},
-            rows={key: one.rows for key, one in measures.items()},
-            checksums={key: one.checksum for key, one in measures.items()},
+            rows={key: measured.rows for key, measured in measures.items()},
+            checksums={key: measured.checksum for key, measured in measures.items()},
         )
         overwrite_partitions(rows.select(*table.column_names), log, good, record)
         earlier = self.overlays.get(table.key)
@@ -193,29 +200,27 @@ class Rehearser:
         found: Mapping[str, RehearsedPartition],
     ) -> dict[str, RehearsedPartition]:
         if not published.exists:
+            rows = {partition.key: found[partition.key].rows for partition in good}
             return {
-                one.key: replace(found[one.key], diff=_add_all(found[one.key].rows)) for one in good
+                key: replace(found[key], diff=PartitionDiff(0, count, added=count))
+                for key, count in rows.items()
             }
         rehearsed = self.overlays[published.table.key].log
         diffs = compare_partitions(published, rehearsed, good, reader=self.reader)
-        differing = [one for one in good if not diffs[one.key].equal]
+        differing = [partition for partition in good if not diffs[partition.key].equal]
         values = (
             count_changed_values(self.spark, published, rehearsed, differing) if differing else {}
         )
         shown = published.checksums
         return {
-            one.key: replace(
-                found[one.key],
-                diff=diffs[one.key],
-                shown_checksum=shown.get(one.key, ""),
-                changed_values=values.get(one.key, {}),
+            partition.key: replace(
+                found[partition.key],
+                diff=diffs[partition.key],
+                shown_checksum=shown.get(partition.key, ""),
+                changed_values=values.get(partition.key, {}),
             )
-            for one in good
+            for partition in good
         }
-
-
-def _add_all(rows: int) -> PartitionDiff:
-    return PartitionDiff(rows_before=0, rows_after=rows, added=rows)
 
 
 _NUMBER = f"{ENGINE_PREFIX}number"
@@ -244,15 +249,17 @@ def count_changed_values(
     others = [name for name in table.column_names if name not in (*keys, table.folder_by)]
     if not table.natural_key or not others:
         return {}
-    mine = build_table_predicate(table, (partition.slice for partition in partitions))
-    sides = (read_table(spark, log).where(mine) for log in (before, after))
+    predicate = build_table_predicate(table, (partition.slice for partition in partitions))
+    number = build_number(table.grain, table.partition_by).alias(_NUMBER)
     old, new = (
-        _number(side, table, keys, others).alias(name)
-        for side, name in zip(sides, ("old", "new"), strict=True)
+        read_table(spark, log).where(predicate).select(number, *keys, *others).alias(name)
+        for log, name in ((before, "old"), (after, "new"))
     )
     counts = (F.count_if(~_equals(table, name)).alias(f"_{at}") for at, name in enumerate(others))
     rows = old.join(new, [_NUMBER, *keys]).groupBy(_NUMBER).agg(*counts).collect()
-    by_number = {table.grain.find_number(one.slice.start): one.key for one in partitions}
+    by_number = {
+        table.grain.find_number(partition.slice.start): partition.key for partition in partitions
+    }
     found = {
         by_number[row[_NUMBER]]: {
             name: row[f"_{at}"] for at, name in enumerate(others) if row[f"_{at}"]
@@ -260,11 +267,6 @@ def count_changed_values(
         for row in rows
     }
     return {key: columns for key, columns in sorted(found.items()) if columns}
-
-
-def _number(rows: DataFrame, table: Table, keys: Sequence[str], others: Sequence[str]) -> DataFrame:
-    number = build_number(table.grain, table.partition_by).alias(_NUMBER)
-    return rows.select(number, *keys, *others)
 
 
 def _equals(table: Table, name: str) -> Column:

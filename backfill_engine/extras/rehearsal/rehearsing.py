@@ -1,9 +1,12 @@
-"""A rehearsal as a Dagster run: which partitions, in which order, and what they would become."""
+"""A rehearsal as a Dagster run: which partitions, in which order, and what they would become.
+
+The job `rehearse` is made of it.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from dagster import AssetKey, Config, OpExecutionContext
+from dagster import AssetKey, Config, MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from backfill_engine.catalog import Catalog
@@ -12,7 +15,7 @@ from backfill_engine.extras.rehearsal.records import (
     Gates,
     Rehearsal,
     RehearsedTable,
-    find_scratch,
+    describe_rehearsal,
     remove_scratch,
     write_rehearsal,
 )
@@ -72,46 +75,26 @@ class RehearsalConfig(Config):
         return found
 
 
-def rehearse(
+def rehearse_partitions(
+    catalog: Catalog,
     context: OpExecutionContext,
     config: RehearsalConfig,
-    catalog: Catalog,
     spark: SparkResource,
     lakehouse: LakehouseResource,
-) -> Rehearsal:
-    """Computes and audits partitions into tables of their own, and keeps how they differ.
+) -> str:
+    """Shows what publishing partitions would change, and publishes nothing.
 
-    No published table is touched, nor its watermark, its checks, or what Dagster knows of its
-    partitions.
-
-    Args:
-        context: of the op.
-        config: of the run.
-        catalog: of the code location.
-        spark: gives the session.
-        lakehouse: landing zone, tables, bounds.
-
-    Raises:
-        BackfillError: if it can't be done; the scratch tables are removed then.
+    The partitions are computed and audited as a run would do it, into tables of their own.
     """
+    # Published tables, their watermarks and checks, and what Dagster knows stay as they are.
     chosen, graph = config.list_keys(catalog), context.repository_def.asset_graph
     ordered = [key for key in graph.toposorted_asset_keys if key in chosen]
     warehouse, now = lakehouse.warehouse(), datetime.now(tz=UTC)
     warehouse.check_writable()
     if any(catalog.recipes[key.to_user_string()].landing for key in ordered):
         check_landing_root(lakehouse.landing_root)
-    scratch = find_scratch(warehouse, context.run_id)
-    rehearser = Rehearser(
-        spark=spark.spark_session,
-        warehouse=warehouse,
-        scratch=scratch,
-        landing_root=lakehouse.landing_root,
-        chunk_partitions=lakehouse.chunk_partitions,
-        chunk_bytes=lakehouse.chunk_bytes,
-        rehearsal_id=context.run_id,
-        at=now,
-        reader=build_reader(spark, lakehouse),
-    )
+    reader = build_reader(spark, lakehouse)
+    rehearser = Rehearser(spark.spark_session, lakehouse, context.run_id, now, reader)
     try:
         tables = _rehearse_tables(context, graph, rehearser, catalog, ordered, chosen)
     except BaseException:
@@ -126,11 +109,13 @@ def rehearse(
         reason=config.reason,
         gates=gates,
         tables=tuple(tables),
-        exceeded=tuple(_find_exceeded(gates, tables)),
-        kept=scratch.root if config.keep else "",
+        exceeded=tuple(what for table in tables for what in gates.list_exceeded(table)),
+        kept=rehearser.scratch.root if config.keep else "",
     )
     write_rehearsal(warehouse, rehearsal)
-    return rehearsal
+    context.add_output_metadata({"differences": MetadataValue.md(describe_rehearsal(rehearsal))})
+    context.log.info(f"`backfill-assets apply {context.run_id}` publishes what was rehearsed")
+    return context.run_id
 
 
 def _rehearse_tables(
@@ -166,20 +151,10 @@ def _rehearse_tables(
             blocked=readiness.blocked,
             provisional=readiness.provisional,
         )
-        good[key] = [one.partition for one in table.partitions if not one.withheld]
-        bad[key] = [one.partition for one in table.partitions if one.withheld]
+        good[key] = table.good
+        bad[key] = [partition.partition for partition in table.withheld]
         context.log.info(
             f"{table.table}: {len(good[key])} rehearsed, {len(bad[key])} would be withheld"
         )
         tables.append(table)
     return tables
-
-
-def _find_exceeded(gates: Gates, tables: Sequence[RehearsedTable]) -> list[str]:
-    return [
-        f"{table.table} {one.partition}: {what}"
-        for table in tables
-        for one in table.partitions
-        if one.diff is not None
-        for what in gates.find_exceeded(one.diff)
-    ]

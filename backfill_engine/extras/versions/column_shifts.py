@@ -1,7 +1,7 @@
 """Measures how the columns of two tables differ: means, and shares of rows without a value."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.reader import build_number, read_table_as_it_was
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.rules.sql import NUMBERS
+from backfill_engine.rules.rule import NUMBERS
 from backfill_engine.tables.declarations import Table
 
 _NUMBER, _IS_AFTER, _ROWS = "_number", "_is_after", "_rows"
@@ -96,11 +96,13 @@ def measure_shifts(
     measured = [column for column in table.columns if column.name not in keys]
     if not measured or not partitions:
         return []
-    mine = build_table_predicate(table, (partition.slice for partition in partitions))
+    predicate = build_table_predicate(table, (partition.slice for partition in partitions))
     is_number = {column.name: column.parsed_type.kind in NUMBERS for column in measured}
-    rows = _read_values(spark, after, table, mine, is_number, is_after=True)
+    rows = _read_values(spark, after, table, predicate, is_number, is_after=True)
     if before.exists:
-        rows = rows.unionAll(_read_values(spark, before, table, mine, is_number, is_after=False))
+        rows = rows.unionAll(
+            _read_values(spark, before, table, predicate, is_number, is_after=False)
+        )
     figures = (
         figure.alias(f"_{at}_{name}")
         for at, numeric in enumerate(is_number.values())
@@ -109,7 +111,9 @@ def measure_shifts(
     counted = F.count("*").alias(_ROWS)
     grouped = rows.groupBy(_NUMBER, _IS_AFTER).agg(counted, *figures).collect()
     found = {(row[_NUMBER], row[_IS_AFTER]): row for row in grouped}
-    numbered = sorted((table.grain.find_number(one.slice.start), one.key) for one in partitions)
+    numbered = sorted(
+        (table.grain.find_number(partition.slice.start), partition.key) for partition in partitions
+    )
     return [
         _compare(
             key, column.name, *(_take(found.get((number, side)), at) for side in (False, True))
@@ -130,35 +134,29 @@ def find_shifted(
             its share of nulls tells of it.
         max_null_shift: of `ColumnShift.null_shift`, 0 to 1; None is no bound.
     """
-    told = (
-        (one, [*_tell_mean(one, max_mean_shift), *_tell_nulls(one, max_null_shift)])
-        for one in shifts
-    )
-    return [f"{one.partition}: {'; '.join(words)}" for one, words in told if words]
-
-
-def _tell_mean(one: ColumnShift, bound: float | None) -> Iterator[str]:
-    shift = one.mean_shift
-    if bound is not None and shift is not None and shift > bound:
-        yield (
-            f"mean of {one.column} went from {one.mean_before:.4g} to {one.mean_after:.4g}, "
-            f"a shift of {shift:.3f} (at most {bound:g})"
-        )
-
-
-def _tell_nulls(one: ColumnShift, bound: float | None) -> Iterator[str]:
-    if bound is not None and one.null_shift > bound:
-        yield (
-            f"rows without {one.column} went from {one.nulls_before:.1%} to {one.nulls_after:.1%} "
-            f"(at most {bound:.1%} more or less)"
-        )
+    lines: list[str] = []
+    for shift in shifts:
+        column, moved, words = shift.column, shift.mean_shift, []
+        if max_mean_shift is not None and moved is not None and moved > max_mean_shift:
+            words.append(
+                f"mean of {column} went from {shift.mean_before:.4g} to {shift.mean_after:.4g}, "
+                f"a shift of {moved:.3f} (at most {max_mean_shift:g})"
+            )
+        if max_null_shift is not None and shift.null_shift > max_null_shift:
+            words.append(
+                f"rows without {column} went from {shift.nulls_before:.1%} to "
+                f"{shift.nulls_after:.1%} (at most {max_null_shift:.1%} more or less)"
+            )
+        if words:
+            lines.append(f"{shift.partition}: {'; '.join(words)}")
+    return lines
 
 
 def _read_values(
     spark: SparkSession,
     log: TableLog,
     table: Table,
-    mine: str,
+    predicate: str,
     is_number: dict[str, bool],
     *,
     is_after: bool,
@@ -173,7 +171,7 @@ def _read_values(
     )
     return (
         read_table_as_it_was(spark, log, table)
-        .where(mine)
+        .where(predicate)
         .select(
             build_number(table.grain, table.partition_by).alias(_NUMBER),
             F.lit(is_after).alias(_IS_AFTER),

@@ -4,15 +4,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from dagster import Config, OpExecutionContext
+from dagster import Config, MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.contents.partition_reader import PartitionReader
 from backfill_engine.errors import PromotionError
-from backfill_engine.extras.rehearsal.records import find_scratch, remove_scratch
+from backfill_engine.extras.rehearsal.applying import list_shown
+from backfill_engine.extras.rehearsal.records import remove_scratch
 from backfill_engine.extras.rehearsal.rehearser import Rehearser
-from backfill_engine.extras.versions.promotions import DriftGates, Promotion, write_promotion
+from backfill_engine.extras.versions.promotions import (
+    DriftGates,
+    Promotion,
+    describe_promotion,
+    describe_refusal,
+    write_promotion,
+)
 from backfill_engine.extras.versions.version_rehearsal import VersionRehearsal
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.served_versions import find_retired, find_served, list_switches
@@ -25,6 +32,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.orchestration.instance.ranges import describe_ranges
+from backfill_engine.orchestration.records.failures import build_failure
 from backfill_engine.orchestration.records.recording import leave_certificate, record_results
 from backfill_engine.orchestration.recovery.recovery import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
@@ -87,11 +95,6 @@ class PromotionConfig(Config):
     override_protection: str | None = Field(
         default=None, description="Why protected partitions are switched all the same."
     )
-
-    @property
-    def goes_back(self) -> bool:
-        """Whether it takes back the last switch."""
-        return not self.version
 
     def find_canary(self, keys: Sequence[str]) -> list[str]:
         """Finds those of the partitions to be switched that are judged before the rest.
@@ -161,7 +164,7 @@ class Promoter:
         )
         if not promotion.is_served:
             shown: Mapping[str, Shown] = {}
-            if promotion.may_go and not config.goes_back:
+            if promotion.may_go and config.version:
                 promotion, shown = self._rehearse(switching, promotion)
             if promotion.may_go and not config.dry_run:
                 promotion = self._switch(switching, promotion, shown)
@@ -222,18 +225,8 @@ class Promoter:
 
         A dry run goes on where a person could still say that what drifts is right.
         """
-        warehouse, lakehouse = switching.log.warehouse, self.lakehouse
-        rehearser = Rehearser(
-            spark=self.spark.spark_session,
-            warehouse=warehouse,
-            scratch=find_scratch(warehouse, self.context.run_id),
-            landing_root=lakehouse.landing_root,
-            chunk_partitions=lakehouse.chunk_partitions,
-            chunk_bytes=lakehouse.chunk_bytes,
-            rehearsal_id=self.context.run_id,
-            at=promotion.at,
-            reader=self._reader,
-        )
+        spark, run_id = self.spark.spark_session, self.context.run_id
+        rehearser = Rehearser(spark, self.lakehouse, run_id, promotion.at, self._reader)
         found = VersionRehearsal(rehearser, switching.recipe, switching.log, promotion)
         canary = self.config.find_canary(switching.keys)
         stages = (canary, [key for key in switching.keys if key not in set(canary)])
@@ -246,8 +239,8 @@ class Promoter:
                     found.rehearse_reader(reader.recipe, sorted(reader.reads), reader.provisional)
             found.keep()
         finally:
-            remove_scratch(warehouse, self.context.run_id)
-        return found.promotion, found.list_shown()
+            remove_scratch(rehearser.warehouse, run_id)
+        return found.promotion, list_shown(found.served)
 
     def _goes_on(self, promotion: Promotion) -> bool:
         return promotion.may_go or (self.config.dry_run and not promotion.missing)
@@ -304,7 +297,9 @@ class Promoter:
         partitions = build_partitions(log.table, switching.keys)
         results = publisher.publish_as_pinned(partitions, switching.pinned)
         withheld = {
-            one.key: describe_failures(one.verdict) for one in results if one.verdict.withheld
+            result.key: describe_failures(result.verdict)
+            for result in results
+            if result.verdict.withheld
         }
         if withheld:
             partitions_def = find_partitions_def(log.table)
@@ -336,3 +331,26 @@ def _describe_blocked(switching: _Switching) -> tuple[str, ...]:
         )
     partitions_def = find_partitions_def(switching.log.table)
     return tuple(describe_ranges(partitions_def, switching.blocked))
+
+
+def promote_version(
+    catalog: Catalog,
+    context: OpExecutionContext,
+    config: PromotionConfig,
+    spark: SparkResource,
+    lakehouse: LakehouseResource,
+) -> str:
+    """Serves another version of a table to its consumers, whole and in one commit.
+
+    Only if nothing stands against it.
+    """
+    found = Promoter(context, config, catalog, spark, lakehouse).promote()
+    context.add_output_metadata(
+        {
+            "promotion": MetadataValue.md(describe_promotion(found)),
+            "drift": MetadataValue.path(found.page or "nothing was rehearsed"),
+        }
+    )
+    if not found.is_served and found.published is None and not config.dry_run:
+        raise build_failure(describe_refusal(found))
+    return found.promotion_id

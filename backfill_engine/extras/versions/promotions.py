@@ -4,18 +4,20 @@ The rehearsal beside it has the differences, partition by partition.
 """
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from backfill_engine.escaping import escape_markdown
 from backfill_engine.extras.rehearsal.records import (
-    Gates,
     RehearsedTable,
     locate_beside_rehearsal,
     read_beside_rehearsal,
 )
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import write_whole_file
+from backfill_engine.orchestration.instance.ranges import shorten
 
 _DOCUMENT = "promotion.json"
 
@@ -26,7 +28,7 @@ class DriftGates:
 
     Attributes:
         max_psi: of a column with a drift rule, of one partition.
-        max_mean_shift: of the mean of a numeric column, see `rehearsal.column_shifts`.
+        max_mean_shift: of the mean of a numeric column, see `column_shifts`.
         max_null_shift: of the share of nulls of a column, 0 to 1.
     """
 
@@ -109,24 +111,61 @@ def find_missing(served: RehearsedTable) -> list[str]:
         served: the served table, as it was rehearsed.
     """
     missing: list[str] = []
-    for one in served.partitions:
-        where = f"{served.table} {one.partition}"
-        if one.withheld:
-            missing.append(f"{where} would be withheld: {one.withheld}")
-        elif one.diff and one.shown_checksum and (one.diff.added or one.diff.removed):
+    for rehearsed in served.partitions:
+        where, diff = f"{served.table} {rehearsed.partition}", rehearsed.diff
+        if rehearsed.withheld:
+            missing.append(f"{where} would be withheld: {rehearsed.withheld}")
+        elif diff and rehearsed.shown_checksum and (diff.added or diff.removed):
             missing.append(
-                f"{where}: the keys are not the same, {one.diff.added} only in the new version, "
-                f"{one.diff.removed} only in the served one"
+                f"{where}: the keys are not the same, {diff.added} only in the new version, "
+                f"{diff.removed} only in the served one"
             )
     return missing
 
 
-def find_drifted(served: RehearsedTable, gates: DriftGates) -> list[str]:
-    """Finds columns whose distribution lies further off than the gate, partition by partition."""
-    bound = Gates(max_psi=gates.max_psi)
-    return [
-        f"{served.table} {one.partition}: {what}"
-        for one in served.partitions
-        if one.diff is not None and one.shown_checksum
-        for what in bound.find_exceeded(one.diff)
-    ]
+_SHIFTS_LISTED = 31
+_IN_A_LINE = 7
+
+
+def describe_promotion(promotion: Promotion) -> str:
+    """Describes what stood against serving a version, and what came of it."""
+    return "\n".join(
+        [
+            escape_markdown(describe_outcome(promotion)),
+            "",
+            *_list("missing", promotion.missing),
+            *_list("beyond the gates", promotion.beyond),
+        ]
+    )
+
+
+def _list(word: str, found: Sequence[str]) -> list[str]:
+    return [f"- **{word}**: {escape_markdown(what)}" for what in shorten(found, _SHIFTS_LISTED)]
+
+
+def describe_outcome(promotion: Promotion) -> str:
+    """Says in a line what is served now."""
+    table, version = promotion.table, promotion.version
+    if promotion.is_served:
+        return f"{table} serves {version} already"
+    if promotion.published is not None:
+        return (
+            f"{table} serves {version}, as version {promotion.published}: {promotion.partitions} "
+            f"partitions in one commit, instead of {promotion.before}"
+        )
+    if promotion.may_go:
+        return (
+            f"{table} may serve {version}: nothing stands against it; it serves {promotion.before}"
+        )
+    return f"{table} still serves {promotion.before or 'nothing'}"
+
+
+def describe_refusal(promotion: Promotion) -> str:
+    """Says in a line why a version is not served, and what helps."""
+    if promotion.missing:
+        why, cure = promotion.missing, "publish what is missing, then repeat it"
+    else:
+        why = promotion.beyond
+        cure = "say why that is right with --accept, or widen the gates"
+    listed = "; ".join(shorten(why, _IN_A_LINE))
+    return f"{describe_outcome(promotion)}, and not {promotion.version}: {listed}: {cure}"

@@ -32,32 +32,20 @@ class RetirementConfig(Config):
     by: str = Field(default="", description="Who asks for it; kept in the commit.")
 
 
-def retire(
+def retire_version(
+    catalog: Catalog,
     context: OpExecutionContext,
     config: RetirementConfig,
-    catalog: Catalog,
     spark: SparkResource,
     lakehouse: LakehouseResource,
 ) -> str:
-    """Protects a version's table from being published again, then empties it in one commit.
+    """Retires a version of a table that is no longer served: its rows go, and it is protected.
 
-    In this order: what is left of a crash between the two, the same command finishes. Files go
-    with `maintain` once the table's retention is over; until then a rollback brings the rows back.
-
-    Args:
-        context: of the op.
-        config: of the run.
-        catalog: of the code location.
-        spark: gives the session.
-        lakehouse: the tables.
-
-    Returns:
-        What was done.
-
-    Raises:
-        PromotionError: if the version is served, or another table reads it.
-        BackfillError: if it can't be done.
+    Its files go with `maintain` once the table's retention is over; until then a rollback brings
+    the rows back.
     """
+    # It is protected before it is emptied: what is left of a crash between the two, the same
+    # command finishes.
     instance, warehouse, now = context.instance, lakehouse.warehouse(), datetime.now(tz=UTC)
     served = catalog.find_table(config.table)
     table = catalog.find_table(find_version(served, config.version).key)
@@ -111,7 +99,7 @@ def _refuse_read(held: str, served: Table, table: Table, recipes: Mapping[str, R
     readers = [
         key
         for key, recipe in recipes.items()
-        if table.key in {one.key for one in recipe.inputs} and not recipe.table.versions
+        if table.key in {read.key for read in recipe.inputs} and not recipe.table.versions
     ]
     if readers:
         raise PromotionError(

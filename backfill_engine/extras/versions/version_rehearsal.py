@@ -13,11 +13,15 @@ from backfill_engine.extras.rehearsal.records import (
 )
 from backfill_engine.extras.rehearsal.rehearser import Rehearser
 from backfill_engine.extras.versions.column_shifts import ColumnShift, find_shifted, measure_shifts
-from backfill_engine.extras.versions.promotions import Promotion, find_drifted, find_missing
+from backfill_engine.extras.versions.drift_page import (
+    build_drift_page,
+    find_most_drifted,
+    read_histograms,
+)
+from backfill_engine.extras.versions.promotions import Promotion, find_missing
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.whole_files import write_file
-from backfill_engine.publishing.as_rehearsed import Shown
 from backfill_engine.publishing.recipes import Recipe
 
 PAGE = "drift.html"
@@ -54,17 +58,15 @@ class VersionRehearsal:
         table, gates = self.recipe.table, self.promotion.gates
         stage = self.rehearser.rehearse(self.recipe, keys, blocked={}, provisional={})
         self.served += stage.partitions
-        good = [one.partition for one in stage.partitions if not one.withheld]
-        partitions = build_partitions(table, good)
         shifts: list[ColumnShift] = []
-        if good:
-            scratch = self.rehearser.overlays[table.key].log
-            spark = self.rehearser.spark
+        if stage.good:
+            scratch, spark = self.rehearser.overlays[table.key].log, self.rehearser.spark
+            partitions = build_partitions(table, stage.good)
             shifts = measure_shifts(spark, self.published, scratch, partitions)
         # Of a partition that consumers can't read yet nothing shifts.
-        known = [one for one in shifts if one.partition in self.published.publishes]
+        known = [shift for shift in shifts if shift.partition in self.published.publishes]
         self.shifts += known
-        beyond = find_drifted(stage, gates) + find_shifted(
+        beyond = Gates(max_psi=gates.max_psi).list_exceeded(stage) + find_shifted(
             known, max_mean_shift=gates.max_mean_shift, max_null_shift=gates.max_null_shift
         )
         self._add(missing=find_missing(stage), beyond=beyond)
@@ -79,29 +81,20 @@ class VersionRehearsal:
         """
         reader = self.rehearser.rehearse(recipe, keys, blocked={}, provisional=provisional)
         self.readers.append(reader)
-        withheld = (one for one in reader.partitions if one.withheld)
         self._add(
             missing=[
-                f"{reader.table} {one.partition} can't be built from it: {one.withheld}"
-                for one in withheld
+                f"{reader.table} {partition.partition} can't be built from it: {partition.withheld}"
+                for partition in reader.withheld
             ]
         )
-
-    def list_shown(self) -> dict[str, Shown]:
-        """Lists what was rehearsed of the served table, by partition key."""
-        return {
-            one.partition: Shown(one.rows, one.checksum, one.shown_checksum)
-            for one in self.served
-            if not one.withheld
-        }
 
     def keep(self) -> None:
         """Keeps the differences, as of any rehearsal, and draws them on a page.
 
-        Takes time to import what draws; the scratch tables must still be there.
+        The scratch tables must still be there.
         """
         promotion, warehouse = self.promotion, self.rehearser.warehouse
-        partitions = tuple(sorted(self.served, key=lambda one: one.partition))
+        partitions = tuple(sorted(self.served, key=lambda rehearsed: rehearsed.partition))
         served = RehearsedTable(
             self.recipe.table.key, self.recipe.code_version, self.published.version, partitions
         )
@@ -127,36 +120,15 @@ class VersionRehearsal:
         )
 
     def _draw(self) -> str:
-        from backfill_engine.extras.versions.drift_page import (
-            JudgedGate,
-            VersionChange,
-            build_drift_page,
-            find_most_drifted,
-            read_distributions,
-        )
-
-        promotion, table = self.promotion, self.recipe.table
-        accepted = f"accepted: {promotion.accepted}" if promotion.accepted else "refused"
-        change = VersionChange(
-            table=promotion.table,
-            before=promotion.before,
-            after=promotion.version,
-            by=promotion.by or "somebody",
-            at=promotion.at,
-            reason=promotion.why,
-            verdict="nothing stands against it" if promotion.may_go else "it is not served",
-            gates=[
-                *(JudgedGate("missing", what, "refused") for what in promotion.missing),
-                *(JudgedGate("drift", what, accepted) for what in promotion.beyond),
-            ],
-        )
-        diffs = {one.partition: one.diff for one in self.served if one.diff and one.shown_checksum}
-        most = find_most_drifted(diffs)
-        distributions = None
+        table = self.recipe.table
+        diffs = {
+            rehearsed.partition: rehearsed.diff
+            for rehearsed in self.served
+            if rehearsed.diff and rehearsed.shown_checksum
+        }
+        most, histograms = find_most_drifted(diffs), None
         if most is not None:
             (partition,) = build_partitions(table, [most])
             scratch = self.rehearser.overlays[table.key].log
-            distributions = read_distributions(self.published, scratch, partition)
-        return build_drift_page(
-            table, change, self.shifts, diffs, distributions, max_psi=promotion.gates.max_psi
-        )
+            histograms = read_histograms(self.published, scratch, partition)
+        return build_drift_page(self.promotion, table, self.shifts, diffs, histograms)

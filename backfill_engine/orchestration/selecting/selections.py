@@ -24,7 +24,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_asset_key,
     find_partitions_def,
 )
-from backfill_engine.rules.sql import INTEGERS
+from backfill_engine.rules.rule import INTEGERS
 from backfill_engine.tables.declarations import Table
 
 

@@ -16,7 +16,7 @@ from backfill_engine.publishing.results import PartitionResult, withhold
 from backfill_engine.publishing.write_modes.merge import Merge
 from backfill_engine.publishing.write_modes.mode import RESTORING, WriteMode, read_published
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE, WriteOptions
-from backfill_engine.rules.files_once import SOURCE_FILE, FilesOnce
+from backfill_engine.rules.count_rules import SOURCE_FILE, FilesOnce
 from backfill_engine.rules.finding_names import BATCH_IS_APPENDED_ONCE
 from backfill_engine.rules.measured import PartitionMeasures
 from backfill_engine.rules.verdicts import Check, Finding, Outcome, Verdict

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from backfill_engine.extras.health.lateness import measure_lag
+from backfill_engine.extras.health.table_health import measure_lag
 from backfill_engine.lake.watermarks import Watermark
 from backfill_engine.tables.declarations import Table
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, RAW_ORDERS, RAW_WEATHER

@@ -50,9 +50,9 @@ def apply(pipeline: Pipeline, rehearsal: Rehearsal, key: str, *ends: str) -> Fin
 
 
 def find_partitions(rehearsal: Rehearsal, key: str) -> dict[str, RehearsedPartition]:
-    found = rehearsal.find_table(key)
-    assert found is not None
-    return {one.partition: one for one in found.partitions}
+    partitions = rehearsal.list_partitions(key)
+    assert partitions
+    return {rehearsed.partition: rehearsed for rehearsed in partitions}
 
 
 def look(pipeline: Pipeline) -> dict[str, Any]:

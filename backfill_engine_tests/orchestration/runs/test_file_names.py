@@ -8,7 +8,7 @@ import pytest
 from dagster import DagsterInstance, DagsterRun
 
 from backfill_engine.errors import SettingsError
-from backfill_engine.extras.health.pages import write_page
+from backfill_engine.extras.pages import write_page
 from backfill_engine.extras.rehearsal.records import find_scratch, locate_beside_rehearsal
 from backfill_engine.lake.commits import CommitRecord
 from backfill_engine.lake.file_names import is_file_name

@@ -8,7 +8,8 @@ Observations carry no data version. Dagster would call a raw partition unsynced 
 its event pointer weren't the latest one, also where that was only observed after a run had read it:
 after every first look, and wherever a run is faster than the sensor. Told exactly, raw would have
 to leave an observation of each partition that it reads. The sensor `process_due_partitions`
-compares files instead, and is exact.
+compares files instead, and is exact. The external assets that tables depend on are the core's:
+`asset_definitions`.
 """
 
 import datetime as dt
@@ -26,9 +27,15 @@ from dagster import (
     DagsterInstance,
     JsonMetadataValue,
     MetadataValue,
+    SensorDefinition,
+    SensorEvaluationContext,
+    SensorResult,
+    SkipReason,
 )
 from pydantic import TypeAdapter, ValidationError
 
+from backfill_engine.catalog import Catalog
+from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.lake.landing import LandedFiles, LandingFile
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.orchestration.instance.batching_instance import store_together
@@ -38,11 +45,15 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     AssetObservationData,
 )
 from backfill_engine.orchestration.instance.materializations import find_latest_observations
-from backfill_engine.orchestration.instance.partition_definitions import find_landing_key
-from backfill_engine.orchestration.instance.ranges import shorten
+from backfill_engine.orchestration.instance.partition_definitions import (
+    find_feed_begin,
+    find_landing_key,
+    find_partitions_def,
+)
+from backfill_engine.orchestration.instance.ranges import describe_ranges, shorten
 from backfill_engine.publishing.inputs import list_landing
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.sources.source import Listing
+from backfill_engine.sensors import build_sensor
 
 FINGERPRINT = "fingerprint"
 """Metadata of an observation: the hash that commits have of the files that they read."""
@@ -144,14 +155,21 @@ def observe_landing_zone(
     chosen, remaining = _choose(to_read, budget)
     counted = [key for key in chosen if to_read[key] <= budget.largest]
     records = listing.restrict(build_partitions(recipe.table, counted)).count_records()
-    metadata = _describe_partitions(
-        listing.restrict(build_partitions(recipe.table, chosen)), landed, records, latest
-    )
-    _store(
-        instance,
-        [AssetObservation(asset_key, partition=key, metadata=metadata[key]) for key in chosen],
-        now=now,
-    )
+    files = listing.restrict(build_partitions(recipe.table, chosen)).list_landed()
+    observations = [
+        AssetObservation(
+            asset_key,
+            partition=key,
+            metadata=_describe(
+                landed[key],
+                {listing.name_file(file): file for file in files[key]},
+                records.get(key),
+                latest.get(key),
+            ),
+        )
+        for key in chosen
+    ]
+    _store(instance, observations, now=now)
     waiting = set(changed[len(chosen) :])
     done = {block[0]: hashes[block[0]] for block in blocks if waiting.isdisjoint(block)}
     return LandingLook(done, tuple(chosen), len(waiting), remaining)
@@ -197,31 +215,14 @@ def _store(
             instance.report_dagster_event(event, RUNLESS_RUN_ID, timestamp=time)
 
 
-def _describe_partitions(
-    listing: Listing,
-    landed: Mapping[str, LandedFiles],
-    records: Mapping[str, int],
-    latest: Mapping[str, AssetObservation],
-) -> dict[str, dict[str, Any]]:
-    """Describes what is there, and what changed since the last observation, by partition key."""
-    return {
-        key: _describe(
-            landed[key],
-            {listing.name_file(file): file for file in files},
-            records.get(key),
-            latest.get(key),
-        )
-        for key, files in listing.list_landed().items()
-    }
-
-
 def _describe(
     landed: LandedFiles,
-    there: Mapping[str, LandingFile],
+    files: Mapping[str, LandingFile],
     records: int | None,
     last: AssetObservation | None,
 ) -> dict[str, Any]:
-    states = {name: _describe_state(file) for name, file in there.items()}
+    """Describes what is there, and what changed since the last observation."""
+    states = {name: _describe_state(file) for name, file in files.items()}
     metadata: dict[str, Any] = {
         "files": landed.files,
         "bytes": landed.bytes,
@@ -230,8 +231,8 @@ def _describe(
     }
     if records is not None:
         metadata["records"] = records
-    if there:
-        newest = max(file.modified_ns for file in there.values())
+    if files:
+        newest = max(file.modified_ns for file in files.values())
         metadata["landed_at"] = MetadataValue.timestamp(newest / 1e9)
     if len(states) <= _NAMED_FILES:
         metadata[LISTED_FILES] = MetadataValue.json(states)
@@ -276,3 +277,49 @@ def _find_latest_observations(
         if (observation := record.event_log_entry.asset_observation) is not None
         and FINGERPRINT in observation.metadata
     }
+
+
+def build_observe_landing(catalog: Catalog, *, on: bool) -> SensorDefinition:
+    """Builds the sensor `observe_landing`, which is on by default or off."""
+
+    def observe_landing(context: SensorEvaluationContext) -> SensorResult:
+        """Observes each partition of the landing zone whose files came, went or were rewritten.
+
+        How many files, bytes and records are there now, and what changed. It requests nothing:
+        docs/late-data.md. What is too much for one tick is left for the next. A data set that
+        isn't there is said, and so is one that can't be listed; the others go on.
+        """
+        root, budget = catalog.settings.landing, Budget()
+        seen, messages = read_cursor(context.cursor), []
+        for recipe in catalog.recipes.values():
+            if recipe.landing is None:
+                continue
+            name = find_landing_key(recipe.table).to_user_string()
+            partitions_def = find_partitions_def(recipe.table)
+            begin = find_feed_begin(recipe.table)  # History is no news.
+            try:
+                look = observe_landing_zone(
+                    context.instance,
+                    recipe,
+                    [key for key in partitions_def.get_partition_keys() if key >= begin],
+                    seen.get(name, {}),
+                    budget,
+                    landing_root=root,
+                    now=dt.datetime.now(tz=dt.UTC),
+                )
+            except LandingError as error:
+                messages.append(f"{name}: {error}")
+                # A pipeline that nobody feeds here is no error.
+                if not isinstance(error, LandingNotFoundError):
+                    context.log.error(messages[-1])
+                continue
+            seen[name], budget = dict(look.seen), look.budget
+            if look.observed:
+                texts = dict.fromkeys(look.observed, "observed")
+                messages += [f"{name} {text}" for text in describe_ranges(partitions_def, texts)]
+            if look.left:
+                messages.append(f"{name}: {look.left} more partitions are for the next tick")
+        reason = SkipReason("; ".join(messages) or "nothing came, went or was rewritten")
+        return SensorResult(skip_reason=reason, cursor=write_cursor(seen))
+
+    return build_sensor(catalog, observe_landing, on=on)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from backfill_engine.extras.maintenance.job import maintain_table
+from backfill_engine.extras.maintenance import maintain_table
 from backfill_engine.lake.partitions import Partition, build_predicate
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse

@@ -34,14 +34,12 @@ class MaintainedTable:
     """What was done to one table.
 
     Attributes:
-        table: `layer/name`.
         optimized: keys of the partitions of which small files were joined.
         files_before: data files of these before.
         files_after: and after.
         pruned: withheld and quarantined rows that were dropped for their age.
     """
 
-    table: str
     optimized: tuple[str, ...]
     files_before: int
     files_after: int
@@ -79,7 +77,6 @@ def maintain_table(
         vacuum_table(spark, warehouse, table)
     after = log.reread().count_folder_files()
     return MaintainedTable(
-        table=table.key,
         optimized=tuple(partition.key for partition in scattered),
         files_before=sum(files[folder] for folder in folders),
         files_after=sum(after.get(folder, 0) for folder in folders),

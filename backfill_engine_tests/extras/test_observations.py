@@ -20,7 +20,7 @@ from dagster import (
     build_sensor_context,
 )
 
-from backfill_engine.extras.landing.observations import (
+from backfill_engine.extras.landing import (
     Budget,
     Seen,
     observe_landing_zone,

@@ -1,1 +1,0 @@
-"""Tests of `backfill_engine.extras.landing`."""
