@@ -20,6 +20,7 @@ from backfill_engine.asset_definitions import (
 )
 from backfill_engine.errors import SettingsError
 from backfill_engine.extras.alerts.sensor import build_report_withheld
+from backfill_engine.extras.comparison import job as comparison_job
 from backfill_engine.extras.health.backfill_health import build_backfill_health
 from backfill_engine.extras.health.late_arrivals import build_late_arrivals
 from backfill_engine.extras.health.schedule import build_watch_schedule
@@ -72,7 +73,13 @@ _HOOKS: tuple[Feature, ...] = (
 )
 """What takes part in each publish, in the order in which a run is refused."""
 
-_JOBS = {**JOBS, MAINTAIN: maintain_tables, **rehearsal_job.JOBS, **version_jobs.JOBS}
+_JOBS = {
+    **JOBS,
+    **comparison_job.JOBS,
+    MAINTAIN: maintain_tables,
+    **rehearsal_job.JOBS,
+    **version_jobs.JOBS,
+}
 """What a person or a schedule runs over partitions that are published."""
 
 

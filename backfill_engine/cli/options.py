@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from backfill_engine.cli.terminal import Grid
-    from backfill_engine.contents.partition_reader import PartitionReader
+    from backfill_engine.contents.partition_contents import PartitionReader
     from backfill_engine.orchestration.planning.planning import Planner
 
 First = Annotated[str, typer.Option("--from", help="First partition key.")]
@@ -206,7 +206,7 @@ def recover_dead_runs(instance: "DagsterInstance") -> None:
 
 def build_partition_reader() -> "PartitionReader":
     """Builds what reads partitions back; where it starts Spark, it says so on stderr."""
-    from backfill_engine.contents.partition_reader import PartitionReader
+    from backfill_engine.contents.partition_contents import PartitionReader
 
     catalog = load_catalog()
     settings = catalog.settings

@@ -19,7 +19,7 @@ from backfill_engine.cli.options import (
 )
 from backfill_engine.cli.terminal import echo, echo_lines
 from backfill_engine.errors import SettingsError
-from backfill_engine.lake.file_names import refuse_short_id
+from backfill_engine.lake.whole_files import refuse_short_id
 
 
 def withheld(

@@ -22,11 +22,11 @@ from backfill_engine.cli.terminal import Grid, echo, echo_lines, write_text
 from backfill_engine.errors import CertificateError, PartitionRangeError, SettingsError
 
 if TYPE_CHECKING:
+    from backfill_engine.extras.comparison.diffs import TableDiff
+    from backfill_engine.extras.comparison.golden import GoldenReport
+    from backfill_engine.extras.comparison.reconciliation import ReconciledPartition
     from backfill_engine.lake.partitions import Partition
     from backfill_engine.lake.table_log import TableLog
-    from backfill_engine.proof.diffs import TableDiff
-    from backfill_engine.proof.golden_comparison import GoldenReport
-    from backfill_engine.proof.reconciliation import ReconciledPartition
     from backfill_engine.proof.table_history import Change, Pin
     from backfill_engine.tables.declarations import Table
 
@@ -55,7 +55,7 @@ def reconcile(
         return
     if keys is not None:
         raise SettingsError("--keys says how to compare with --golden: give that too")
-    from backfill_engine.jobs import reconcile_tables
+    from backfill_engine.extras.comparison.job import reconcile_tables
     from backfill_engine.resources import build_lakehouse, build_spark
 
     found = reconcile_tables(
@@ -106,7 +106,7 @@ def diff(
     as_json: AsJson = False,  # noqa: FBT002 (an option)
 ) -> None:
     """Show what changed in partitions between two versions, and that nothing else did."""
-    from backfill_engine.proof.diffs import diff_table
+    from backfill_engine.extras.comparison.diffs import diff_table
 
     catalog = load_catalog()
     chosen = catalog.find_table(table)
@@ -175,7 +175,7 @@ def certificate(
 def _compare_with_golden(
     select: str | None, first: str, last: str, path: Path, keys: str | None, *, as_json: bool
 ) -> None:
-    from backfill_engine.proof.golden_comparison import compare_with_golden
+    from backfill_engine.extras.comparison.golden import compare_with_golden
 
     tables = _select_tables(select, first, last)
     if len(tables) != 1 or select is None:

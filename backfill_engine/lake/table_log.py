@@ -36,9 +36,9 @@ from backfill_engine.lake.commits import (
     group_publishes,
     keep_publishes,
 )
-from backfill_engine.lake.file_names import find_id
 from backfill_engine.lake.partitions import Partition, find_folder, find_partitions_in_folder
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.whole_files import find_id
 from backfill_engine.tables.declarations import Table
 
 

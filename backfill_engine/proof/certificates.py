@@ -18,11 +18,10 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from backfill_engine.errors import CertificateError
 from backfill_engine.lake.commits import Commit, CommitRecord
-from backfill_engine.lake.file_names import find_id, is_file_name, join_names
 from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.lake.whole_files import write_file
+from backfill_engine.lake.whole_files import find_id, is_file_name, join_names, write_file
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE, WriteOptions
 from backfill_engine.rules.measured import PartitionProfile
 from backfill_engine.uris import join_uri

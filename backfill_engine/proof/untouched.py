@@ -6,8 +6,7 @@ Rows are read only where a folder holds more than one partition: of its other pa
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from backfill_engine.contents.partition_contents import UNREADABLE
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, UNREADABLE, PartitionReader
 from backfill_engine.errors import TableError
 from backfill_engine.lake.commit_files import read_changed_folders
 from backfill_engine.lake.partitions import (

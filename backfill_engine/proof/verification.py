@@ -3,8 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from backfill_engine.contents.partition_contents import UNREADABLE, ReadBack
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import (
+    IN_THIS_PROCESS,
+    UNREADABLE,
+    PartitionReader,
+    ReadBack,
+)
 from backfill_engine.errors import BackfillError, CertificateError, HistoryError
 from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.table_log import TableLog

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from backfill_engine.lake.commits import RESTORED, Publish
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import RESTORED, Consumed, Publish
 from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.publishing.results import PartitionResult
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from backfill_engine.grains.chunk_sizes import ChunkSize, cut_chunks
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import Consumed
 from backfill_engine.lake.landing import LandingFile
 from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.table_log import TableLog

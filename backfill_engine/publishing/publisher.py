@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.errors import TableError
-from backfill_engine.lake.consumed import CommitInputs
+from backfill_engine.lake.commits import CommitInputs
 from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.stored_declarations import check_grain, extend_table, find_missing_columns
 from backfill_engine.lake.table_log import TableLog
@@ -31,9 +31,9 @@ from backfill_engine.publishing.inputs import (
 )
 from backfill_engine.publishing.read_tests import ReadTest, judge_by_readers
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.recorded_audits import describe_audits
 from backfill_engine.publishing.results import PartitionResult, Run, withhold
 from backfill_engine.publishing.statements import (
+    describe_audits,
     describe_result,
     describe_run,
     hash_statement,

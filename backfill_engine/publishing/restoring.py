@@ -9,8 +9,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 
 from backfill_engine.errors import RollbackError
-from backfill_engine.lake.commits import RESTORED, Commit, CommitRecord
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import RESTORED, Commit, CommitRecord, Consumed
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import read_table_as_it_was
 from backfill_engine.lake.served_versions import find_served

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from backfill_engine.contents.partition_contents import Counted, ReadBack
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import Consumed
 from backfill_engine.publishing.hooks import PublishHook, describe_hooks
 from backfill_engine.publishing.pacing import IN_ONE_GO, Pace
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions

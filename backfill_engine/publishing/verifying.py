@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backfill_engine.contents.partition_contents import ReadBack, read_back
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import PartitionReader, ReadBack, read_back
 from backfill_engine.errors import SparkUnavailableError
-from backfill_engine.lake.consumed import CommitInputs
+from backfill_engine.lake.commits import CommitInputs
 from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.reader import read_table_as_it_was
 from backfill_engine.lake.served_versions import describe_served

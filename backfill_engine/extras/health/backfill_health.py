@@ -49,7 +49,7 @@ from backfill_engine.orchestration.instance.recovered_runs import (
 from backfill_engine.orchestration.planning.work import FoundWork, look_for_work
 from backfill_engine.orchestration.records.failures import fail_with_message
 from backfill_engine.publishing.inputs import list_landing
-from backfill_engine.publishing.recorded_audits import read_result
+from backfill_engine.publishing.statements import read_result
 from backfill_engine.resources import LakehouseResource, find_resources, list_resources
 from backfill_engine.rules.declared import KEYS_ARE_UNIQUE
 from backfill_engine.rules.verdicts import Check

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from backfill_engine.contents.partition_contents import read_contents
+from backfill_engine.extras.comparison.contents import read_contents
+from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.extras.health.pages import Section, render_page
 from backfill_engine.extras.versions.column_shifts import ColumnShift
 from backfill_engine.extras.versions.drift_plots import (
@@ -21,7 +22,6 @@ from backfill_engine.extras.versions.drift_plots import (
 from backfill_engine.grains.grain import Grain
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.rules.drift import Drift
 from backfill_engine.tables.declarations import Table
 

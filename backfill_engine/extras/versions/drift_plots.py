@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.extras.health.charts import (
     DAYS,
     MINUTES,
@@ -17,7 +18,6 @@ from backfill_engine.extras.health.charts import (
 )
 from backfill_engine.extras.versions.column_shifts import ColumnShift
 from backfill_engine.grains.grain import Grain
-from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.rules.drift import Drift
 from backfill_engine.tables.declarations import Column, Table
 

@@ -8,7 +8,7 @@ from dagster import Config, OpExecutionContext
 from pydantic import Field
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import PartitionReader
 from backfill_engine.errors import PromotionError
 from backfill_engine.extras.rehearsal.records import find_scratch, remove_scratch
 from backfill_engine.extras.rehearsal.rehearser import Rehearser

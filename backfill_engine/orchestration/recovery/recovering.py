@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dagster import AssetExecutionContext, DagsterInstance
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.batching_instance import store_together

@@ -29,7 +29,7 @@ from dagster import (
     RunsFilter,
 )
 
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.lake.commits import (
     Publish,
     describe_foreign_changes,
@@ -70,8 +70,8 @@ from backfill_engine.orchestration.records.withheld_records import (
 )
 from backfill_engine.proof.certificates import locate_certificate
 from backfill_engine.publishing.differences import explain_change
-from backfill_engine.publishing.recorded_audits import read_result
 from backfill_engine.publishing.results import PartitionResult, judge_contents
+from backfill_engine.publishing.statements import read_result
 from backfill_engine.publishing.write_modes.options import TAKE_BACK
 from backfill_engine.rules.verdicts import Check, Outcome
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
-from backfill_engine.lake.commits import Commit, CommitRecord, Publish
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import Commit, CommitRecord, Consumed, Publish
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.results import PartitionResult, withhold
-from backfill_engine.publishing.write_modes.merge import Merge
-from backfill_engine.publishing.write_modes.mode import RESTORING, WriteMode, read_published
+from backfill_engine.publishing.write_modes.mode import RESTORING, Merge, WriteMode, read_published
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE, WriteOptions
 from backfill_engine.rules.files_once import SOURCE_FILE, FilesOnce
 from backfill_engine.rules.finding_names import BATCH_IS_APPENDED_ONCE

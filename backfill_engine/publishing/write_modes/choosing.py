@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from backfill_engine.errors import SettingsError
 from backfill_engine.filters.row_filters import parse_filter
 from backfill_engine.publishing.write_modes.append_once import AppendOnce
-from backfill_engine.publishing.write_modes.merge import Merge
-from backfill_engine.publishing.write_modes.mode import Overwrite, Rollback, TakeBack, WriteMode
+from backfill_engine.publishing.write_modes.mode import (
+    Merge,
+    Overwrite,
+    Rollback,
+    TakeBack,
+    WriteMode,
+)
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.tables.declarations import Table
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.extras.versions.column_shifts import ColumnShift
 from backfill_engine.extras.versions.drift_plots import ColumnDrift, build_column_drifts
-from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.rules.drift import Drift
 from backfill_engine_tests.contents.written_rows import FLIGHTS
 

@@ -14,28 +14,29 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from backfill_engine.contents.canonical_words import canonicalize, find_arrow_type
-from backfill_engine.contents.partition_contents import (
+from backfill_engine.contents.rows import (
+    PartitionIndex,
+    RowBatch,
+    find_column,
+    read_delta_names,
+    stream_rows,
+)
+from backfill_engine.errors import GoldenError
+from backfill_engine.extras.comparison.contents import (
     Contents,
     hash_keys,
     hash_whole,
     read_contents,
     read_rows,
 )
-from backfill_engine.contents.partition_index import PartitionIndex, find_column
-from backfill_engine.contents.rows import (
-    RowBatch,
-    read_delta_names,
-    stream_rows,
-)
-from backfill_engine.errors import GoldenError
-from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.table_log import TableLog
-from backfill_engine.proof.row_comparison import (
+from backfill_engine.extras.comparison.rows import (
     Differing,
     PartitionDiff,
     compare_contents,
     find_differing,
 )
+from backfill_engine.lake.partitions import Partition
+from backfill_engine.lake.table_log import TableLog
 from backfill_engine.tables.declarations import Column, Table
 
 if TYPE_CHECKING:
