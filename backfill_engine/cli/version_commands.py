@@ -83,8 +83,8 @@ def versions(
 ) -> None:
     """List the versions of a served table, and which was served when, by whom and why."""
     from backfill_engine.cli.version_grids import print_versions
+    from backfill_engine.extras.versions.described import describe_versions
     from backfill_engine.lake.table_log import read_log
-    from backfill_engine.publishing.serving import describe_versions
 
     catalog = load_catalog()
     warehouse, table = catalog.warehouse, find_served_table(served)

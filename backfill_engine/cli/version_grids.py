@@ -8,8 +8,8 @@ from backfill_engine.extras.versions.pages import describe_outcome
 from backfill_engine.orchestration.instance.ranges import shorten
 
 if TYPE_CHECKING:
+    from backfill_engine.extras.versions.described import DescribedTable
     from backfill_engine.extras.versions.promotions import Promotion
-    from backfill_engine.publishing.serving import DescribedTable
 
 _LISTED = 31
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from backfill_engine.extras.rehearsal.applying import Shown
 from backfill_engine.extras.rehearsal.records import (
     Gates,
     Rehearsal,
@@ -17,7 +18,6 @@ from backfill_engine.extras.versions.promotions import Promotion, find_drifted, 
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.whole_files import write_file
-from backfill_engine.publishing.as_rehearsed import Shown
 from backfill_engine.publishing.recipes import Recipe
 
 PAGE = "drift.html"
