@@ -24,10 +24,11 @@ from backfill_engine.errors import CertificateError, PartitionRangeError, Settin
 if TYPE_CHECKING:
     from backfill_engine.extras.comparison.diffs import TableDiff
     from backfill_engine.extras.comparison.golden import GoldenReport
+    from backfill_engine.extras.comparison.pins import Pin
     from backfill_engine.extras.comparison.reconciliation import ReconciledPartition
     from backfill_engine.lake.partitions import Partition
     from backfill_engine.lake.table_log import TableLog
-    from backfill_engine.proof.table_history import Change, Pin
+    from backfill_engine.proof.table_history import Change
     from backfill_engine.tables.declarations import Table
 
 T = TypeVar("T")
@@ -130,7 +131,7 @@ def pin(
     Exit 1: partitions of one were computed from other contents than another has at its version, or
     another program has changed some.
     """
-    from backfill_engine.proof.table_history import pin_tables
+    from backfill_engine.extras.comparison.pins import pin_tables
 
     tables = _select_tables(select, None, None)
     found = pin_tables([_read_log(table).require() for table in tables])

@@ -9,15 +9,16 @@ declared is protected whatever they say.
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 
 import pyarrow as pa
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
 from backfill_engine.errors import TableError
-from backfill_engine.lake.delta_logs import query_rows, shorten_cause
+from backfill_engine.lake.delta_logs import shorten_cause
 from backfill_engine.lake.locks import hold_lock
-from backfill_engine.lake.side_tables import enter_table, open_entered
+from backfill_engine.lake.side_tables import enter_table, read_entered
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Table
 from backfill_engine.uris import join_uri
@@ -130,18 +131,8 @@ def read_protections(warehouse: Warehouse) -> Protections:
         SettingsError: if nothing can ever be at the warehouse's root.
         TableError: if it can't be read or is gone: then nobody knows what may be written.
     """
-    uri, table = join_uri(warehouse.root, PROTECTIONS), open_entered(warehouse, PROTECTIONS)
-    if table is None:
-        return Protections()
-    try:
-        rows = query_rows(table, PROTECTIONS, f"SELECT * FROM {PROTECTIONS} ORDER BY at DESC")
-        return Protections([Protection(**row) for row in rows])
-    except (OSError, DeltaError, pa.ArrowException, TypeError) as error:
-        raise TableError(
-            f"the protections at {uri} can't be read ({shorten_cause(error)}): restore the table "
-            "from a copy, or remove its folder and its entry in ledger/, and protect again what "
-            "must be"
-        ) from error
+    decisions = read_entered(warehouse, PROTECTIONS, Protection, cure="protect again what must be")
+    return Protections(sorted(decisions, key=attrgetter("at"), reverse=True))
 
 
 def add_protection(warehouse: Warehouse, decision: Protection, *, now: dt.datetime) -> Protection:

@@ -22,12 +22,12 @@ def read_table(spark: SparkSession, log: TableLog) -> DataFrame:
     Unpinned, a persisted frame is computed again from newer data when the table changes, so that
     the audit would see one version and the publish write another.
     """
-    return _load(spark, log).select(*log.table.column_names)
+    return read_table_as_it_was(spark, log, log.table)
 
 
 def read_table_as_it_was(spark: SparkSession, log: TableLog, table: Table) -> DataFrame:
     """Reads the columns of `table` at the version of its log; those it got since are null."""
-    rows = _load(spark, log)
+    rows = spark.read.format("delta").option("versionAsOf", log.version).load(log.uri)
     return rows.select(
         *(
             F.col(column.name)
@@ -36,10 +36,6 @@ def read_table_as_it_was(spark: SparkSession, log: TableLog, table: Table) -> Da
             for column in table.columns
         )
     )
-
-
-def _load(spark: SparkSession, log: TableLog) -> DataFrame:
-    return spark.read.format("delta").option("versionAsOf", log.version).load(log.uri)
 
 
 def build_number(grain: Grain, column: str) -> Column:

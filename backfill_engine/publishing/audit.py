@@ -8,7 +8,6 @@ it. Which verdict a partition gets does not depend on what is measured together 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from types import TracebackType
 
 from pyspark.sql import DataFrame
 
@@ -116,13 +115,14 @@ def audit_window(
             try:
                 frame = _persist(recipe, window, run.options)
                 measures = _measure(recipe, window, frame)
-                source_records = _count_source(recipe, window)
+                counts = recipe.count_source if window.partitions else None
+                source_records = counts(window) if counts else {}
             except SPARK_ERRORS as error:
                 # Once more without what can't be read, until the rest can.
-                found = _find_broken_files(window, str(error))
+                found = window.listing.find_broken(str(error)) if window.listing else ()
                 if not found:
                     raise
-                broken_files += found
+                broken_files += tuple(found)
                 window = _leave_out(window, found)
                 if frame is not None:
                     frame.unpersist()
@@ -137,8 +137,7 @@ def audit_window(
             frame.unpersist()
             frame = _persist(recipe, window, run.options)
             # The verdicts stand: all that changed is that the new fields are kept.
-            measures = _measure(recipe, window, frame)
-            measures = _add_landed_bytes(measures, landed)
+            measures = _add_landed_bytes(_measure(recipe, window, frame), landed)
         yield Audit(window, frame, measures, verdicts, broken_files)
     finally:
         if frame is not None:
@@ -206,10 +205,13 @@ def _measure(recipe: Recipe, window: InputWindow, frame: DataFrame) -> dict[str,
     return measure_partitions(frame, recipe.table, window.partitions, fields=fields)
 
 
-def _find_broken_files(window: InputWindow, error: str) -> tuple[FileFault, ...]:
-    if window.listing is None:
-        return ()
-    return tuple(window.listing.find_broken(error))
+def _add_landed_bytes(
+    measures: Mapping[str, PartitionMeasures], landed: Mapping[str, Landed]
+) -> dict[str, PartitionMeasures]:
+    return {
+        key: replace(measured, landed_bytes=landed[key].bytes) if key in landed else measured
+        for key, measured in measures.items()
+    }
 
 
 def _leave_out(window: InputWindow, broken_files: Iterable[FileFault]) -> InputWindow:
@@ -219,19 +221,6 @@ def _leave_out(window: InputWindow, broken_files: Iterable[FileFault]) -> InputW
         return window
     left = tuple(partition for partition in window.partitions if partition not in lost)
     return replace(window, partitions=left, listing=window.listing.restrict(left))
-
-
-def _count_source(recipe: Recipe, window: InputWindow) -> Mapping[str, int]:
-    return recipe.count_source(window) if recipe.count_source and window.partitions else {}
-
-
-def _add_landed_bytes(
-    measures: Mapping[str, PartitionMeasures], landed: Mapping[str, Landed]
-) -> dict[str, PartitionMeasures]:
-    return {
-        key: replace(measured, landed_bytes=landed[key].bytes) if key in landed else measured
-        for key, measured in measures.items()
-    }
 
 
 def _judge(
@@ -312,7 +301,7 @@ OpenAudit = Callable[[tuple[Partition, ...]], AbstractContextManager[Audit]]
 """Audits partitions, ascending; their rows stay persisted for as long as it is open."""
 
 
-class AuditsAhead:
+class AuditsAhead(ExitStack):
     """The audits of a step's chunks, each opened once the first of its chunks is to be published.
 
     As a context: whatever is open is closed with it.
@@ -320,24 +309,11 @@ class AuditsAhead:
 
     def __init__(self, pinned: PinnedInputs, lots: Sequence[Sequence[Partition]] = ()) -> None:
         """Takes the inputs of the step, and the partitions to audit together, in order."""
+        super().__init__()
         self.pinned = pinned
         self._lots = [tuple(lot) for lot in lots]
         self._covered: frozenset[str] = frozenset()
-        self._opened = ExitStack()
         self._audit: Audit | None = None
-
-    def __enter__(self) -> "AuditsAhead":
-        """Opens nothing yet."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Forgets the rows that are persisted."""
-        self.drop()
 
     def find(self, partitions: Sequence[Partition], open_audit: OpenAudit) -> Audit | None:
         """Finds the audit of a chunk, among what is or can be audited together with it.
@@ -359,7 +335,7 @@ class AuditsAhead:
             if len(left) <= len(keys):
                 return None
             try:
-                self._audit = self._opened.enter_context(open_audit(left))
+                self._audit = self.enter_context(open_audit(left))
             except Exception:
                 self._lots.remove(lot)
                 return None
@@ -369,7 +345,7 @@ class AuditsAhead:
     def drop(self) -> None:
         """Forgets what is audited: what comes next is audited anew."""
         self._audit, self._covered = None, frozenset()
-        self._opened.close()
+        self.close()
 
 
 def gather_lots(

@@ -18,10 +18,9 @@ from backfill_engine.lake.writer import (
     add_columns,
     build_record,
     create_table,
-    create_table_ahead,
     hold_partitions,
     overwrite_held,
-    read_log_ahead,
+    prepare_ahead,
 )
 from backfill_engine.publishing.audit import Audit, AuditsAhead, audit_window, describe_faults
 from backfill_engine.publishing.hooks import describe_partition
@@ -100,7 +99,7 @@ class Publisher:
         self._check_workers(partitions, pinned)
         pinned = replace(pinned, newest=pinned.current.reread())
         if not pinned.current.exists:
-            create_table_ahead(self.spark, pinned.current)
+            prepare_ahead(self.spark, pinned.current)
         else:
             check_grain(pinned.current)
         results: dict[str, PartitionResult] = {}
@@ -156,7 +155,7 @@ class Publisher:
         """Computes and audits partitions; their rows stay persisted for as long as it is open."""
         current = pinned.current.reread()
         if current.exists:
-            read_log_ahead(self.spark, current)  # For the commit, while the audit is planned.
+            prepare_ahead(self.spark, current)  # For the commit, while the audit is planned.
         window = InputWindow(
             spark=self.spark,
             target=current,
@@ -211,7 +210,7 @@ class _Attempt:
                 replace(result, version=version) for result in judged if not result.verdict.withheld
             ]
             if version is not None:
-                read_log_ahead(publisher.spark, newest)
+                prepare_ahead(publisher.spark, newest)
                 published = verify_publish(
                     audit.window,
                     newest,

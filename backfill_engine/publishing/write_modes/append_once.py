@@ -172,9 +172,7 @@ def _list_brought(record: CommitRecord, key: str, version: int) -> dict[str, int
     """Lists the batches that a commit brought: by its name, and by what it was computed from."""
     names = [record.batches.get(key, "")]
     if not record.row_filter:  # What a filter left out has not come.
-        names.append(
-            _name_consumed(record.consumed.find(key)) or _name_versions(record.input_versions)
-        )
+        names.append(_name_batch(record.consumed.find(key), record.input_versions))
     return {name: version for name in names if name}
 
 
@@ -228,18 +226,14 @@ def _name_inputs(partitions: Sequence[Partition], pinned: PinnedInputs) -> dict[
     """Names the batch that the inputs of each partition are as they were pinned, by key."""
     consumed = pinned.describe_consumed([partition.key for partition in partitions])
     return {
-        partition.key: _name_consumed(consumed[partition.key])
-        or _name_versions(pinned.restrict([partition]).describe())
+        partition.key: _name_batch(consumed[partition.key], pinned.restrict([partition]).describe())
         for partition in partitions
     }
 
 
-def _name_consumed(consumed: Consumed) -> str:
-    """Names inputs by what a partition consumed of them; empty where that is unknown."""
-    return f"inputs {consumed.state}" if consumed.state else ""
-
-
-def _name_versions(versions: Mapping[str, int | str]) -> str:
-    """Names inputs by their versions; empty where there are none."""
+def _name_batch(consumed: Consumed, versions: Mapping[str, int | str]) -> str:
+    """Names inputs by what a partition consumed of them, else by their versions; "" without any."""
+    if consumed.state:
+        return f"inputs {consumed.state}"
     text = json.dumps(dict(versions), sort_keys=True)
     return f"inputs {hashlib.sha256(text.encode()).hexdigest()[:16]}" if versions else ""
