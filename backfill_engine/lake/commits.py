@@ -377,14 +377,6 @@ class Publish:
         return self.record.notes.get(self.key, {}).get(RESTORED, "")
 
 
-def find_latest_publishes(commits: Iterable[Commit]) -> dict[str, Publish]:
-    """Finds the newest commit that replaced each partition, by partition key.
-
-    Takes commits newest first.
-    """
-    return {key: publishes[0] for key, publishes in group_publishes(commits).items()}
-
-
 def group_publishes(commits: Iterable[Commit]) -> dict[str, list[Publish]]:
     """Finds all publishes of each partition, by partition key; in the order of the commits."""
     found: dict[str, list[Publish]] = {}

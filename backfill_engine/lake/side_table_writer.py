@@ -3,7 +3,6 @@
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.lake.locks import hold_lock
@@ -106,13 +105,6 @@ def move_watermark(
         enter_table(warehouse, WATERMARKS)
     after = read_watermarks(warehouse).get(table.key)
     return after if after == moved else None
-
-
-def vacuum_watermarks(spark: SparkSession, warehouse: Warehouse) -> None:
-    """Removes the files of watermarks that moved on over a week ago."""
-    uri = locate_watermarks(warehouse)
-    if DeltaTable.is_deltatable(uri):
-        spark.sql(f"VACUUM delta.`{uri}`")
 
 
 _COLUMNS = "`table` string, next_key string, number bigint, run_id string, moved_at timestamp"

@@ -130,7 +130,14 @@ def open_entered(warehouse: Warehouse, name: str) -> DeltaTable | None:
         entry = None
     except (OSError, ValueError):
         entry = _Entry()
-    if entry is None or (table is not None and _has_reached(table, entry)):
+    if entry is None:
+        return table
+    # Where the entry is damaged, the next commit writes it anew.
+    if (
+        table is not None
+        and entry.table_id in ("", str(table.metadata().id))
+        and table.version() >= entry.version
+    ):
         return table
     raise TableError(
         f"{uri} {'is gone' if table is None else 'is not the table that was written last'}: "
@@ -161,12 +168,6 @@ def read_entered(warehouse: Warehouse, name: str, row_type: type[Row], *, cure: 
             f"({shorten_cause(error)}): restore the table from a copy, or remove its folder and "
             f"its entry in ledger/, and {cure}"
         ) from error
-
-
-def _has_reached(table: DeltaTable, entry: _Entry) -> bool:
-    if not entry.table_id:  # The file is damaged; the next commit writes it anew.
-        return True
-    return entry.table_id == str(table.metadata().id) and table.version() >= entry.version
 
 
 def _locate(warehouse: Warehouse, name: str) -> str:

@@ -32,7 +32,6 @@ from backfill_engine.lake.commits import (
     Publish,
     describe_foreign_changes,
     find_foreign_changes,
-    find_latest_publishes,
     group_publishes,
     keep_publishes,
 )
@@ -108,7 +107,8 @@ class TableLog:
 
         Of a partition that was published before `known_since` nothing may be known either.
         """
-        return find_latest_publishes(self.known_commits)
+        publishes = group_publishes(self.known_commits)
+        return {key: newest for key, (newest, *_) in publishes.items()}
 
     @cached_property
     def foreign_changes(self) -> dict[str, Commit]:

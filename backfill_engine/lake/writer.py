@@ -284,12 +284,12 @@ def optimize_partitions(
         )
 
 
-def vacuum_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> None:
+def vacuum_table(spark: SparkSession, uri: str) -> None:
     """Removes files that no version within the table's own retention needs.
 
     Without the lock: it commits no data, and files of a run at work are younger than any retention.
     """
-    spark.sql(f"VACUUM delta.`{warehouse.uri(table)}`")
+    spark.sql(f"VACUUM delta.`{uri}`")
 
 
 def retry_conflicts(lock: Lock) -> Retrying:

@@ -376,9 +376,6 @@ def find_certificates(warehouse: Warehouse, wanted: str) -> list[Certificate]:
     )
 
 
-_OPERATION = "WRITE"
-
-
 def keep_publishes(log: TableLog) -> TableLog:
     """Brings the index of a table's publishes up to its log, and returns the log that goes by it.
 
@@ -428,4 +425,4 @@ def _list_commits(certificate: Certificate) -> Iterator[Commit]:
             batches={row.partition: certificate.batch for row in rows} if appends else {},
         )
         committed_at = datetime.fromisoformat(commit.committed_at)
-        yield Commit(commit.version, committed_at, _OPERATION, record)
+        yield Commit(commit.version, committed_at, "WRITE", record)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from backfill_engine.errors import TableError
 from backfill_engine.lake.landing import FileFault
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.reader import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS, add_folder
 from backfill_engine.lake.stored_declarations import find_new_fields
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.inputs import PinnedInputs, split_chunks
@@ -168,7 +168,9 @@ def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> 
     rows = recipe.compute(window)
     _check_computed(rows, window.stored_table)
     computed = mark_filtered_out(rows, window, options)
-    return recipe.place_rows(find_write_mode(options).combine(computed, window, options))
+    rows = add_folder(find_write_mode(options).combine(computed, window, options), recipe.table)
+    # Rows of a folder together, so that each folder becomes one file.
+    return rows.repartition(recipe.table.folder_column)
 
 
 def _check_computed(rows: DataFrame, table: Table) -> None:

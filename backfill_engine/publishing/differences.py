@@ -87,9 +87,6 @@ def _compare_landed(before: Consumed, now: Consumed) -> Iterator[str]:
     if before.landed is None or now.landed is None:
         return
     if before.landed.fingerprint != now.landed.fingerprint:
-        counts = (
-            ""
-            if before.landed.files == now.landed.files
-            else (f": {before.landed.files} then, {now.landed.files} now")
-        )
+        then, files = before.landed.files, now.landed.files
+        counts = "" if then == files else f": {then} then, {files} now"
         yield f"its landed files changed{counts}"

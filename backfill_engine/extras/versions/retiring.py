@@ -93,7 +93,7 @@ def retire(
     freed = sum(log.sum_folder_bytes().values())
     version = overwrite_partitions(nothing, log, partitions, record)
     recover_table(catalog, instance, log.reread(), now=now, reader=build_reader(spark, lakehouse))
-    vacuum_table(spark.spark_session, warehouse, table)
+    vacuum_table(spark.spark_session, warehouse.uri(table))
     return (
         f"{table.key} is retired, as version {version}: {len(full)} partitions are empty and "
         f"protected; their {freed:,} bytes go with `maintain` once the {warehouse.retention_days} "
