@@ -59,9 +59,9 @@ def verify_certificate(
         if commit.record and commit.record.run_id == certificate.run_id
     }
     # Where the log no longer has the commits, the certificate's own word has to do.
-    stated = (
-        any(record.statement for record in own.values()) if own else _claims_statements(certificate)
-    )
+    claimed = any(row.stated_in is not None for row in certificate.partitions)
+    claimed = claimed or not certificate.commits
+    stated = any(record.statement for record in own.values()) if own else claimed
     return [
         *_verify_commits(log, certificate, own),
         *(_verify_statements(certificate, own) if stated else ()),
@@ -70,12 +70,6 @@ def verify_certificate(
         *_verify_contents(reader, log, certificate, partitions),
         *_verify_untouched(reader, log, certificate, counts=stated),
     ]
-
-
-def _claims_statements(certificate: Certificate) -> bool:
-    """Tells whether a certificate says that commits vouch for it; those of old releases don't."""
-    claimed = any(row.stated_in is not None for row in certificate.partitions)
-    return claimed or not certificate.commits
 
 
 def _verify_commits(
@@ -264,11 +258,9 @@ def _verify_document(
 def _verify_readable(
     reader: PartitionReader, log: TableLog, document: CertificateDocument, certificate: Certificate
 ) -> Iterator[VerifiedLine]:
-    # Those of old releases have no seal.
-    if certificate.seal or _claims_statements(certificate):
-        holds = document.is_as_written(certificate)
-        found = "" if holds else f"{document.path} was edited: restore it from a copy"
-        yield VerifiedLine("the document is as it was written, by its seal", holds, found)
+    holds = document.is_as_written(certificate)
+    found = "" if holds else f"{document.path} was edited: restore it from a copy"
+    yield VerifiedLine("the document is as it was written, by its seal", holds, found)
     partitions = build_partitions(log.table, dict.fromkeys(certificate.published))
     yield from verify_certificate(log, certificate, partitions, reader=reader)
 

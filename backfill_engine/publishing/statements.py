@@ -148,7 +148,7 @@ def describe_audits(results: Sequence[PartitionResult]) -> CommitAudit:
 def read_result(publish: Publish) -> PartitionResult:
     """Reads the result of a partition again from the commit that published it.
 
-    Bounds that were met are not kept, and commits from before 0.2 keep no findings.
+    Bounds that were met are not kept.
     """
     record, key, audit = publish.record, publish.key, publish.record.audit
     remarks = {place: (outcome, bound) for place, outcome, bound in audit.remarks.get(key, ())}
