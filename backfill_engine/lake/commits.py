@@ -195,7 +195,9 @@ class CommitAudit:
             self,
             figures=_restrict(self.figures, keys),
             remarks=_restrict(self.remarks, keys),
-            accepted=tuple(one for one in self.accepted if one["partition"] in keys),
+            accepted=tuple(
+                acceptance for acceptance in self.accepted if acceptance["partition"] in keys
+            ),
         )
 
 

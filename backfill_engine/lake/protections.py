@@ -109,18 +109,21 @@ class Protections:
         protections = self.list_of(table)
         if not protections:
             return {}
-        found = {
-            key: next((one for one in protections if one.covers(key)), None)
-            for key in dict.fromkeys(keys)
-        }
-        return {key: one for key, one in found.items() if one is not None and one.protected}
+        found: dict[str, Protection] = {}
+        for key in dict.fromkeys(keys):
+            newest = next((decided for decided in protections if decided.covers(key)), None)
+            if newest is not None and newest.protected:
+                found[key] = newest
+        return found
 
 
 def list_declared(table: Table) -> list[Protection]:
     """Lists what is declared with a table."""
     return [
-        Protection(table=table.key, first=one.first, last=one.last, reason=one.reason)
-        for one in table.protected
+        Protection(
+            table=table.key, first=declared.first, last=declared.last, reason=declared.reason
+        )
+        for declared in table.protected
     ]
 
 
@@ -132,7 +135,7 @@ def read_protections(warehouse: Warehouse) -> Protections:
         TableError: if it can't be read or is gone: then nobody knows what may be written.
     """
     decisions = read_entered(warehouse, PROTECTIONS, Protection, cure="protect again what must be")
-    return Protections(sorted(decisions, key=attrgetter("at"), reverse=True))
+    return Protections(tuple(sorted(decisions, key=attrgetter("at"), reverse=True)))
 
 
 def add_protection(warehouse: Warehouse, decision: Protection, *, now: dt.datetime) -> Protection:
@@ -155,7 +158,9 @@ def add_protection(warehouse: Warehouse, decision: Protection, *, now: dt.dateti
     uri = join_uri(warehouse.root, PROTECTIONS)
     with hold_lock(warehouse, PROTECTIONS) as lock:
         earlier = read_protections(warehouse).decisions
-        stored = replace(decision, at=max([now, *(one.at + _TICK for one in earlier if one.at)]))
+        stored = replace(
+            decision, at=max([now, *(decided.at + _TICK for decided in earlier if decided.at)])
+        )
         lock.check()
         try:
             write_deltalake(uri, pa.Table.from_pylist([asdict(stored)], _SCHEMA), mode="append")

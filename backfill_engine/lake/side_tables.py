@@ -61,7 +61,7 @@ def build_withheld_table(table: Table) -> Table:
             required("run_id", "STRING", "That run"),
             required("partition_key", "STRING", "The partition"),
             required("reason", "STRING", "Failed checks with measured values and bounds"),
-            *(Column(names[one.name], one.type, one.comment) for one in table.columns),
+            *(Column(names[column.name], column.type, column.comment) for column in table.columns),
         ),
     )
 

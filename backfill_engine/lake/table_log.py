@@ -241,8 +241,7 @@ class TableLog:
 
         The log no longer has that commit, and the index keeps later ones only.
         """
-        told = then.publishes
-        untold = sorted(key for key in keys if key not in told) if self.begins_with else []
+        untold = sorted(set(keys).difference(then.publishes)) if self.begins_with else []
         publishes = group_publishes(self.index.commits)
         return [
             key

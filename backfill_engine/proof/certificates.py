@@ -391,7 +391,11 @@ def find_certified_commits(log: TableLog) -> list[Commit]:
     batch without a name stays unknown. Certificates that can't be read are left out.
     """
     known = {commit.version for commit in log.known_commits}
-    documents = (one for one in list_documents(log.warehouse) if one.subject[1] == log.table.key)
+    documents = (
+        document
+        for document in list_documents(log.warehouse)
+        if document.subject[1] == log.table.key
+    )
     return [
         commit
         for certificate in read_readable(documents)

@@ -54,7 +54,7 @@ class Audit:
     def restrict(self, partitions: Iterable[Partition]) -> "Audit":
         """Returns what was found of some of its partitions; the frame has the rows of all."""
         keys = {partition.key for partition in partitions}
-        left = tuple(one for one in self.window.partitions if one.key in keys)
+        left = tuple(partition for partition in self.window.partitions if partition.key in keys)
         listing = self.window.listing.restrict(left) if self.window.listing else None
         return Audit(
             replace(self.window, partitions=left, listing=listing),
@@ -241,7 +241,7 @@ def _judge(
         recipe.table,
         measures,
         source_records=source_records,
-        published={key: one for key, one in profiles.items() if key not in undone},
+        published={key: profile for key, profile in profiles.items() if key not in undone},
         is_history_lost=is_lost,
         source_fields=recipe.source_fields,
         evolved_fields=window.extra_fields,
@@ -332,7 +332,7 @@ class AuditsAhead(ExitStack):
         keys = {partition.key for partition in partitions}
         if self._audit is None or not keys <= self._covered:
             self.drop()
-            lot = next((lot for lot in self._lots if keys <= {one.key for one in lot}), ())
+            lot = next((lot for lot in self._lots if not {*partitions}.difference(lot)), ())
             left = lot[lot.index(partitions[0]) :] if lot else ()
             if len(left) <= len(keys):
                 return None
@@ -341,7 +341,7 @@ class AuditsAhead(ExitStack):
             except Exception:
                 self._lots.remove(lot)
                 return None
-            self._covered = frozenset(one.key for one in left)
+            self._covered = frozenset(partition.key for partition in left)
         return self._audit.restrict(partitions)
 
     def drop(self) -> None:
@@ -373,8 +373,8 @@ def gather_lots(
     filled = 0
     for chunk in chunks:
         for part in split_chunks(chunk, sizes, **bounds):
-            landed = tuple(one for one in part if one.key not in never_landed)
-            size = sum(sizes.get(one.key, 0) for one in landed)
+            landed = tuple(partition for partition in part if partition.key not in never_landed)
+            size = sum(sizes.get(partition.key, 0) for partition in landed)
             fits = bool(lots) and len(lots[-1]) + len(landed) <= max_partitions
             if fits and filled + size <= min(max_bytes, AHEAD_BYTES):
                 lots[-1] += landed

@@ -178,7 +178,7 @@ class PinnedInputs:
         files: dict[str, int] = {}
         before: Collection[LandingFile] = ()
         for key, found in landed.items():
-            files[key] = sum(one not in before for one in found)
+            files[key] = sum(file not in before for file in found)
             before = set(found)
         by_key = {partition.key: partition for partition in partitions}
         starts = [(partition.key, partition.slice.start) for partition in partitions]

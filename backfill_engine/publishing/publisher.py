@@ -195,7 +195,7 @@ class _Attempt:
         publisher, target = self.publisher, self.pinned.target
         others = self._find_undoable()
         decided = {result.key for result in others}
-        pending = tuple(one for one in self.partitions if one.key not in decided)
+        pending = tuple(partition for partition in self.partitions if partition.key not in decided)
         if not pending:
             return others, set(), self.pinned.current
         with self._open_audit(pending) as audit:
@@ -231,7 +231,9 @@ class _Attempt:
         mode = find_write_mode(self.run.options)
         results = self.pinned.withhold_foreign(self.partitions, keeps_rows=mode.keeps_rows)
         foreign = {result.key for result in results}
-        results += [one for one in self.pinned.withhold_never_landed() if one.key not in foreign]
+        results += [
+            result for result in self.pinned.withhold_never_landed() if result.key not in foreign
+        ]
         decided = {result.key for result in results}
         landed = [partition for partition in self.partitions if partition.key not in decided]
         return results + mode.find_repeated(landed, self.pinned, self.run.options)
@@ -296,7 +298,7 @@ class _Attempt:
         changed, newest = set[str](), self.pinned.current
         while judged := [result for result in found if result.key not in changed]:
             is_whole = any(hook.is_whole for hook in self.run.hooks)
-            if is_whole and (changed or any(one.verdict.withheld for one in judged)):
+            if is_whole and (changed or any(result.verdict.withheld for result in judged)):
                 return judged, None, changed, newest
             keys = {result.key for result in judged}
             try:
@@ -372,8 +374,8 @@ class _Attempt:
             ),
             audit=describe_audits(good),
             consumed=CommitInputs.of({result.key: result.consumed for result in good}),
-            provisional={one.key: one.provisional for one in good if one.provisional},
-            notes={one.key: one.notes for one in good if one.notes},
+            provisional={result.key: result.provisional for result in good if result.provisional},
+            notes={result.key: result.notes for result in good if result.notes},
         )
         table, transaction = recipe.table, None
         if batches:

@@ -44,7 +44,7 @@ class Recipe:
     @property
     def unread(self) -> frozenset[str]:
         """The versions, by table key, that are not served and so not read."""
-        versions = (one.key for one in self.table.versions)
+        versions = (version.key for version in self.table.versions)
         return frozenset(key for key in versions if self.serves not in ("", key))
 
     @property

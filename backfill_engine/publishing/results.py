@@ -124,7 +124,7 @@ def describe_failures(verdict: Verdict) -> str:
 
 def describe_findings(findings: Sequence[Finding]) -> str:
     """Describes findings with what was measured and the bound, in one line."""
-    values = ("" if one.value is None else f" = {one.value:.6g}" for one in findings)
+    values = ("" if finding.value is None else f" = {finding.value:.6g}" for finding in findings)
     return "; ".join(
         f"{finding.rule}{value} ({finding.bound})"
         for finding, value in zip(findings, values, strict=True)

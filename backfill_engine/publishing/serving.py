@@ -45,9 +45,9 @@ def serve(recipe: Recipe, version: str) -> Recipe:
     Raises:
         TableError: if there is no such version.
     """
-    chosen = tuple(one for one in recipe.inputs if one.key == version)
+    chosen = tuple(table for table in recipe.inputs if table.key == version)
     if not chosen:
-        versions = ", ".join(one.key for one in recipe.table.versions)
+        versions = ", ".join(version_table.key for version_table in recipe.table.versions)
         raise TableError(
             f"{recipe.table.key} serves {version}, which isn't declared among its versions "
             f"({versions}): declare it again, or promote one of these"

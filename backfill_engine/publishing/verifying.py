@@ -62,7 +62,7 @@ def verify_publish(
             unreadable.append(by_key[result.key])
     if unreadable and any(hook.is_whole for hook in run.hooks):
         # Of a switch nothing may stay: readers would find two versions side by side.
-        verified, unreadable = [replace(one, version=None) for one in verified], partitions
+        verified, unreadable = [replace(result, version=None) for result in verified], partitions
     if unreadable:
         _take_back(window, log, recipe, run, unreadable, version=version)
     return verified

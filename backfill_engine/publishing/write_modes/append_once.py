@@ -64,7 +64,7 @@ class AppendOnce(WriteMode):
         inputs = _name_inputs(partitions, pinned)
         results: list[PartitionResult] = []
         for key, batch in self.name_batches(partitions, pinned, options).items():
-            found = next((one for one in (batch, inputs[key]) if one in held[key].batches), None)
+            found = next((name for name in (batch, inputs[key]) if name in held[key].batches), None)
             if found is not None:
                 results.append(_describe_repeated(held[key], found))
             elif held[key].doubt:
@@ -130,7 +130,9 @@ def trace_batches(
         for key in commit.find_changed(history):
             then = history[key][-1]
             if restored is not None:
-                then = next(one for one in reversed(history[key]) if one.changed_in <= restored)
+                then = next(
+                    state for state in reversed(history[key]) if state.changed_in <= restored
+                )
                 if then.publish is None and not is_whole:
                     then = Held(doubt=f"version {restored}, which was put back, is forgotten")
             after = _apply(commit, key, then, is_restored=restored is not None)

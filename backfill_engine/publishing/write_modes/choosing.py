@@ -67,8 +67,8 @@ def choose_options(table: Table, **wishes: Any) -> WriteOptions:
         SettingsError: if the table can't honour them, or they contradict each other.
         FilterError: if the filter is unreadable, or uses what isn't allowed.
     """
-    asked = {name: value for name, value in wishes.items() if value}
-    options = WriteOptions(**{"write_mode": table.write_mode, **asked})
+    given = {name: value for name, value in wishes.items() if value}
+    options = WriteOptions(**{"write_mode": table.write_mode, **given})
     if options.write_mode not in list(ModeName):
         raise SettingsError(f"no write mode {options.write_mode}: there are {', '.join(ModeName)}")
     chosen = find_write_mode(options)
