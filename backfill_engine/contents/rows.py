@@ -95,12 +95,13 @@ def stream_table(
     if not index.partitions:
         return
     by = find_column(log.table, log.table.partition_by)
-    snapshot, partitions = log.open_snapshot(), index.partitions
+    snapshot = log.open_snapshot()
     present = read_delta_names(snapshot)
     wanted = dict.fromkeys((by, *columns))
     read = [column for column in wanted if column.name in present]
     names = [column.name for column in read]
-    for batch in stream_rows(snapshot, names, partition_by=by.name, partitions=partitions):
+    conditions = build_conditions(by.name, index.partitions)
+    for batch in stream_rows(snapshot, names, conditions):
         values = {
             column.name: stored.cast(find_arrow_type(column))
             for column, stored in zip(read, batch.columns, strict=True)
@@ -112,26 +113,22 @@ def stream_table(
 
 
 def stream_rows(
-    contents: DeltaTable,
-    names: Sequence[str],
-    *,
-    partition_by: str,
-    partitions: Iterable[Partition] | None = None,
+    contents: DeltaTable, names: Sequence[str], conditions: Iterable[str]
 ) -> Iterator[pa.RecordBatch]:
     """Streams the columns `names` of a Delta table's rows, in batches of at most 65,536 rows.
 
     Args:
         contents: the table, at the version to read.
         names: columns that it has.
-        partition_by: the column that `partitions` are about.
-        partitions: whose rows to read, at least one; files of others aren't opened. None for all.
+        conditions: which rows, of `build_conditions`; an empty one for all. Files of other rows
+            aren't opened.
 
     Raises:
         ArrowInvalid: if a data file is missing, or unreadable (another size than the log says).
     """
     select = f"SELECT {', '.join(f'`{name}`' for name in names)} FROM contents"
     reader = QueryBuilder(_READER_SETTINGS).register("contents", contents)
-    for condition in _build_conditions(partition_by, partitions):
+    for condition in conditions:
         yield from join_small(pa.RecordBatchReader.from_stream(reader.execute(select + condition)))
 
 
@@ -153,14 +150,12 @@ def read_delta_names(contents: DeltaTable) -> frozenset[str]:
     return frozenset(field.name for field in contents.schema().fields)
 
 
-def _build_conditions(partition_by: str, partitions: Iterable[Partition] | None) -> Iterator[str]:
-    if partitions is None:
-        yield ""
-        return
+def build_conditions(column: str, partitions: Iterable[Partition]) -> Iterator[str]:
+    """Builds the conditions of queries that read the rows of partitions, by their column."""
     slices = merge_slices(partition.slice for partition in partitions)
     for first in range(0, len(slices), _SLICES_PER_QUERY):
         queried = slices[first : first + _SLICES_PER_QUERY]
-        yield f" WHERE {build_predicate(partition_by, queried)}"
+        yield f" WHERE {build_predicate(column, queried)}"
 
 
 _Sums: TypeAlias = dict[tuple[int, int], tuple[int, int]]

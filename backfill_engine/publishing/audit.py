@@ -372,7 +372,7 @@ def gather_lots(
     lots: list[tuple[Partition, ...]] = []
     filled = 0
     for chunk in chunks:
-        for part in split_chunks(chunk, sizes, **bounds):
+        for part in split_chunks(chunk, sizes, max_partitions=max_partitions, max_bytes=max_bytes):
             landed = tuple(partition for partition in part if partition.key not in never_landed)
             size = sum(sizes.get(partition.key, 0) for partition in landed)
             fits = bool(lots) and len(lots[-1]) + len(landed) <= max_partitions

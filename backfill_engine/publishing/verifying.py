@@ -7,7 +7,7 @@ from backfill_engine.contents.partition_contents import PartitionReader, ReadBac
 from backfill_engine.errors import SparkUnavailableError
 from backfill_engine.lake.commits import CommitInputs
 from backfill_engine.lake.partitions import Partition, build_table_predicate
-from backfill_engine.lake.reader import read_table_as_it_was
+from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.served_versions import describe_served
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.writer import (
@@ -94,7 +94,7 @@ def _take_back(
         predicate = build_table_predicate(
             recipe.table, (partition.slice for partition in partitions)
         )
-        rows = read_table_as_it_was(window.spark, before, window.stored_table).where(predicate)
+        rows = read_table(window.spark, before, window.stored_table).where(predicate)
         measures = measure_partitions(rows, recipe.table, partitions)
         record = build_record(
             recipe.table,

@@ -17,6 +17,7 @@ from backfill_engine.contents.canonical_words import canonicalize, find_arrow_ty
 from backfill_engine.contents.rows import (
     PartitionIndex,
     RowBatch,
+    build_conditions,
     find_column,
     read_delta_names,
     stream_rows,
@@ -237,8 +238,9 @@ class GoldenRows:
             contents = DeltaTable(str(self.path))
             stored = pa.schema(contents.schema().to_arrow()).field(by.name).type
             # Of another type, it can't be compared with the bounds before it is cast.
-            readable = index.partitions if stored == find_arrow_type(by) else None
-            yield from stream_rows(contents, names, partition_by=by.name, partitions=readable)
+            is_readable = stored == find_arrow_type(by)
+            conditions = build_conditions(by.name, index.partitions) if is_readable else ("",)
+            yield from stream_rows(contents, names, conditions)
         else:
             yield from self._open_dataset().to_batches(
                 columns=names, batch_size=65_536, batch_readahead=2, fragment_readahead=1

@@ -39,7 +39,6 @@ class AppendOnce(WriteMode):
 
     def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
         """Adds the published rows to the computed ones."""
-        del options
         if not window.target.exists:
             return computed
         return computed.unionByName(read_published(window), allowMissingColumns=True)

@@ -14,7 +14,7 @@ from backfill_engine.audit_columns import ENGINE_PREFIX, FILTERED_OUT, KEPT
 from backfill_engine.errors import SettingsError
 from backfill_engine.filters.row_filters import build_condition, parse_filter
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.reader import build_number, read_table_as_it_was
+from backfill_engine.lake.reader import build_number, read_table
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.publishing.write_modes.options import TAKE_BACK, WriteOptions
@@ -49,7 +49,6 @@ class WriteMode:
             table: the table.
             is_landed: whether it is computed from the landing zone.
         """
-        del is_landed
         return table
 
     def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
@@ -64,7 +63,6 @@ class WriteMode:
         Returns:
             The columns of `computed`; and, where published rows stay, the audit column `_kept`.
         """
-        del window, options
         return computed
 
     def find_repeated(
@@ -74,14 +72,12 @@ class WriteMode:
 
         There are none by default.
         """
-        del partitions, pinned, options
         return []
 
     def name_batches(
         self, partitions: Sequence[Partition], pinned: PinnedInputs, options: WriteOptions
     ) -> dict[str, str]:
         """Names the batch that is added to each partition, by key; none by default."""
-        del partitions, pinned, options
         return {}
 
 
@@ -100,7 +96,7 @@ def read_published(window: InputWindow) -> DataFrame:
 
     The table must exist.
     """
-    stored = read_table_as_it_was(window.spark, window.target, window.stored_table)
+    stored = read_table(window.spark, window.target, window.stored_table)
     return window.keep_partitions(stored).withColumn(KEPT, F.expr("true"))
 
 
