@@ -368,7 +368,6 @@ def gather_lots(
         max_bytes: most bytes of input to work on at once.
     """
     never_landed = pinned.find_never_landed()
-    bounds = {"max_partitions": max_partitions, "max_bytes": max_bytes}
     lots: list[tuple[Partition, ...]] = []
     filled = 0
     for chunk in chunks:

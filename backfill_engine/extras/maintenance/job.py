@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.extras.rehearsal.records import remove_abandoned
+from backfill_engine.lake.delta_logs import has_log
 from backfill_engine.lake.partitions import Partition, build_partitions, find_folder
 from backfill_engine.lake.side_table_writer import delete_rows_before
 from backfill_engine.lake.side_tables import (
@@ -20,7 +21,7 @@ from backfill_engine.lake.side_tables import (
 )
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.lake.watermarks import locate_watermarks, read_watermarks
+from backfill_engine.lake.watermarks import locate_watermarks
 from backfill_engine.lake.writer import optimize_partitions, vacuum_table
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.resources import LakehouseResource, SparkResource
@@ -145,7 +146,7 @@ def maintain_tables(
             f"{table.key}: joined {done.files_before} files of {len(done.optimized)} partitions "
             f"to {done.files_after}; dropped {done.pruned} withheld or rejected rows"
         )
-    if read_watermarks(warehouse):
+    if has_log(locate_watermarks(warehouse)):
         vacuum_table(spark.spark_session, locate_watermarks(warehouse))
     removed = remove_abandoned(warehouse, before=now - dt.timedelta(days=1))
     messages += [f"removed the tables of rehearsal {name}, which never ended" for name in removed]
