@@ -34,7 +34,7 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import PartitionReader
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse

@@ -20,6 +20,7 @@ from backfill_engine.asset_definitions import (
 )
 from backfill_engine.errors import SettingsError
 from backfill_engine.extras.alerts.alerting import build_report_withheld
+from backfill_engine.extras.comparison.job import compare_with_source
 from backfill_engine.extras.health.backfill_health import (
     build_backfill_health,
     build_watch_schedule,
@@ -80,6 +81,7 @@ _JOBS = {
     "rehearse": rehearse_partitions,
     "promote": promote_version,
     "retire": retire_version,
+    "reconcile": compare_with_source,
 }
 """What a person or a schedule runs over partitions that are published."""
 

@@ -17,7 +17,7 @@ from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import PartitionReader
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.settings import Settings, read_settings
 from backfill_engine.spark.connect import limit_retries

@@ -15,7 +15,7 @@ from pathlib import Path
 from dagster import AssetKey, IdentityPartitionMapping, PartitionMapping
 
 from backfill_engine.audit_columns import LANDED_FILE
-from backfill_engine.contents.partition_index import find_column
+from backfill_engine.contents.rows import find_column
 from backfill_engine.errors import DeclarationError
 from backfill_engine.orchestration.due.readiness import Required
 from backfill_engine.publishing.recipes import Compute, CountSource, Recipe

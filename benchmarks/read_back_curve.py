@@ -19,8 +19,7 @@ import pyarrow as pa
 from deltalake import WriterProperties, write_deltalake
 from pyspark.sql import SparkSession
 
-from backfill_engine.contents.partition_contents import ReadBack, read_back
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import PartitionReader, ReadBack, read_back
 from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse

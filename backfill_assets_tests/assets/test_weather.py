@@ -16,13 +16,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_assets.tables.weather import MEASURED, STATIONS
+from backfill_engine.extras.comparison.diffs import diff_table
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import build_record, create_table, overwrite_partitions
 from backfill_engine.proof.certificates import find_certificates
-from backfill_engine.proof.diffs import diff_table
 from backfill_engine.proof.untouched import prove_untouched
 from backfill_engine_tests.pipeline.running import (
     RAW,

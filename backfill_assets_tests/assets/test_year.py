@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from backfill_engine.extras.comparison.diffs import diff_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.proof.certificates import find_certificates
-from backfill_engine.proof.diffs import diff_table
 from backfill_engine_tests.pipeline.running import (
     FEATURES,
     RAW,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from backfill_engine.catalog import Catalog
-    from backfill_engine.contents.partition_reader import PartitionReader
+    from backfill_engine.contents.partition_contents import PartitionReader
     from backfill_engine.lake.partitions import Partition
     from backfill_engine.lake.table_log import TableLog
     from backfill_engine.orchestration.instance.dagster_internals import (
@@ -274,7 +274,7 @@ def recover_dead_runs(instance: "DagsterInstance") -> None:
 
 def build_partition_reader() -> "PartitionReader":
     """Builds what reads partitions back; where it starts Spark, it says so on stderr."""
-    from backfill_engine.contents.partition_reader import PartitionReader
+    from backfill_engine.contents.partition_contents import PartitionReader
 
     catalog = load_catalog()
     most_bytes = catalog.settings.read_back_bytes

@@ -27,7 +27,7 @@ from backfill_engine.cli.options import (
 )
 from backfill_engine.cli.terminal import Grid, echo, echo_lines, print_answer, print_grid
 from backfill_engine.errors import ProtectedError, SettingsError
-from backfill_engine.lake.file_names import refuse_short_id
+from backfill_engine.lake.whole_files import refuse_short_id
 
 if TYPE_CHECKING:
     from backfill_engine.lake.protections import Protection

@@ -35,10 +35,11 @@ from backfill_engine.cli.terminal import (
 from backfill_engine.errors import CertificateError, PartitionRangeError, SettingsError
 
 if TYPE_CHECKING:
-    from backfill_engine.proof.diffs import TableDiff
-    from backfill_engine.proof.golden_comparison import GoldenReport
-    from backfill_engine.proof.reconciliation import ReconciledPartition
-    from backfill_engine.proof.table_history import Change, Pin
+    from backfill_engine.extras.comparison.diffs import TableDiff
+    from backfill_engine.extras.comparison.golden import GoldenReport
+    from backfill_engine.extras.comparison.pins import Pin
+    from backfill_engine.extras.comparison.reconciliation import ReconciledPartition
+    from backfill_engine.proof.table_history import Change
     from backfill_engine.tables.declarations import Table
 
 _LISTED = 20
@@ -98,7 +99,7 @@ def diff(
 
     Example: backfill-assets proof diff raw/flights --from 2013-01-10 --to 2013-01-14 --before 1
     """
-    from backfill_engine.proof.diffs import diff_table
+    from backfill_engine.extras.comparison.diffs import diff_table
 
     declared = load_catalog().find_table(table)
     partitions = find_partitions(declared, first, last)
@@ -173,7 +174,7 @@ def history(
 
 
 def _show_consistent_versions(select: str | None, *, as_json: bool) -> None:
-    from backfill_engine.proof.table_history import pin_tables
+    from backfill_engine.extras.comparison.pins import pin_tables
 
     pins = pin_tables([read_table_log(table).require() for table in select_tables(select)])
     print_answer(pins, print_pins, as_json=as_json)
@@ -204,7 +205,7 @@ def _show_changes(
 def _compare_with_golden(
     select: str | None, first: str, last: str, path: Path, keys: str | None
 ) -> "GoldenReport":
-    from backfill_engine.proof.golden_comparison import compare_with_golden
+    from backfill_engine.extras.comparison.golden import compare_with_golden
 
     tables = select_tables(select, first, last)
     if len(tables) != 1 or select is None:
@@ -220,7 +221,7 @@ def _compare_with_golden(
 def _reconcile_with_source(
     select: str | None, first: str, last: str
 ) -> "Sequence[ReconciledPartition]":
-    from backfill_engine.jobs import reconcile_tables
+    from backfill_engine.extras.comparison.job import reconcile_tables
     from backfill_engine.resources import build_lakehouse, build_spark
 
     catalog = load_catalog()

@@ -18,8 +18,8 @@ from backfill_engine.cli.terminal import Grid, echo, echo_lines, print_answer, p
 from backfill_engine.errors import PromotionError, SettingsError
 
 if TYPE_CHECKING:
+    from backfill_engine.extras.versions.described import DescribedTable
     from backfill_engine.extras.versions.promotions import Promotion
-    from backfill_engine.publishing.serving import DescribedTable
     from backfill_engine.tables.declarations import Table
 
 Served = Annotated[str, typer.Argument(help="A served table, as carrier_delays.")]
@@ -37,7 +37,7 @@ def list_versions(served: Served, as_json: AsJson = False) -> None:
 
     Example: backfill-assets version list carrier_delays
     """
-    from backfill_engine.publishing.serving import describe_versions
+    from backfill_engine.extras.versions.described import describe_versions
 
     catalog, table = load_catalog(), find_served_table(served)
     logs = [read_table_log(catalog.find_table(version.key)) for version in table.versions]

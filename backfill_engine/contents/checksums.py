@@ -89,13 +89,15 @@ def _canonical_of_parts(value: SparkColumn, type_: ColumnType) -> SparkColumn:
     match type_.kind:
         case "ARRAY":
             (of_element,) = type_.parts
-            elements = F.transform(value, lambda one: F.struct(*_mark(one, of_element)))
+            elements = F.transform(value, lambda element: F.struct(*_mark(element, of_element)))
             return _hash_value(value, F.size(value).cast("bigint"), elements)
         case "MAP":
             of_key, of_value = type_.parts
             entries = F.transform(
                 F.map_entries(value),
-                lambda one: F.struct(*_mark(one["key"], of_key), *_mark(one["value"], of_value)),
+                lambda entry: F.struct(
+                    *_mark(entry["key"], of_key), *_mark(entry["value"], of_value)
+                ),
             )
             return _hash_value(value, F.size(value).cast("bigint"), F.array_sort(entries))
         case _:

@@ -1,250 +1,28 @@
-"""What partitions of a table, or of a golden data set, hold: hashes of their rows, and counts.
+"""What partitions hold: rows and checksums, read in this process or in Spark's tasks.
 
-No Spark, no Dagster. Rows are equal if their canonical values (see `contents.checksums`) are, so
-floats to six decimals. Two different rows are taken for equal with a chance of 1 in 2^64.
+Loads without Spark, which is imported once tasks are to read. Rows are equal if their canonical
+values (see `contents.checksums`) are, so floats to six decimals. Two different rows are taken for
+equal with a chance of 1 in 2^64.
 
 This is a second implementation of the formula in `contents.checksums`, with another reader
 (delta-rs), other arithmetic (numpy) and another XXH64, so that what Spark wrote isn't vouched for
 by Spark alone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from backfill_engine.contents.canonical_words import (
-    Hashes,
-    Longs,
-    canonicalize,
-    format_checksum,
-    hash_rows,
-)
-from backfill_engine.contents.partition_index import PartitionIndex
-from backfill_engine.contents.rows import RowBatch, StreamRows, stream_table
-from backfill_engine.lake.partitions import Partition
+from backfill_engine.contents.canonical_words import canonicalize, format_checksum, hash_rows
+from backfill_engine.contents.rows import PartitionIndex, stream_table
+from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.rules.drift import Drift
-from backfill_engine.tables.declarations import Table
 
-_ROWS_AT_ONCE = 10_000_000
-"""Most rows to hold of more than one partition: 0.2 to 0.9 GB, by what is done with them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Contents:
-    """What partitions hold, as hashes: 20 bytes a row, 12 without a key, whatever the columns.
-
-    While it is read, another 8 bytes a row are taken.
-
-    Attributes:
-        table: the declaration by which the rows were read.
-        stream: reads the rows again.
-        partitions: ascending.
-        keys: columns that identify a row within its partition; empty where rows may repeat.
-        compared: columns that the row hashes are of, in declared order; those that a table lacked
-            at its version are null.
-        owners: per row, the index of its partition.
-        key_hashes: per row, of its partition and its key; None without a key.
-        row_hashes: per row, of the compared columns.
-        row_counts: rows per partition.
-        nulls: null values per partition, by compared column.
-        histograms: an array (partitions × bins) of rows, nulls in the last bin, by the `histogram`
-            of each `Drift` rule of a compared column.
-    """
-
-    table: Table
-    stream: StreamRows
-    partitions: tuple[Partition, ...]
-    keys: tuple[str, ...]
-    compared: tuple[str, ...]
-    owners: NDArray[np.int32]
-    key_hashes: Hashes | None
-    row_hashes: Hashes
-    row_counts: Longs
-    nulls: Mapping[str, Longs]
-    histograms: Mapping[str, Longs]
-
-    @property
-    def identities(self) -> Hashes:
-        """Per row, what makes it the same row in another content: its key, else all of it."""
-        return self.row_hashes if self.key_hashes is None else self.key_hashes
-
-
-def read_contents(
-    log: TableLog,
-    partitions: Sequence[Partition],
-    *,
-    columns: Sequence[str] | None = None,
-    keys: Sequence[str] | None = None,
-) -> Contents:
-    """Reads partitions of a table at a version, a batch of rows at a time; see `Contents`.
-
-    Args:
-        log: of the table, at the version to read. Declared columns that it lacked then read as
-            null; columns that aren't declared aren't read.
-        partitions: in any order; disjoint. Files of others aren't opened.
-        columns: to compare, None for all; the keys and the partition column always are.
-        keys: columns that identify a row within its partition; None for the natural key.
-
-    Raises:
-        ValueError: if a column isn't declared.
-        ArrowInvalid: if a data file is missing, or unreadable (another size than the log says).
-    """
-    table = log.table
-    keys = table.natural_key if keys is None else tuple(keys)
-    wanted = {*(table.column_names if columns is None else columns), *keys, table.partition_by}
-    if undeclared := sorted(wanted - set(table.column_names)):
-        raise ValueError(f"{table.key} has no columns {', '.join(undeclared)}")
-    return read_rows(table, partial(stream_table, log), partitions, keys, wanted)
-
-
-def split_by_rows(
-    partitions: Sequence[Partition], rows: Mapping[str, int]
-) -> Iterator[list[Partition]]:
-    """Yields partitions in order, as many at a time as may be held; at least one.
-
-    Args:
-        partitions: what is to be read.
-        rows: how many there are to hold, by key.
-    """
-    some: list[Partition] = []
-    held = 0
-    for partition in partitions:
-        if some and held + rows[partition.key] > _ROWS_AT_ONCE:
-            yield some
-            some, held = [], 0
-        some.append(partition)
-        held += rows[partition.key]
-    if some:
-        yield some
-
-
-def read_rows(
-    table: Table,
-    stream: StreamRows,
-    partitions: Sequence[Partition],
-    keys: tuple[str, ...],
-    wanted: Set[str],
-) -> Contents:
-    """Reads partitions of a table, or of what is to be compared with it.
-
-    Args:
-        table: the declaration by which the rows are read.
-        stream: reads them.
-        partitions: in any order; disjoint.
-        keys: columns that identify a row within its partition.
-        wanted: columns to compare, the keys among them; those that aren't declared are ignored.
-    """
-    index = PartitionIndex(table, partitions)
-    count = len(index.partitions)
-    columns = [column for column in table.columns if column.name in wanted]
-    names = tuple(column.name for column in columns)
-    drifts = [
-        rule
-        for rule in table.rules
-        if isinstance(rule, Drift) and {rule.column, rule.weight or rule.column} <= {*names}
-    ]
-    nulls = {name: np.zeros(count, np.int64) for name in names}
-    histograms = {rule.histogram: np.zeros((count, rule.bins), np.int64) for rule in drifts}
-    owners = [np.zeros(0, np.int32)]
-    key_hashes, row_hashes = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
-    for batch in stream(columns, index):
-        words = {name: canonicalize(batch.values[name]) for name in names}
-        owners.append(batch.owners.astype(np.int32))
-        row_hashes.append(hash_whole(batch, words))
-        if keys:
-            key_hashes.append(hash_keys(batch, words, keys, index))
-        for name in names:
-            if batch.values[name].null_count:
-                np.add.at(nulls[name], batch.owners[_find_nulls(batch.values[name])], 1)
-        for rule in drifts:
-            bins = _find_bins(batch.values[rule.column], rule)
-            weights = 1 if rule.weight is None else _read_weights(batch.values[rule.weight])
-            np.add.at(histograms[rule.histogram], (batch.owners, bins), weights)
-    joined = _join(owners)
-    return Contents(
-        table=table,
-        stream=stream,
-        partitions=index.partitions,
-        keys=keys,
-        compared=names,
-        owners=joined,
-        key_hashes=_join(key_hashes) if keys else None,
-        row_hashes=_join(row_hashes),
-        row_counts=np.bincount(joined, minlength=count),
-        nulls=nulls,
-        histograms=histograms,
-    )
-
-
-def hash_keys(
-    batch: RowBatch, words: Mapping[str, Longs], keys: Sequence[str], index: PartitionIndex
-) -> Hashes:
-    """Hashes partition and key of each row, for a row that moved has another identity.
-
-    Args:
-        batch: rows.
-        words: their canonical words, by column.
-        keys: the key columns.
-        index: of the partitions.
-    """
-    return hash_rows([index.starts[batch.owners], *(words[name] for name in keys)])
-
-
-def hash_whole(batch: RowBatch, words: Mapping[str, Longs]) -> Hashes:
-    """Hashes each row, of all columns that `words`, the canonical words of the batch, has."""
-    return hash_rows([*words.values(), *_flag_constants([batch.values[name] for name in words])])
-
-
-def _flag_constants(values: Sequence[pa.Array]) -> Iterator[Longs]:
-    """Yields bits that tell null, NaN and infinity from the numbers with the same words."""
-    for first in range(0, len(values), 64):
-        flags = np.zeros(len(values[0]), np.uint64)
-        for bit, each in enumerate(values[first : first + 64]):
-            if pa.types.is_floating(each.type):
-                # Nulls become NaN.
-                flagged = ~np.isfinite(each.to_numpy(zero_copy_only=False))
-            elif each.null_count:
-                flagged = _find_nulls(each)
-            else:
-                continue
-            flags |= flagged.astype(np.uint64) << np.uint64(bit)
-        yield flags.view(np.int64)
-
-
-def _find_nulls(values: pa.Array) -> NDArray[np.bool_]:
-    return values.is_null().to_numpy(zero_copy_only=False)
-
-
-def _find_bins(values: pa.Array, rule: Drift) -> Longs:
-    """Finds the same bins as when Spark measures: NaN counts as larger than any number."""
-    if isinstance(rule.edges[0], str):
-        names = pa.array(rule.edges, values.type)
-        named = pc.call_function("index_in", [values], pc.SetLookupOptions(names))
-        bins = pc.fill_null(named, len(rule.edges)).to_numpy(zero_copy_only=False).astype(np.int64)
-        bins[_find_nulls(values)] = rule.bins - 1
-        return bins
-    numbers = pc.fill_null(values.cast(pa.float64(), safe=False), 0.0)
-    bins = np.searchsorted(rule.edges, numbers.to_numpy(zero_copy_only=False), side="right")
-    bins[_find_nulls(values)] = rule.bins - 1
-    return bins
-
-
-def _read_weights(values: pa.Array) -> Longs:
-    return pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-
-
-def _join(parts: list[Any]) -> Any:
-    """Forgets the parts, so that only one array is there twice at a time."""
-    joined = np.concatenate(parts)
-    parts.clear()
-    return joined
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Counted(Protocol):
@@ -323,3 +101,78 @@ def read_readable(log: TableLog, partitions: Sequence[Partition]) -> dict[str, R
         for partition, count, total in zip(index.partitions, rows, sums, strict=True)
     }
     return {partition.key: found[partition.key] for partition in partitions}
+
+
+# Of these a file is all there is of its rows: no deletion vectors, no other names of columns.
+_PLAIN_FEATURES = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+_OUTPUT_OF_INPUT = 4
+"""Most bytes that a commit is taken to have, for one of its inputs."""
+
+
+@dataclass(frozen=True)
+class PartitionReader:
+    """Reads partitions back: large ones in Spark's tasks, where it is given a session.
+
+    Attributes:
+        open_session: gives the session, started at the first call; None where there is none.
+        task_bytes: bytes of data files from which on tasks read; None for never.
+    """
+
+    open_session: "Callable[[], SparkSession] | None" = None
+    task_bytes: int | None = None
+
+    def read_back(self, log: TableLog, partitions: Sequence[Partition]) -> dict[str, ReadBack]:
+        """Reads rows and checksums of partitions; only these come to this process from tasks.
+
+        Args:
+            log: of the table, at the version to read.
+            partitions: what to read; disjoint.
+
+        Returns:
+            What `contents.partition_contents.read_back` returns, either way.
+
+        Raises:
+            SparkUnavailableError: if there can be no session, or Spark's workers lack what the
+                tasks need.
+        """
+        if self.open_session is None or self.task_bytes is None or not partitions:
+            return read_back(log, partitions)
+        sizes = log.sum_folder_bytes()
+        folders = {find_folder(log.table, partition) for partition in partitions}
+        size = sum(sizes.get(folder, 0) for folder in folders)
+        # Most are small: what only tasks need to know is looked up only where they read.
+        if size < self.task_bytes or not _has_plain_files(log):
+            return read_back(log, partitions)
+        from backfill_engine.contents.task_read_back import read_back_in_tasks
+
+        return read_back_in_tasks(self.open_session(), log, partitions)
+
+    def check_workers(self, log: TableLog, *, input_bytes: int) -> None:
+        """Sees before a commit that tasks can read it back, if it may be one for them.
+
+        Args:
+            log: of the table, which need not exist yet.
+            input_bytes: of what the commit is computed from.
+
+        Raises:
+            SparkUnavailableError: if Spark's workers lack what the tasks need.
+        """
+        if self.open_session is None or self.task_bytes is None:
+            return
+        if input_bytes * _OUTPUT_OF_INPUT < self.task_bytes:
+            return
+        from backfill_engine.contents.task_read_back import check_workers
+
+        check_workers(self.open_session(), log)
+
+
+IN_THIS_PROCESS = PartitionReader()
+"""Reads all of it here, whatever the size."""
+
+
+def _has_plain_files(log: TableLog) -> bool:
+    protocol = log.open_snapshot().protocol()
+    if protocol.min_reader_version == 1:
+        return True
+    features = protocol.reader_features
+    return features is not None and _PLAIN_FEATURES.issuperset(features)

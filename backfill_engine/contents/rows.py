@@ -1,7 +1,8 @@
 """Rows as a reader other than Spark sees them: streamed, as canonical words, hashed.
 
 No Spark and no JVM: delta-rs and Arrow read, numpy computes. Batches come one at a time, so what is
-held doesn't grow with the rows.
+held doesn't grow with the rows. Which partition a row belongs to, its partition column's canonical
+word tells.
 """
 
 from collections import Counter
@@ -13,10 +14,48 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 from backfill_engine.contents.canonical_words import Longs, canonicalize, find_arrow_type, hash_rows
-from backfill_engine.contents.partition_index import PartitionIndex, find_column
+from backfill_engine.grains.grain import SliceBound
 from backfill_engine.lake.partitions import Partition, build_predicate, merge_slices
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.tables.declarations import Column
+from backfill_engine.tables.declarations import Column, Table
+
+
+class PartitionIndex:
+    """Finds the partition that a value of the partition column belongs to.
+
+    Args:
+        table: whose partition column it is.
+        partitions: in any order; disjoint.
+
+    Attributes:
+        partitions: ascending; an owner is an index into them.
+        starts: the canonical word of each one's first value.
+    """
+
+    def __init__(self, table: Table, partitions: Iterable[Partition]) -> None:
+        by = find_column(table, table.partition_by)
+        ascending = sorted(partitions, key=lambda partition: partition.slice.start)  # type: ignore[arg-type]
+        self.partitions = tuple(ascending)
+        self.starts = _canonicalize_bounds(by, [partition.slice.start for partition in ascending])
+        self._ends = _canonicalize_bounds(by, [partition.slice.end for partition in ascending])
+
+    def find_owners(self, words: Longs) -> Longs:
+        """Finds the owner of each canonical word; -1 for those in no partition."""
+        owners = np.searchsorted(self.starts, words, side="right") - 1
+        owners[words >= self._ends[owners]] = -1
+        return owners
+
+
+def find_column(table: Table, name: str) -> Column:
+    """Finds the declared column of that name."""
+    return table.columns[table.column_names.index(name)]
+
+
+def _canonicalize_bounds(column: Column, bounds: Sequence[SliceBound]) -> Longs:
+    type_ = find_arrow_type(column)
+    # The end of the last slice may be one more than the type can hold.
+    return canonicalize(pa.array(bounds, pa.int64() if pa.types.is_integer(type_) else type_))
+
 
 _BATCH_ROWS = 65_536
 
@@ -56,12 +95,13 @@ def stream_table(
     if not index.partitions:
         return
     by = find_column(log.table, log.table.partition_by)
-    snapshot, partitions = log.open_snapshot(), index.partitions
+    snapshot = log.open_snapshot()
     present = read_delta_names(snapshot)
     wanted = dict.fromkeys((by, *columns))
     read = [column for column in wanted if column.name in present]
     names = [column.name for column in read]
-    for batch in stream_rows(snapshot, names, partition_by=by.name, partitions=partitions):
+    conditions = build_conditions(by.name, index.partitions)
+    for batch in stream_rows(snapshot, names, conditions):
         values = {
             column.name: stored.cast(find_arrow_type(column))
             for column, stored in zip(read, batch.columns, strict=True)
@@ -73,26 +113,22 @@ def stream_table(
 
 
 def stream_rows(
-    contents: DeltaTable,
-    names: Sequence[str],
-    *,
-    partition_by: str,
-    partitions: Iterable[Partition] | None = None,
+    contents: DeltaTable, names: Sequence[str], conditions: Iterable[str]
 ) -> Iterator[pa.RecordBatch]:
     """Streams the columns `names` of a Delta table's rows, in batches of at most 65,536 rows.
 
     Args:
         contents: the table, at the version to read.
         names: columns that it has.
-        partition_by: the column that `partitions` are about.
-        partitions: whose rows to read, at least one; files of others aren't opened. None for all.
+        conditions: which rows, of `build_conditions`; an empty one for all. Files of other rows
+            aren't opened.
 
     Raises:
         ArrowInvalid: if a data file is missing, or unreadable (another size than the log says).
     """
     select = f"SELECT {', '.join(f'`{name}`' for name in names)} FROM contents"
     reader = QueryBuilder(_READER_SETTINGS).register("contents", contents)
-    for condition in _build_conditions(partition_by, partitions):
+    for condition in conditions:
         yield from join_small(pa.RecordBatchReader.from_stream(reader.execute(select + condition)))
 
 
@@ -114,14 +150,12 @@ def read_delta_names(contents: DeltaTable) -> frozenset[str]:
     return frozenset(field.name for field in contents.schema().fields)
 
 
-def _build_conditions(partition_by: str, partitions: Iterable[Partition] | None) -> Iterator[str]:
-    if partitions is None:
-        yield ""
-        return
+def build_conditions(column: str, partitions: Iterable[Partition]) -> Iterator[str]:
+    """Builds the conditions of queries that read the rows of partitions, by their column."""
     slices = merge_slices(partition.slice for partition in partitions)
     for first in range(0, len(slices), _SLICES_PER_QUERY):
         queried = slices[first : first + _SLICES_PER_QUERY]
-        yield f" WHERE {build_predicate(partition_by, queried)}"
+        yield f" WHERE {build_predicate(column, queried)}"
 
 
 _Sums: TypeAlias = dict[tuple[int, int], tuple[int, int]]

@@ -7,7 +7,7 @@ what delta-rs finds in the log.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 from weakref import WeakSet
 
@@ -25,7 +25,7 @@ from backfill_engine.contents.canonical_words import (
     hash_rows,
 )
 from backfill_engine.contents.partition_contents import ReadBack, read_back
-from backfill_engine.contents.partition_index import PartitionIndex
+from backfill_engine.contents.rows import PartitionIndex
 from backfill_engine.errors import SparkUnavailableError
 from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.partitions import Partition, find_folder
@@ -156,17 +156,14 @@ def _describe_table(log: TableLog, partitions: Sequence[Partition]) -> TableFile
 
 def _share_out(files: Iterable[FileShare]) -> list[list[FileShare]]:
     """Shares files out among tasks of about the same number of bytes, large ones in shares."""
-    shares = [share for file in files for share in _split(file)]
+    shares: list[FileShare] = []
+    for file in files:
+        count = max(1, file.size // _TASK_BYTES)
+        shares += [replace(file, share=number, shares=count) for number in range(count)]
     shares.sort(key=lambda share: share.bytes, reverse=True)
     total = sum(share.bytes for share in shares)
     count = min(-(-total // _TASK_BYTES), len(shares))
     return [shares[number::count] for number in range(count)]
-
-
-def _split(file: FileShare) -> Iterator[FileShare]:
-    count = max(1, file.size // _TASK_BYTES)
-    for number in range(count):
-        yield FileShare(file.path, file.size, file.folder, number, count)
 
 
 def _sum_in_tasks(

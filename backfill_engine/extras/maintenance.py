@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.extras.rehearsal.records import remove_abandoned
+from backfill_engine.lake.delta_logs import has_log
 from backfill_engine.lake.partitions import Partition, build_partitions, find_folder
-from backfill_engine.lake.side_table_writer import delete_rows_before, vacuum_watermarks
+from backfill_engine.lake.side_table_writer import delete_rows_before
 from backfill_engine.lake.side_tables import (
     REJECTED_ON,
     WITHHELD_ON,
@@ -20,6 +21,7 @@ from backfill_engine.lake.side_tables import (
 )
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.watermarks import locate_watermarks
 from backfill_engine.lake.writer import optimize_partitions, vacuum_table
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.resources import LakehouseResource, SparkResource
@@ -74,7 +76,7 @@ def maintain_table(
     if scattered:
         optimize_partitions(spark, warehouse, table, [partition.slice for partition in scattered])
     if files:
-        vacuum_table(spark, warehouse, table)
+        vacuum_table(spark, log.uri)
     after = log.reread().count_folder_files()
     return MaintainedTable(
         optimized=tuple(partition.key for partition in scattered),
@@ -97,7 +99,7 @@ def _prune(
     if not log.exists:
         return 0
     delete_rows_before(spark, warehouse, side_table, column, since)
-    vacuum_table(spark, warehouse, side_table)
+    vacuum_table(spark, log.uri)
     return sum(log.count_folder_rows().values()) - sum(log.reread().count_folder_rows().values())
 
 
@@ -141,7 +143,8 @@ def maintain_tables(
             f"{table.key}: joined {done.files_before} files of {len(done.optimized)} partitions "
             f"to {done.files_after}; dropped {done.pruned} withheld or rejected rows"
         )
-    vacuum_watermarks(spark.spark_session, warehouse)
+    if has_log(locate_watermarks(warehouse)):
+        vacuum_table(spark.spark_session, locate_watermarks(warehouse))
     removed = remove_abandoned(warehouse, before=now - dt.timedelta(days=1))
     messages += [f"removed the tables of rehearsal {name}, which never ended" for name in removed]
     return "\n".join(messages)

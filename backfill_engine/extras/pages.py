@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
 
-from backfill_engine.lake.file_names import join_names
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.lake.whole_files import write_file
+from backfill_engine.lake.whole_files import join_names, write_file
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; max-width: 64rem; margin: 2rem auto;

@@ -42,17 +42,6 @@ _FEW = 64
 """Commits that are read by their names, without a listing of the log."""
 
 
-def read_actions(uri: str, version: int) -> list[dict[str, Any]]:
-    """Reads all actions of a commit, in the order in which they stand.
-
-    Raises:
-        FileNotFoundError: if the log no longer has the commit.
-        TableError: if its file can't be read.
-    """
-    filesystem, base = open_filesystem(uri)
-    return _read_file(filesystem, uri, _locate(base, version))
-
-
 def read_commit_infos(uri: str, *, after: int, up_to: int) -> list[tuple[int, dict[str, Any]]]:
     """Reads version and `commitInfo` of the commits that the log still has, newest first.
 
@@ -95,8 +84,9 @@ def read_changed_folders(uri: str, version: int, column: str) -> frozenset[str] 
     Raises:
         TableError: if the commit's file can't be read.
     """
+    filesystem, base = open_filesystem(uri)
     try:
-        actions = read_actions(uri, version)
+        actions = _read_file(filesystem, uri, _locate(base, version))
     except FileNotFoundError:
         return None
     folders: set[str] = set()
@@ -164,16 +154,6 @@ def is_as_read(uri: str, version: int, *, read_at: float) -> bool:
 def _is_written_after(file: fs.FileInfo, then: float) -> bool:
     """Tells whether a file is there, and newer than a time."""
     return file.mtime_ns is not None and file.mtime_ns / 1e9 > then
-
-
-def read_commit_file(uri: str, version: int) -> bytes | None:
-    """Reads a commit's file as it is; None if the log no longer has it."""
-    filesystem, base = open_filesystem(uri)
-    try:
-        with filesystem.open_input_file(_locate(base, version)) as commit:
-            return commit.read()
-    except FileNotFoundError:
-        return None
 
 
 def _read_info(filesystem: fs.FileSystem, uri: str, path: str) -> dict[str, Any] | None:
@@ -295,9 +275,6 @@ def _find_restored(info: Mapping[str, Any]) -> int | None:
     return int(version) if info.get("operation") == "RESTORE" and version.isdigit() else None
 
 
-_FOOTER_READERS = 16
-
-
 def find_missing_files(uri: str, paths: Sequence[str]) -> list[str]:
     """Finds which of a table's data files (paths as the log has them) are no longer there."""
     filesystem, base = open_filesystem(uri)
@@ -332,7 +309,7 @@ def count_file_rows(uri: str, paths: Sequence[str]) -> dict[str, int]:
         except FileNotFoundError:
             return 0
 
-    with ThreadPoolExecutor(_FOOTER_READERS) as pool:
+    with ThreadPoolExecutor(_READERS) as pool:
         return dict(zip(paths, pool.map(count, paths), strict=True))
 
 
@@ -407,5 +384,9 @@ def _locate_index(warehouse: Warehouse, table: Table) -> str:
 
 def _hash_commit(uri: str, version: int) -> str | None:
     """Hashes a commit's file; None if the log no longer has it."""
-    content = read_commit_file(uri, version)
-    return None if content is None else hashlib.sha256(content).hexdigest()
+    filesystem, base = open_filesystem(uri)
+    try:
+        with filesystem.open_input_file(_locate(base, version)) as commit:
+            return hashlib.sha256(commit.read()).hexdigest()
+    except FileNotFoundError:
+        return None

@@ -85,8 +85,8 @@ def shorten_cause(error: Exception) -> str:
     if answer:
         return f"the store answers {answer[1]}"
     lines = (_ANSI.sub("", line).strip(" ↳\t") for line in str(error).splitlines())
-    said = [line for line in lines if line and "<unknown>" not in line]
-    return " - ".join(said)[:_CAUSE_LENGTH] or type(error).__name__
+    readable = [line for line in lines if line and "<unknown>" not in line]
+    return " - ".join(readable)[:_CAUSE_LENGTH] or type(error).__name__
 
 
 def _find_fault(uri: str) -> str | None:

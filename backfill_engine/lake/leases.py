@@ -112,11 +112,11 @@ class LeaseObject:
         with self._describe_errors():
             try:
                 found = obstore.get(self._store, self._path)
-                said = bytes(found.bytes())
+                text = bytes(found.bytes())
             except FileNotFoundError:
                 return None
         try:
-            content = LeaseContent.model_validate_json(said)
+            content = LeaseContent.model_validate_json(text)
         except ValidationError:
             content = None
         return LeaseVersion(_read_condition(found.meta), content)

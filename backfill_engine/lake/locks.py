@@ -80,18 +80,15 @@ def hold_lock(
 def _hold_file(warehouse: Warehouse, name: str, timeout_seconds: float) -> Iterator[None]:
     path = local_path(warehouse.root) / "_locks" / f"{name.replace('/', '.')}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
     try:
-        lock.acquire(timeout=timeout_seconds)
+        held = FileLock(path).acquire(timeout=timeout_seconds)
     except Timeout as error:
         raise TableLockedError(
             f"another process has been writing {name} for over {timeout_seconds:.0f} s "
             f"(lock {path}): wait for it or stop it, then run again"
         ) from error
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 _LEASED: dict[tuple[str, str], threading.Lock] = {}

@@ -9,15 +9,16 @@ declared is protected whatever they say.
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 
 import pyarrow as pa
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
 from backfill_engine.errors import TableError
-from backfill_engine.lake.delta_logs import query_rows, shorten_cause
+from backfill_engine.lake.delta_logs import shorten_cause
 from backfill_engine.lake.locks import hold_lock
-from backfill_engine.lake.side_tables import enter_table, open_entered
+from backfill_engine.lake.side_tables import enter_table, read_entered
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Table
 from backfill_engine.uris import join_uri
@@ -108,18 +109,21 @@ class Protections:
         protections = self.list_of(table)
         if not protections:
             return {}
-        found = {
-            key: next((one for one in protections if one.covers(key)), None)
-            for key in dict.fromkeys(keys)
-        }
-        return {key: one for key, one in found.items() if one is not None and one.protected}
+        found: dict[str, Protection] = {}
+        for key in dict.fromkeys(keys):
+            newest = next((decided for decided in protections if decided.covers(key)), None)
+            if newest is not None and newest.protected:
+                found[key] = newest
+        return found
 
 
 def list_declared(table: Table) -> list[Protection]:
     """Lists what is declared with a table."""
     return [
-        Protection(table=table.key, first=one.first, last=one.last, reason=one.reason)
-        for one in table.protected
+        Protection(
+            table=table.key, first=declared.first, last=declared.last, reason=declared.reason
+        )
+        for declared in table.protected
     ]
 
 
@@ -130,18 +134,8 @@ def read_protections(warehouse: Warehouse) -> Protections:
         SettingsError: if nothing can ever be at the warehouse's root.
         TableError: if it can't be read or is gone: then nobody knows what may be written.
     """
-    uri, table = join_uri(warehouse.root, PROTECTIONS), open_entered(warehouse, PROTECTIONS)
-    if table is None:
-        return Protections()
-    try:
-        rows = query_rows(table, PROTECTIONS, f"SELECT * FROM {PROTECTIONS} ORDER BY at DESC")
-        return Protections([Protection(**row) for row in rows])
-    except (OSError, DeltaError, pa.ArrowException, TypeError) as error:
-        raise TableError(
-            f"the protections at {uri} can't be read ({shorten_cause(error)}): restore the table "
-            "from a copy, or remove its folder and its entry in ledger/, and protect again what "
-            "must be"
-        ) from error
+    decisions = read_entered(warehouse, PROTECTIONS, Protection, cure="protect again what must be")
+    return Protections(tuple(sorted(decisions, key=attrgetter("at"), reverse=True)))
 
 
 def add_protection(warehouse: Warehouse, decision: Protection, *, now: dt.datetime) -> Protection:
@@ -164,7 +158,9 @@ def add_protection(warehouse: Warehouse, decision: Protection, *, now: dt.dateti
     uri = join_uri(warehouse.root, PROTECTIONS)
     with hold_lock(warehouse, PROTECTIONS) as lock:
         earlier = read_protections(warehouse).decisions
-        stored = replace(decision, at=max([now, *(one.at + _TICK for one in earlier if one.at)]))
+        stored = replace(
+            decision, at=max([now, *(decided.at + _TICK for decided in earlier if decided.at)])
+        )
         lock.check()
         try:
             write_deltalake(uri, pa.Table.from_pylist([asdict(stored)], _SCHEMA), mode="append")

@@ -16,30 +16,26 @@ SPARK_ERRORS = (PySparkException, Py4JError)
 """What Spark raises: its own exceptions where it knows the error, Py4J's where it doesn't."""
 
 
-def read_table(spark: SparkSession, log: TableLog) -> DataFrame:
-    """Reads the table's declared columns at the version of its log.
+def read_table(spark: SparkSession, log: TableLog, table: Table | None = None) -> DataFrame:
+    """Reads the columns of a declaration at the version of the log; those it lacked are null.
 
     Unpinned, a persisted frame is computed again from newer data when the table changes, so that
     the audit would see one version and the publish write another.
+
+    Args:
+        spark: the session.
+        log: of the table.
+        table: with the columns; None for the declaration that the log has.
     """
-    return _load(spark, log).select(*log.table.column_names)
-
-
-def read_table_as_it_was(spark: SparkSession, log: TableLog, table: Table) -> DataFrame:
-    """Reads the columns of `table` at the version of its log; those it got since are null."""
-    rows = _load(spark, log)
+    rows = spark.read.format("delta").option("versionAsOf", log.version).load(log.uri)
     return rows.select(
         *(
             F.col(column.name)
             if column.name in rows.columns
             else F.lit(None).cast(column.type).alias(column.name)
-            for column in table.columns
+            for column in (table or log.table).columns
         )
     )
-
-
-def _load(spark: SparkSession, log: TableLog) -> DataFrame:
-    return spark.read.format("delta").option("versionAsOf", log.version).load(log.uri)
 
 
 def build_number(grain: Grain, column: str) -> Column:

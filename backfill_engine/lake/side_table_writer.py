@@ -3,7 +3,6 @@
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.lake.locks import hold_lock
@@ -20,31 +19,21 @@ from backfill_engine.lake.writer import retry_conflicts
 from backfill_engine.tables.declarations import Table
 
 
-def append_rows(frame: DataFrame, *, warehouse: Warehouse, table: Table) -> None:
-    """Appends rows to a side table; columns that it lacks are added."""
-    with hold_lock(warehouse, table.place) as lock:
-        for attempt in retry_conflicts(lock):
-            with attempt:
-                frame.write.format("delta").mode("append").option("mergeSchema", "true").save(
-                    warehouse.uri(table)
-                )
-        enter_table(warehouse, table.key)
-
-
-def replace_rows(
-    frame: DataFrame, *, warehouse: Warehouse, table: Table, slices: Sequence[Slice]
+def write_rows(
+    frame: DataFrame, *, warehouse: Warehouse, table: Table, slices: Sequence[Slice] = ()
 ) -> None:
-    """Replaces the rows of a side table in `slices` of its partition column."""
+    """Replaces the rows of a side table in `slices` of its partition column, all that it declares.
+
+    Without slices it appends rows, and adds columns that the table lacks.
+    """
+    if slices:
+        replaced = build_table_predicate(table, slices)
+        writer = frame.select(*table.column_names).write.format("delta").mode("overwrite")
+        writer = writer.option("replaceWhere", replaced)
+    else:
+        writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
     with hold_lock(warehouse, table.place) as lock:
-        for attempt in retry_conflicts(lock):
-            with attempt:
-                (
-                    frame.select(*table.column_names)
-                    .write.format("delta")
-                    .mode("overwrite")
-                    .option("replaceWhere", build_table_predicate(table, slices))
-                    .save(warehouse.uri(table))
-                )
+        retry_conflicts(lock)(writer.save, warehouse.uri(table))
         enter_table(warehouse, table.key)
 
 
@@ -112,19 +101,10 @@ def move_watermark(
         f"{_COLUMNS}, done_from bigint, first bigint",
     )
     with hold_lock(warehouse, WATERMARKS) as lock:
-        for attempt in retry_conflicts(lock):
-            with attempt:
-                _merge(spark, warehouse, source)
+        retry_conflicts(lock)(_merge, spark, warehouse, source)
         enter_table(warehouse, WATERMARKS)
     after = read_watermarks(warehouse).get(table.key)
     return after if after == moved else None
-
-
-def vacuum_watermarks(spark: SparkSession, warehouse: Warehouse) -> None:
-    """Removes the files of watermarks that moved on over a week ago."""
-    uri = locate_watermarks(warehouse)
-    if DeltaTable.is_deltatable(uri):
-        spark.sql(f"VACUUM delta.`{uri}`")
 
 
 _COLUMNS = "`table` string, next_key string, number bigint, run_id string, moved_at timestamp"

@@ -8,20 +8,24 @@ the loss.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyarrow.compute import field
 from pydantic import TypeAdapter
 
 from backfill_engine.audit_columns import REJECT_COLUMNS
 from backfill_engine.errors import TableError
-from backfill_engine.lake.delta_logs import has_log, open_log
+from backfill_engine.lake.delta_logs import has_log, open_log, query_rows, shorten_cause
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import read_whole_file, write_whole_file
 from backfill_engine.tables.declarations import Column, Table, required
 from backfill_engine.uris import join_uri
+
+Row = TypeVar("Row")
 
 WITHHELD_ON, REJECTED_ON = "withheld_on", REJECT_COLUMNS[0]
 """DATE columns: the UTC day of the run."""
@@ -57,7 +61,7 @@ def build_withheld_table(table: Table) -> Table:
             required("run_id", "STRING", "That run"),
             required("partition_key", "STRING", "The partition"),
             required("reason", "STRING", "Failed checks with measured values and bounds"),
-            *(Column(names[one.name], one.type, one.comment) for one in table.columns),
+            *(Column(names[column.name], column.type, column.comment) for column in table.columns),
         ),
     )
 
@@ -126,7 +130,14 @@ def open_entered(warehouse: Warehouse, name: str) -> DeltaTable | None:
         entry = None
     except (OSError, ValueError):
         entry = _Entry()
-    if entry is None or (table is not None and _has_reached(table, entry)):
+    if entry is None:
+        return table
+    # Where the entry is damaged, the next commit writes it anew.
+    if (
+        table is not None
+        and entry.table_id in ("", str(table.metadata().id))
+        and table.version() >= entry.version
+    ):
         return table
     raise TableError(
         f"{uri} {'is gone' if table is None else 'is not the table that was written last'}: "
@@ -134,10 +145,29 @@ def open_entered(warehouse: Warehouse, name: str) -> DeltaTable | None:
     )
 
 
-def _has_reached(table: DeltaTable, entry: _Entry) -> bool:
-    if not entry.table_id:  # The file is damaged; the next commit writes it anew.
-        return True
-    return entry.table_id == str(table.metadata().id) and table.version() >= entry.version
+def read_entered(warehouse: Warehouse, name: str, row_type: type[Row], *, cure: str) -> list[Row]:
+    """Reads all rows of a small side table: milliseconds, no JVM; none where there never was one.
+
+    Args:
+        warehouse: where the table is.
+        name: its folder below the root.
+        row_type: a dataclass with a field for each column.
+        cure: what to do once the table is given up.
+
+    Raises:
+        SettingsError: if nothing can ever be at the warehouse's root.
+        TableError: if the table can't be read or is gone.
+    """
+    table = open_entered(warehouse, name)
+    try:
+        rows = query_rows(table, name, f"SELECT * FROM {name}") if table is not None else []
+        return [row_type(**row) for row in rows]
+    except (OSError, DeltaError, pa.ArrowException, TypeError) as error:
+        raise TableError(
+            f"the {name} at {join_uri(warehouse.root, name)} can't be read "
+            f"({shorten_cause(error)}): restore the table from a copy, or remove its folder and "
+            f"its entry in ledger/, and {cure}"
+        ) from error
 
 
 def _locate(warehouse: Warehouse, name: str) -> str:

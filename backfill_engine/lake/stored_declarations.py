@@ -174,16 +174,11 @@ def find_new_fields(table: Table, known: Iterable[str], seen: Iterable[str]) -> 
     return new
 
 
-def build_field_columns(names: Iterable[str]) -> tuple[Column, ...]:
-    """Builds a text column for each field that no schema declares."""
-    return tuple(
-        Column(name, "STRING", "Seen in the source; no schema declares it") for name in names
-    )
-
-
 def extend_table(table: Table, extra_fields: Iterable[str]) -> Table:
-    """Returns the table with its extra columns, as it is stored."""
-    return replace(table, columns=(*table.columns, *build_field_columns(extra_fields)))
+    """Returns the table with its extra columns, texts that no schema declares, as it is stored."""
+    seen = "Seen in the source; no schema declares it"
+    extra = (Column(name, "STRING", seen) for name in extra_fields)
+    return replace(table, columns=(*table.columns, *extra))
 
 
 GRAIN_PROPERTY = "backfill_engine.grain"

@@ -32,13 +32,12 @@ from backfill_engine.lake.commits import (
     Publish,
     describe_foreign_changes,
     find_foreign_changes,
-    find_latest_publishes,
     group_publishes,
     keep_publishes,
 )
-from backfill_engine.lake.file_names import find_id
 from backfill_engine.lake.partitions import Partition, find_folder, find_partitions_in_folder
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.whole_files import find_id
 from backfill_engine.tables.declarations import Table
 
 
@@ -108,7 +107,8 @@ class TableLog:
 
         Of a partition that was published before `known_since` nothing may be known either.
         """
-        return find_latest_publishes(self.known_commits)
+        publishes = group_publishes(self.known_commits)
+        return {key: newest for key, (newest, *_) in publishes.items()}
 
     @cached_property
     def foreign_changes(self) -> dict[str, Commit]:
@@ -241,8 +241,7 @@ class TableLog:
 
         The log no longer has that commit, and the index keeps later ones only.
         """
-        told = then.publishes
-        untold = sorted(key for key in keys if key not in told) if self.begins_with else []
+        untold = sorted(set(keys).difference(then.publishes)) if self.begins_with else []
         publishes = group_publishes(self.index.commits)
         return [
             key

@@ -7,12 +7,7 @@ published, which the tables' own logs are: it says where the next incremental ru
 import datetime as dt
 from dataclasses import dataclass
 
-import pyarrow as pa
-from deltalake.exceptions import DeltaError
-
-from backfill_engine.errors import TableError
-from backfill_engine.lake.delta_logs import query_rows, shorten_cause
-from backfill_engine.lake.side_tables import open_entered
+from backfill_engine.lake.side_tables import read_entered
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.uris import join_uri
 
@@ -48,25 +43,9 @@ def read_watermarks(warehouse: Warehouse) -> dict[str, Watermark]:
         SettingsError: if nothing can ever be at the warehouse's root.
         TableError: if they can't be read or are gone.
     """
-    uri, table = locate_watermarks(warehouse), open_entered(warehouse, WATERMARKS)
-    if table is None:
-        return {}
-    try:
-        rows = query_rows(table, WATERMARKS, f"SELECT * FROM {WATERMARKS}")
-        marks = [
-            Watermark(row["table"], row["next_key"], row["number"], row["run_id"], row["moved_at"])
-            for row in rows
-        ]
-    except (OSError, DeltaError, pa.ArrowException, KeyError) as error:
-        raise TableError(
-            f"the watermarks at {uri} can't be read ({shorten_cause(error)}): restore the table "
-            "from a copy, or remove its folder and its entry in ledger/, and backfill with "
-            "save_watermark"
-        ) from error
-    return {
-        watermark.table: watermark
-        for watermark in sorted(marks, key=lambda watermark: watermark.table)
-    }
+    cure = "backfill with save_watermark"
+    marks = read_entered(warehouse, WATERMARKS, Watermark, cure=cure)
+    return {mark.table: mark for mark in sorted(marks, key=lambda mark: mark.table)}
 
 
 def locate_watermarks(warehouse: Warehouse) -> str:

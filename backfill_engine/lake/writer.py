@@ -9,7 +9,7 @@ whoever comes next finds it there.
 
 import atexit
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -80,9 +80,7 @@ def create_table(spark: SparkSession, log: TableLog) -> None:
     with hold_lock(warehouse, table.place) as lock:
         if not warehouse.exists(table):
             _refuse_lost_log(log)
-        for attempt in retry_conflicts(lock):
-            with attempt:
-                spark.sql(statement)
+        retry_conflicts(lock)(spark.sql, statement)
 
 
 def _refuse_lost_log(log: TableLog) -> None:
@@ -214,9 +212,7 @@ def overwrite_held(
     )
     if transaction is not None:
         writer = writer.option("txnAppId", transaction).option("txnVersion", 1)
-    for attempt in retry_conflicts(held.lock):
-        with attempt:
-            writer.save(log.uri)
+    retry_conflicts(held.lock)(writer.save, log.uri)
     newest = held.newest.reread()
     commits = newest.list_commits_after(log.version)
     commit = find_commit(commits, record.commit_id)
@@ -283,21 +279,21 @@ def optimize_partitions(
     """Rewrites the small files of partitions as few large ones: a commit that changes no data."""
     predicate = build_folder_predicate(table, slices)
     with hold_lock(warehouse, table.place) as lock:
-        for attempt in retry_conflicts(lock):
-            with attempt:
-                spark.sql(f"OPTIMIZE delta.`{warehouse.uri(table)}` WHERE {predicate}")
+        retry_conflicts(lock)(
+            spark.sql, f"OPTIMIZE delta.`{warehouse.uri(table)}` WHERE {predicate}"
+        )
 
 
-def vacuum_table(spark: SparkSession, warehouse: Warehouse, table: Table) -> None:
+def vacuum_table(spark: SparkSession, uri: str) -> None:
     """Removes files that no version within the table's own retention needs.
 
     Without the lock: it commits no data, and files of a run at work are younger than any retention.
     """
-    spark.sql(f"VACUUM delta.`{warehouse.uri(table)}`")
+    spark.sql(f"VACUUM delta.`{uri}`")
 
 
 def retry_conflicts(lock: Lock) -> Retrying:
-    """Returns attempts at a commit, while Delta says that another one came in between.
+    """Returns what calls a commit again, while Delta says that another one came in between.
 
     Before each the lock is checked: the other one may be of a process that took it over.
     """
@@ -330,53 +326,27 @@ _MOST_SECONDS = 5.0
 _begun: WeakSet[Thread] = WeakSet()
 
 
-def create_table_ahead(spark: SparkSession, log: TableLog) -> Thread:
-    """Begins to create the table, and doesn't wait for it; then reads its log.
+def prepare_ahead(spark: SparkSession, log: TableLog) -> Thread:
+    """Begins to create a table, if there is none, and to read its newest version; doesn't wait.
 
-    `writer.create_table` waits for it, and does it again where it went wrong.
+    Nothing depends on it: whatever goes wrong here goes wrong again where it matters. Who needs the
+    table calls `create_table`, which waits for this one.
 
     Args:
         spark: the session.
         log: of the table.
 
     Returns:
-        As `read_log_ahead`.
-    """
-
-    def create() -> None:
-        with suppress(Exception):
-            create_table(spark, log)
-            _read(spark, log)
-
-    return _begin(create, f"creating {log.table.key} ahead")
-
-
-def read_log_ahead(spark: SparkSession, log: TableLog) -> Thread:
-    """Begins to read the table's newest version, and doesn't wait for it.
-
-    Nothing depends on it: whatever goes wrong here goes wrong again where it matters.
-
-    Args:
-        spark: the session.
-        log: of the table, which should exist.
-
-    Returns:
         What ends when it has been read; it keeps no process alive.
     """
 
-    def read() -> None:
+    def prepare() -> None:
         with suppress(Exception):
-            _read(spark, log)
+            if not log.exists:
+                create_table(spark, log)
+            _open_session(spark).sql(f"DESCRIBE DETAIL delta.`{log.uri}`").collect()
 
-    return _begin(read, f"reading {log.table.key} ahead")
-
-
-def _read(spark: SparkSession, log: TableLog) -> None:
-    _open_session(spark).sql(f"DESCRIBE DETAIL delta.`{log.uri}`").collect()
-
-
-def _begin(what: Callable[[], None], name: str) -> Thread:
-    thread = Thread(target=what, name=name, daemon=True)
+    thread = Thread(target=prepare, name=f"preparing {log.table.key}", daemon=True)
     _begun.add(thread)
     thread.start()
     return thread

@@ -8,7 +8,7 @@ from dagster import AssetKey, Config, OpExecutionContext
 from pydantic import Field
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.contents.partition_index import PartitionIndex
+from backfill_engine.contents.rows import PartitionIndex
 from backfill_engine.errors import RollbackError
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.protections import read_protections

@@ -9,7 +9,7 @@ from itertools import chain
 from dagster import AssetCheckEvaluation, AssetExecutionContext, AssetMaterialization
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import PartitionReader
 from backfill_engine.errors import PartitionRangeError
 from backfill_engine.lake.filesystems import check_landing_root
 from backfill_engine.lake.partitions import Partition, build_partitions

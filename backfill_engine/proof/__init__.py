@@ -1,6 +1,6 @@
-"""What was done, what changed, that nothing else did, and whether all that still holds.
+"""What was done, that nothing else was, and whether all that still holds.
 
-Here belongs whatever a sceptic asks after a publish: certificates, row differences, comparison
-with a golden data set or with the source. Nothing here writes a table; only `reconciliation`
-computes with Spark, the rest reads by itself (`contents`).
+Here belongs whatever a sceptic asks after a publish: certificates, their verification, the history
+of a table. Nothing here writes a table or computes with Spark; rows are compared with others by
+`extras.comparison`.
 """

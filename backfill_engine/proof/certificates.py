@@ -18,11 +18,10 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from backfill_engine.errors import CertificateError
 from backfill_engine.lake.commits import Commit, CommitRecord
-from backfill_engine.lake.file_names import find_id, is_file_name, join_names
 from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.lake.whole_files import write_file
+from backfill_engine.lake.whole_files import find_id, is_file_name, join_names, write_file
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE, WriteOptions
 from backfill_engine.rules.measured import PartitionProfile
 from backfill_engine.uris import join_uri
@@ -355,7 +354,7 @@ def find_documents(
         The whole id, None if nothing is known of it, and the documents by path.
 
     Raises:
-        HistoryError: if `wanted` names none for sure, see `lake.file_names.find_id`.
+        HistoryError: if `wanted` names none for sure, see `lake.whole_files.find_id`.
     """
     warehouse.check_root()
     documents = list_documents(warehouse)
@@ -377,9 +376,6 @@ def find_certificates(warehouse: Warehouse, wanted: str) -> list[Certificate]:
     )
 
 
-_OPERATION = "WRITE"
-
-
 def keep_publishes(log: TableLog) -> TableLog:
     """Brings the index of a table's publishes up to its log, and returns the log that goes by it.
 
@@ -395,7 +391,11 @@ def find_certified_commits(log: TableLog) -> list[Commit]:
     batch without a name stays unknown. Certificates that can't be read are left out.
     """
     known = {commit.version for commit in log.known_commits}
-    documents = (one for one in list_documents(log.warehouse) if one.subject[1] == log.table.key)
+    documents = (
+        document
+        for document in list_documents(log.warehouse)
+        if document.subject[1] == log.table.key
+    )
     return [
         commit
         for certificate in read_readable(documents)
@@ -429,4 +429,4 @@ def _list_commits(certificate: Certificate) -> Iterator[Commit]:
             batches={row.partition: certificate.batch for row in rows} if appends else {},
         )
         committed_at = datetime.fromisoformat(commit.committed_at)
-        yield Commit(commit.version, committed_at, _OPERATION, record)
+        yield Commit(commit.version, committed_at, "WRITE", record)

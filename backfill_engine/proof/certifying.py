@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.lake.commits import Commit, CommitRecord, Publish, group_publishes
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.proof.certificates import (

@@ -33,8 +33,8 @@ def render_certificate(certificate: Certificate, *, most: int | None = None) -> 
             for name, version in certificate.input_versions.items()
         ),
         *(
-            write_row(name.replace("_", " "), _describe_feature(told))
-            for name, told in certificate.features.items()
+            write_row(name.replace("_", " "), _describe_feature(description))
+            for name, description in certificate.features.items()
         ),
         write_row(
             "run configuration", write_code(json.dumps(certificate.run_config, sort_keys=True))
@@ -148,10 +148,10 @@ def _describe_partition(row: CertifiedPartition) -> str:
     )
 
 
-def _describe_feature(told: Any) -> str:
-    if isinstance(told, Mapping):
-        return ", ".join(f"{name} {text}" for name, text in told.items() if text)
-    return str(told)
+def _describe_feature(description: Any) -> str:
+    if isinstance(description, Mapping):
+        return ", ".join(f"{name} {text}" for name, text in description.items() if text)
+    return str(description)
 
 
 @dataclass(frozen=True)

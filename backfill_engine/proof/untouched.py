@@ -6,8 +6,7 @@ Rows are read only where a folder holds more than one partition: of its other pa
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from backfill_engine.contents.partition_contents import UNREADABLE
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, UNREADABLE, PartitionReader
 from backfill_engine.errors import TableError
 from backfill_engine.lake.commit_files import read_changed_folders
 from backfill_engine.lake.partitions import (
@@ -82,7 +81,12 @@ def prove_untouched(
     ascending = tuple(sorted(versions))
     outside: dict[str, list[int]] = {}
     for version in ascending:
-        touched = _find_touched(log, version)
+        touched = read_changed_folders(log.uri, version, table.folder_column)
+        if touched is None:
+            raise TableError(
+                f"{table.key}: the log no longer has version {version}, or does not say what it "
+                "changed, so nothing can be proven of it"
+            )
         near = [partition for partition in neighbours if find_folder(table, partition) in touched]
         changed = _find_changed(reader, log, near, version) if near else set()
         for name in sorted(changed | (touched - folders)):
@@ -115,14 +119,3 @@ def _find_changed(
             "can't be told whether partitions in the same folders changed"
         )
     return {key for key, found in after.items() if found != before[key]}
-
-
-def _find_touched(log: TableLog, version: int) -> frozenset[str]:
-    """Finds the folders of which the commit added or removed data."""
-    folders = read_changed_folders(log.uri, version, log.table.folder_column)
-    if folders is None:
-        raise TableError(
-            f"{log.table.key}: the log no longer has version {version}, or does not say what it "
-            "changed, so nothing can be proven of it"
-        )
-    return folders

@@ -1,18 +1,41 @@
-"""Recomputes a certificate from the tables, and says which of its lines still hold."""
+"""Recomputes a certificate from the tables, and says which of its lines still hold.
+
+Commits vouch for most of it, by the hash that each has of what the certificate says of the commit.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from backfill_engine.contents.partition_contents import UNREADABLE, ReadBack
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import (
+    IN_THIS_PROCESS,
+    UNREADABLE,
+    PartitionReader,
+    ReadBack,
+)
 from backfill_engine.errors import BackfillError, CertificateError, HistoryError
+from backfill_engine.lake.commits import CommitRecord, group_publishes
 from backfill_engine.lake.partitions import Partition, build_partitions
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.proof.certificates import Certificate, CertificateDocument, find_documents
-from backfill_engine.proof.certifying import format_time
+from backfill_engine.proof.certificates import (
+    Certificate,
+    CertificateDocument,
+    CertifiedPartition,
+    find_documents,
+)
+from backfill_engine.proof.certifying import find_before, format_time, merge_inputs
 from backfill_engine.proof.pages import VerifiedLine, build_title
-from backfill_engine.proof.stated import find_own_records, is_stated, verify_stated
-from backfill_engine.proof.untouched import UntouchedProof, prove_untouched
+from backfill_engine.proof.untouched import prove_untouched
+from backfill_engine.publishing.statements import STATED, STATED_OF_PARTITION, hash_statement
+from backfill_engine.rules.measured import list_some
+from backfill_engine.rules.verdicts import Check, Outcome
+
+_READABLE = Check.READABLE.value
+_NO_VERSION = "the table has no such version"
+_EDITED = (
+    "the commit's hash is of something else: code, inputs, options or the run's configuration was "
+    "edited, or a row was edited, added or removed, that of a withheld partition perhaps"
+)
 
 
 def verify_certificate(
@@ -30,43 +53,52 @@ def verify_certificate(
         partitions: its published partitions.
         reader: reads them.
     """
-    own = find_own_records(log, certificate)
-    stated = is_stated(certificate, own)
+    own = {
+        commit.version: commit.record
+        for commit in reversed(log.commits)
+        if commit.record and commit.record.run_id == certificate.run_id
+    }
+    # Where the log no longer has the commits, the certificate's own word has to do.
+    claimed = any(row.stated_in is not None for row in certificate.partitions)
+    claimed = claimed or not certificate.commits
+    stated = any(record.statement for record in own.values()) if own else claimed
     return [
-        *_verify_commits(log, certificate),
-        *(verify_stated(log, certificate, own) if stated else ()),
+        *_verify_commits(log, certificate, own),
+        *(_verify_statements(certificate, own) if stated else ()),
+        *(_verify_rows(log, certificate, own) if stated else ()),
+        *(_verify_header(certificate) if stated else ()),
         *_verify_contents(reader, log, certificate, partitions),
         *_verify_untouched(reader, log, certificate, counts=stated),
     ]
 
 
-def _verify_commits(log: TableLog, certificate: Certificate) -> Iterator[VerifiedLine]:
+def _verify_commits(
+    log: TableLog, certificate: Certificate, own: Mapping[int, CommitRecord]
+) -> Iterator[VerifiedLine]:
     """Verifies that the certificate's commits are those of the run, and all of these."""
     commits = {commit.version: commit for commit in log.commits}
     for certified in certificate.commits:
         statement = f"version {certified.version} was committed by this run"
-        commit = commits.pop(certified.version, None)
-        if certified.version > log.version:
-            # Old versions leave a log in time; the newest only with the log, or with a part of it.
-            yield VerifiedLine(statement, holds=False, found="the table has no such version")
-            continue
+        commit = commits.get(certified.version)
         if commit is None:
-            yield VerifiedLine(statement, None, "the log no longer has that version")
+            # Old versions leave a log in time; the newest only with the log, or with a part of it.
+            is_old = certified.version <= log.version
+            found = "the log no longer has that version" if is_old else _NO_VERSION
+            yield VerifiedLine(statement, None if is_old else False, found)
             continue
-        record, time = commit.record, format_time(commit)
-        run_id, predicate = (record.run_id, record.predicate) if record else ("others", "")
-        holds = (run_id, predicate, time) == (
-            *(certificate.run_id, certified.predicate, certified.committed_at),
+        record, time = own.get(commit.version), format_time(commit)
+        holds = record is not None and (record.predicate, time) == (
+            *(certified.predicate, certified.committed_at),
         )
+        run_id = commit.record.run_id if commit.record else "others"
         found = "" if holds else f"it is {commit.operation} of {run_id}, {time}"
         yield VerifiedLine(statement, holds, found)
-    for commit in reversed(commits.values()):
-        if commit.record and commit.record.run_id == certificate.run_id:
-            yield VerifiedLine(
-                f"all commits of this run to {certificate.asset_key} are listed",
-                holds=False,
-                found=f"version {commit.version} was committed by it too",
-            )
+    for version in sorted(own.keys() - {certified.version for certified in certificate.commits}):
+        yield VerifiedLine(
+            f"all commits of this run to {certificate.asset_key} are listed",
+            holds=False,
+            found=f"version {version} was committed by it too",
+        )
 
 
 def _verify_contents(
@@ -81,7 +113,7 @@ def _verify_contents(
         version = rows[partition.key].version
         if version is None or (log.exists and not 0 <= version <= log.version):
             statement = f"{partition.key} was published as version {version}"
-            yield VerifiedLine(statement, holds=False, found="the table has no such version")
+            yield VerifiedLine(statement, holds=False, found=_NO_VERSION)
         else:
             by_version[version].append(partition)
     for version, published in sorted(by_version.items()):
@@ -138,20 +170,17 @@ def _verify_untouched(
         return
     listed = ", ".join(proof.outside)
     yield VerifiedLine(statement, proof.holds, f"changed: {listed}" if listed else "")
-    certified = UntouchedProof(
-        proof.versions,
-        {key: tuple(touched) for key, touched in certificate.touched_outside.items()},
-        partitions=certificate.untouched_partitions,
-        files=certificate.untouched_files,
-        compared=certificate.compared_partitions,
+    certified = (
+        *(certificate.untouched_partitions, certificate.untouched_files),
+        certificate.compared_partitions,
     )
-    if counts and certified != proof:
+    counted = (proof.partitions, proof.files, proof.compared)
+    outside = {key: tuple(touched) for key, touched in certificate.touched_outside.items()}
+    if counts and (certified, outside) != (counted, proof.outside):
         yield VerifiedLine(
-            f"{certified.partitions} other partitions kept their {certified.files} files, and "
-            f"{certified.compared} were compared",
+            "{} other partitions kept their {} files, and {} were compared".format(*certified),
             holds=False,
-            found=f"{proof.partitions}, {proof.files} and {proof.compared}; "
-            f"changed: {listed or 'none'}",
+            found="{}, {} and {}; changed: {}".format(*counted, listed or "none"),
         )
 
 
@@ -172,7 +201,7 @@ def verify_run(
         of `wanted`.
 
     Raises:
-        HistoryError: if `wanted` names none for sure, see `lake.file_names.find_id`.
+        HistoryError: if `wanted` names none for sure, see `lake.whole_files.find_id`.
     """
     records = [
         (log.table.key, commit.version, commit.record)
@@ -221,20 +250,146 @@ def _verify_document(
             f"({error}): restore it from a copy"
         )
     else:
-        return build_title(certificate), _verify_readable(reader, log, document, certificate)
+        return build_title(certificate), [*_verify_readable(reader, log, document, certificate)]
     line = VerifiedLine("the certificate can be read", holds=False, found=fault)
     return f"{table_key}, run `{run_id}`", [line]
 
 
 def _verify_readable(
     reader: PartitionReader, log: TableLog, document: CertificateDocument, certificate: Certificate
-) -> list[VerifiedLine]:
+) -> Iterator[VerifiedLine]:
+    holds = document.is_as_written(certificate)
+    found = "" if holds else f"{document.path} was edited: restore it from a copy"
+    yield VerifiedLine("the document is as it was written, by its seal", holds, found)
     partitions = build_partitions(log.table, dict.fromkeys(certificate.published))
-    lines = verify_certificate(log, certificate, partitions, reader=reader)
-    # Those of old releases have no seal.
-    if certificate.seal or is_stated(certificate, find_own_records(log, certificate)):
-        holds = document.is_as_written(certificate)
-        found = "" if holds else f"{document.path} was edited: restore it from a copy"
-        seal = VerifiedLine("the document is as it was written, by its seal", holds, found)
-        lines = [seal, *lines]
-    return lines
+    yield from verify_certificate(log, certificate, partitions, reader=reader)
+
+
+def _verify_statements(
+    certificate: Certificate, own: Mapping[int, CommitRecord]
+) -> Iterator[VerifiedLine]:
+    rows: dict[int, list[CertifiedPartition]] = defaultdict(list)
+    for row in certificate.partitions:
+        if row.stated_in is not None:
+            rows[row.stated_in].append(row)
+    certified = {commit.version: commit for commit in certificate.commits}
+    for version, record in own.items():
+        if not record.statement or version not in certified:
+            continue
+        claimed = rows.get(version, [])
+        line = (
+            f"version {version} vouches for code, inputs, options and the verdicts of "
+            f"{len(claimed)} partitions"
+        )
+        # Where nothing locks the table, a race is seen only after a commit; what it published is
+        # then judged again.
+        again = [
+            later
+            for later, other in own.items()
+            if later > version and other.statement and other.rows.keys() & record.rows.keys()
+        ]
+        if again and not claimed:
+            yield VerifiedLine(line, None, f"this run published them again as version {again[-1]}")
+            continue
+        stated = hash_statement(
+            {name: getattr(certificate, name) for name in STATED},
+            certificate,
+            certified[version].input_versions,
+            map(_describe_audited, claimed),
+        )
+        holds = stated == record.statement
+        yield VerifiedLine(line, holds, "" if holds else _EDITED)
+    for version in sorted(rows.keys() - own.keys()):
+        yield VerifiedLine(
+            f"version {version} vouches for {list_some([row.partition for row in rows[version]])}",
+            None if version in certified else False,
+            "the log has no such commit of this run",
+        )
+
+
+def _describe_audited(row: CertifiedPartition) -> dict[str, Any]:
+    """Describes a row as it was before the partition was read back, the last check."""
+    fields = {name: getattr(row, name) for name in STATED_OF_PARTITION}
+    fields["checks"] = {name: row.checks[name] for name in row.checks if name != _READABLE}
+    if row.checks.get(_READABLE) == Outcome.FAILED:
+        fields["failures"] = row.failures.rpartition(f"{_READABLE}: ")[0].removesuffix("; ")
+    return fields
+
+
+def _verify_rows(
+    log: TableLog, certificate: Certificate, own: Mapping[int, CommitRecord]
+) -> Iterator[VerifiedLine]:
+    """Verifies what the log tells of each row, and says it in as few lines as there are faults."""
+    wrong: list[str] = []
+    publishes = group_publishes(log.commits)
+    records = {commit.version: commit.record for commit in log.commits}
+    for row in certificate.partitions:
+        if not _agrees_with_log(row, own, records):
+            version = "no version" if row.version is None else f"version {row.version}"
+            wrong.append(f"{row.partition} is not {row.status} as {version}")
+        before = find_before(
+            publishes.get(row.partition, ()),
+            row,
+            run_id=certificate.run_id,
+            start=certificate.started_at,
+        )
+        found = (before.rows, before.checksum) if before else (None, None)
+        if found != (row.rows_before, row.checksum_before) and (before or 0 in records):
+            contents = f"{found[0]} rows with checksum {found[1]}" if before else "nothing"
+            wrong.append(f"{row.partition} held {contents} before")
+    yield VerifiedLine(
+        "status and former contents of each partition are as the log has them",
+        not wrong,
+        list_some(wrong),
+    )
+    without_commit = [
+        row.partition
+        for row in certificate.partitions
+        if row.stated_in is None and row.is_held_back
+    ]
+    if without_commit:
+        yield VerifiedLine(
+            f"{list_some(without_commit)} {'was' if len(without_commit) == 1 else 'were'} not "
+            "published",
+            None,
+            "no commit came with these verdicts; the run's events have them",
+        )
+
+
+def _agrees_with_log(
+    row: CertifiedPartition,
+    own: Mapping[int, CommitRecord],
+    records: Mapping[int, CommitRecord | None],
+) -> bool:
+    """Tells whether a row's status follows from the commits, as far as the log still has them."""
+    if row.is_left:
+        if row.version is None or row.version not in records:
+            return row.version is not None
+        record = records[row.version]
+        return record is not None and (row.rows, row.checksum) == (
+            record.rows.get(row.partition),
+            record.checksums.get(row.partition),
+        )
+    stated = None if row.stated_in is None else own.get(row.stated_in)
+    readable = row.checks.get(_READABLE)
+    if row.status == "published":
+        vouched = row.version is not None and row.version == row.stated_in
+        committed = stated is None or row.partition in stated.rows
+        return vouched and committed and readable == Outcome.PASSED
+    taken_back = readable == Outcome.FAILED
+    committed = stated is not None and row.partition in stated.rows
+    return row.is_held_back and row.version is None and (taken_back or not committed)
+
+
+def _verify_header(certificate: Certificate) -> Iterator[VerifiedLine]:
+    """Finds whether what the certificate says of itself as a whole follows from the rest."""
+    keys = [row.partition for row in certificate.partitions]
+    header = (certificate.partition_start, certificate.partition_end, certificate.input_versions)
+    inputs = merge_inputs((), certificate.commits) or certificate.input_versions
+    if not keys or len({*keys}) < len(keys) or header != (keys[0], keys[-1], inputs):
+        yield VerifiedLine(
+            "range and inputs agree with the rest",
+            holds=False,
+            found="the range isn't from the first to the last row, a partition has two rows, or "
+            "the inputs aren't those of the commits",
+        )

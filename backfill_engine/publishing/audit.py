@@ -8,14 +8,13 @@ it. Which verdict a partition gets does not depend on what is measured together 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from types import TracebackType
 
 from pyspark.sql import DataFrame
 
 from backfill_engine.errors import TableError
 from backfill_engine.lake.landing import FileFault
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.reader import SPARK_ERRORS
+from backfill_engine.lake.reader import SPARK_ERRORS, add_folder
 from backfill_engine.lake.stored_declarations import find_new_fields
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.inputs import PinnedInputs, split_chunks
@@ -55,7 +54,7 @@ class Audit:
     def restrict(self, partitions: Iterable[Partition]) -> "Audit":
         """Returns what was found of some of its partitions; the frame has the rows of all."""
         keys = {partition.key for partition in partitions}
-        left = tuple(one for one in self.window.partitions if one.key in keys)
+        left = tuple(partition for partition in self.window.partitions if partition.key in keys)
         listing = self.window.listing.restrict(left) if self.window.listing else None
         return Audit(
             replace(self.window, partitions=left, listing=listing),
@@ -116,13 +115,14 @@ def audit_window(
             try:
                 frame = _persist(recipe, window, run.options)
                 measures = _measure(recipe, window, frame)
-                source_records = _count_source(recipe, window)
+                counts = recipe.count_source if window.partitions else None
+                source_records = counts(window) if counts else {}
             except SPARK_ERRORS as error:
                 # Once more without what can't be read, until the rest can.
-                found = _find_broken_files(window, str(error))
+                found = window.listing.find_broken(str(error)) if window.listing else ()
                 if not found:
                     raise
-                broken_files += found
+                broken_files += tuple(found)
                 window = _leave_out(window, found)
                 if frame is not None:
                     frame.unpersist()
@@ -137,8 +137,7 @@ def audit_window(
             frame.unpersist()
             frame = _persist(recipe, window, run.options)
             # The verdicts stand: all that changed is that the new fields are kept.
-            measures = _measure(recipe, window, frame)
-            measures = _add_landed_bytes(measures, landed)
+            measures = _add_landed_bytes(_measure(recipe, window, frame), landed)
         yield Audit(window, frame, measures, verdicts, broken_files)
     finally:
         if frame is not None:
@@ -169,7 +168,9 @@ def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> 
     rows = recipe.compute(window)
     _check_computed(rows, window.stored_table)
     computed = mark_filtered_out(rows, window, options)
-    return recipe.place_rows(find_write_mode(options).combine(computed, window, options))
+    rows = add_folder(find_write_mode(options).combine(computed, window, options), recipe.table)
+    # Rows of a folder together, so that each folder becomes one file.
+    return rows.repartition(recipe.table.folder_column)
 
 
 def _check_computed(rows: DataFrame, table: Table) -> None:
@@ -206,10 +207,13 @@ def _measure(recipe: Recipe, window: InputWindow, frame: DataFrame) -> dict[str,
     return measure_partitions(frame, recipe.table, window.partitions, fields=fields)
 
 
-def _find_broken_files(window: InputWindow, error: str) -> tuple[FileFault, ...]:
-    if window.listing is None:
-        return ()
-    return tuple(window.listing.find_broken(error))
+def _add_landed_bytes(
+    measures: Mapping[str, PartitionMeasures], landed: Mapping[str, Landed]
+) -> dict[str, PartitionMeasures]:
+    return {
+        key: replace(measured, landed_bytes=landed[key].bytes) if key in landed else measured
+        for key, measured in measures.items()
+    }
 
 
 def _leave_out(window: InputWindow, broken_files: Iterable[FileFault]) -> InputWindow:
@@ -219,19 +223,6 @@ def _leave_out(window: InputWindow, broken_files: Iterable[FileFault]) -> InputW
         return window
     left = tuple(partition for partition in window.partitions if partition not in lost)
     return replace(window, partitions=left, listing=window.listing.restrict(left))
-
-
-def _count_source(recipe: Recipe, window: InputWindow) -> Mapping[str, int]:
-    return recipe.count_source(window) if recipe.count_source and window.partitions else {}
-
-
-def _add_landed_bytes(
-    measures: Mapping[str, PartitionMeasures], landed: Mapping[str, Landed]
-) -> dict[str, PartitionMeasures]:
-    return {
-        key: replace(measured, landed_bytes=landed[key].bytes) if key in landed else measured
-        for key, measured in measures.items()
-    }
 
 
 def _judge(
@@ -250,7 +241,7 @@ def _judge(
         recipe.table,
         measures,
         source_records=source_records,
-        published={key: one for key, one in profiles.items() if key not in undone},
+        published={key: profile for key, profile in profiles.items() if key not in undone},
         is_history_lost=is_lost,
         source_fields=recipe.source_fields,
         evolved_fields=window.extra_fields,
@@ -312,7 +303,7 @@ OpenAudit = Callable[[tuple[Partition, ...]], AbstractContextManager[Audit]]
 """Audits partitions, ascending; their rows stay persisted for as long as it is open."""
 
 
-class AuditsAhead:
+class AuditsAhead(ExitStack):
     """The audits of a step's chunks, each opened once the first of its chunks is to be published.
 
     As a context: whatever is open is closed with it.
@@ -320,24 +311,11 @@ class AuditsAhead:
 
     def __init__(self, pinned: PinnedInputs, lots: Sequence[Sequence[Partition]] = ()) -> None:
         """Takes the inputs of the step, and the partitions to audit together, in order."""
+        super().__init__()
         self.pinned = pinned
         self._lots = [tuple(lot) for lot in lots]
         self._covered: frozenset[str] = frozenset()
-        self._opened = ExitStack()
         self._audit: Audit | None = None
-
-    def __enter__(self) -> "AuditsAhead":
-        """Opens nothing yet."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Forgets the rows that are persisted."""
-        self.drop()
 
     def find(self, partitions: Sequence[Partition], open_audit: OpenAudit) -> Audit | None:
         """Finds the audit of a chunk, among what is or can be audited together with it.
@@ -354,22 +332,22 @@ class AuditsAhead:
         keys = {partition.key for partition in partitions}
         if self._audit is None or not keys <= self._covered:
             self.drop()
-            lot = next((lot for lot in self._lots if keys <= {one.key for one in lot}), ())
+            lot = next((lot for lot in self._lots if not {*partitions}.difference(lot)), ())
             left = lot[lot.index(partitions[0]) :] if lot else ()
             if len(left) <= len(keys):
                 return None
             try:
-                self._audit = self._opened.enter_context(open_audit(left))
+                self._audit = self.enter_context(open_audit(left))
             except Exception:
                 self._lots.remove(lot)
                 return None
-            self._covered = frozenset(one.key for one in left)
+            self._covered = frozenset(partition.key for partition in left)
         return self._audit.restrict(partitions)
 
     def drop(self) -> None:
         """Forgets what is audited: what comes next is audited anew."""
         self._audit, self._covered = None, frozenset()
-        self._opened.close()
+        self.close()
 
 
 def gather_lots(
@@ -390,13 +368,12 @@ def gather_lots(
         max_bytes: most bytes of input to work on at once.
     """
     never_landed = pinned.find_never_landed()
-    bounds = {"max_partitions": max_partitions, "max_bytes": max_bytes}
     lots: list[tuple[Partition, ...]] = []
     filled = 0
     for chunk in chunks:
-        for part in split_chunks(chunk, sizes, **bounds):
-            landed = tuple(one for one in part if one.key not in never_landed)
-            size = sum(sizes.get(one.key, 0) for one in landed)
+        for part in split_chunks(chunk, sizes, max_partitions=max_partitions, max_bytes=max_bytes):
+            landed = tuple(partition for partition in part if partition.key not in never_landed)
+            size = sum(sizes.get(partition.key, 0) for partition in landed)
             fits = bool(lots) and len(lots[-1]) + len(landed) <= max_partitions
             if fits and filled + size <= min(max_bytes, AHEAD_BYTES):
                 lots[-1] += landed

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from backfill_engine.lake.commits import RESTORED, Publish
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import RESTORED, Consumed, Publish
 from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.publishing.results import PartitionResult
 
@@ -88,9 +87,6 @@ def _compare_landed(before: Consumed, now: Consumed) -> Iterator[str]:
     if before.landed is None or now.landed is None:
         return
     if before.landed.fingerprint != now.landed.fingerprint:
-        counts = (
-            ""
-            if before.landed.files == now.landed.files
-            else (f": {before.landed.files} then, {now.landed.files} now")
-        )
+        then, files = before.landed.files, now.landed.files
+        counts = "" if then == files else f": {then} then, {files} now"
         yield f"its landed files changed{counts}"

@@ -65,11 +65,6 @@ class PublishHook:
         return ""
 
 
-def describe_hooks(hooks: Sequence[PublishHook]) -> dict[str, Any]:
-    """Describes what features did to a publish, by their names."""
-    return {hook.name: text for hook in hooks if (text := hook.describe())}
-
-
 def describe_partition(hooks: Sequence[PublishHook], key: str) -> dict[str, str]:
     """Describes what features did to a partition, by their names."""
     return {hook.name: text for hook in hooks if (text := hook.describe_partition(key))}

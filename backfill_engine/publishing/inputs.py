@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from backfill_engine.grains.chunk_sizes import ChunkSize, cut_chunks
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import Consumed
 from backfill_engine.lake.landing import LandingFile
 from backfill_engine.lake.partitions import Partition, find_folder
 from backfill_engine.lake.table_log import TableLog
@@ -178,7 +178,7 @@ class PinnedInputs:
         files: dict[str, int] = {}
         before: Collection[LandingFile] = ()
         for key, found in landed.items():
-            files[key] = sum(one not in before for one in found)
+            files[key] = sum(file not in before for file in found)
             before = set(found)
         by_key = {partition.key: partition for partition in partitions}
         starts = [(partition.key, partition.slice.start) for partition in partitions]

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.errors import TableError
-from backfill_engine.lake.consumed import CommitInputs
+from backfill_engine.lake.commits import CommitInputs
 from backfill_engine.lake.partitions import Partition, build_table_predicate
 from backfill_engine.lake.stored_declarations import check_grain, extend_table, find_missing_columns
 from backfill_engine.lake.table_log import TableLog
@@ -18,10 +18,9 @@ from backfill_engine.lake.writer import (
     add_columns,
     build_record,
     create_table,
-    create_table_ahead,
     hold_partitions,
     overwrite_held,
-    read_log_ahead,
+    prepare_ahead,
 )
 from backfill_engine.publishing.audit import Audit, AuditsAhead, audit_window, describe_faults
 from backfill_engine.publishing.hooks import describe_partition
@@ -31,9 +30,9 @@ from backfill_engine.publishing.inputs import (
 )
 from backfill_engine.publishing.read_tests import ReadTest, judge_by_readers
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.recorded_audits import describe_audits
 from backfill_engine.publishing.results import PartitionResult, Run, withhold
 from backfill_engine.publishing.statements import (
+    describe_audits,
     describe_result,
     describe_run,
     hash_statement,
@@ -100,7 +99,7 @@ class Publisher:
         self._check_workers(partitions, pinned)
         pinned = replace(pinned, newest=pinned.current.reread())
         if not pinned.current.exists:
-            create_table_ahead(self.spark, pinned.current)
+            prepare_ahead(self.spark, pinned.current)
         else:
             check_grain(pinned.current)
         results: dict[str, PartitionResult] = {}
@@ -156,7 +155,7 @@ class Publisher:
         """Computes and audits partitions; their rows stay persisted for as long as it is open."""
         current = pinned.current.reread()
         if current.exists:
-            read_log_ahead(self.spark, current)  # For the commit, while the audit is planned.
+            prepare_ahead(self.spark, current)  # For the commit, while the audit is planned.
         window = InputWindow(
             spark=self.spark,
             target=current,
@@ -196,7 +195,7 @@ class _Attempt:
         publisher, target = self.publisher, self.pinned.target
         others = self._find_undoable()
         decided = {result.key for result in others}
-        pending = tuple(one for one in self.partitions if one.key not in decided)
+        pending = tuple(partition for partition in self.partitions if partition.key not in decided)
         if not pending:
             return others, set(), self.pinned.current
         with self._open_audit(pending) as audit:
@@ -211,7 +210,7 @@ class _Attempt:
                 replace(result, version=version) for result in judged if not result.verdict.withheld
             ]
             if version is not None:
-                read_log_ahead(publisher.spark, newest)
+                prepare_ahead(publisher.spark, newest)
                 published = verify_publish(
                     audit.window,
                     newest,
@@ -232,7 +231,9 @@ class _Attempt:
         mode = find_write_mode(self.run.options)
         results = self.pinned.withhold_foreign(self.partitions, keeps_rows=mode.keeps_rows)
         foreign = {result.key for result in results}
-        results += [one for one in self.pinned.withhold_never_landed() if one.key not in foreign]
+        results += [
+            result for result in self.pinned.withhold_never_landed() if result.key not in foreign
+        ]
         decided = {result.key for result in results}
         landed = [partition for partition in self.partitions if partition.key not in decided]
         return results + mode.find_repeated(landed, self.pinned, self.run.options)
@@ -297,7 +298,7 @@ class _Attempt:
         changed, newest = set[str](), self.pinned.current
         while judged := [result for result in found if result.key not in changed]:
             is_whole = any(hook.is_whole for hook in self.run.hooks)
-            if is_whole and (changed or any(one.verdict.withheld for one in judged)):
+            if is_whole and (changed or any(result.verdict.withheld for result in judged)):
                 return judged, None, changed, newest
             keys = {result.key for result in judged}
             try:
@@ -373,8 +374,8 @@ class _Attempt:
             ),
             audit=describe_audits(good),
             consumed=CommitInputs.of({result.key: result.consumed for result in good}),
-            provisional={one.key: one.provisional for one in good if one.provisional},
-            notes={one.key: one.notes for one in good if one.notes},
+            provisional={result.key: result.provisional for result in good if result.provisional},
+            notes={result.key: result.notes for result in good if result.notes},
         )
         table, transaction = recipe.table, None
         if batches:

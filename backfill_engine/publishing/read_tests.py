@@ -49,16 +49,16 @@ class ReadTest:
         Returns:
             Why each partition of this table would be withheld, by key; empty if none would be.
         """
-        there = {one.key for one in good}
-        known = there | source.publishes.keys()
+        published = {partition.key for partition in good}
+        known = published | source.publishes.keys()
         keys = [
             key
             for key, read in self.reads.items()
-            if there.intersection(read) and known.issuperset(read)
+            if published.intersection(read) and known.issuperset(read)
         ]
         if not keys:
             return {}
-        counts = {one.key: audit.measures[one.key].rows for one in good}
+        counts = {partition.key: audit.measures[partition.key].rows for partition in good}
         rows = audit.rows.select(*source.table.column_names)
         overlay = Overlay(source, tuple(good), rows, counts)
         window = InputWindow(
@@ -106,14 +106,14 @@ def judge_by_readers(
     judged = dict(verdicts)
     for test in tests:
         good = [
-            one
-            for one in audit.window.partitions
-            if one.key in judged and not judged[one.key].withheld
+            partition
+            for partition in audit.window.partitions
+            if partition.key in judged and not judged[partition.key].withheld
         ]
         failures = test.find_failures(audit, source, good, run)
-        for one in good:
+        for partition in good:
             failed = [
-                f"{key}: {why}" for key, why in failures.items() if one.key in test.reads[key]
+                f"{key}: {why}" for key, why in failures.items() if partition.key in test.reads[key]
             ]
             if failed:
                 finding = Finding(
@@ -122,6 +122,6 @@ def judge_by_readers(
                     f"0: {'; '.join(failed)}",
                     Outcome.FAILED,
                 )
-                verdict = judged[one.key].add(Check.VALID, finding)
-                judged[one.key] = verdict.accept(run.acceptances)
+                verdict = judged[partition.key].add(Check.VALID, finding)
+                judged[partition.key] = verdict.accept(run.acceptances)
     return judged

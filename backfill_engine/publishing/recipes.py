@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from backfill_engine.lake.reader import add_folder
 from backfill_engine.sources.history import History
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.source import Source
@@ -45,12 +44,8 @@ class Recipe:
     @property
     def unread(self) -> frozenset[str]:
         """The versions, by table key, that are not served and so not read."""
-        versions = (one.key for one in self.table.versions)
+        versions = (version.key for version in self.table.versions)
         return frozenset(key for key in versions if self.serves not in ("", key))
-
-    def place_rows(self, rows: DataFrame) -> DataFrame:
-        """Puts each folder's rows together, so that each folder becomes one file."""
-        return add_folder(rows, self.table).repartition(self.table.folder_column)
 
     @property
     def source(self) -> Source | History | None:

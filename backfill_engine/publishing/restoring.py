@@ -9,10 +9,9 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 
 from backfill_engine.errors import RollbackError
-from backfill_engine.lake.commits import RESTORED, Commit, CommitRecord
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import RESTORED, Commit, CommitRecord, Consumed
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.reader import read_table_as_it_was
+from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.served_versions import find_served
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.hooks import PublishHook
@@ -199,7 +198,7 @@ def build_rollback_recipe(plan: RollbackPlan) -> Recipe:
 
 def _read_as_it_was(window: InputWindow) -> DataFrame:
     log = window.inputs[window.table.key]
-    rows = read_table_as_it_was(window.spark, log, window.stored_table)
+    rows = read_table(window.spark, log, window.stored_table)
     return window.keep_partitions(rows)
 
 

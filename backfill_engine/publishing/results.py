@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from backfill_engine.contents.partition_contents import Counted, ReadBack
-from backfill_engine.lake.consumed import Consumed
-from backfill_engine.publishing.hooks import PublishHook, describe_hooks
+from backfill_engine.lake.commits import Consumed
+from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.publishing.pacing import IN_ONE_GO, Pace
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_engine.rules.finding_names import CONTENT_IS_AS_AUDITED, STEP_ENDED, UPSTREAM_HAS_COME
@@ -124,13 +124,11 @@ def describe_failures(verdict: Verdict) -> str:
 
 def describe_findings(findings: Sequence[Finding]) -> str:
     """Describes findings with what was measured and the bound, in one line."""
+    values = ("" if finding.value is None else f" = {finding.value:.6g}" for finding in findings)
     return "; ".join(
-        f"{finding.rule}{_describe_value(finding)} ({finding.bound})" for finding in findings
+        f"{finding.rule}{value} ({finding.bound})"
+        for finding, value in zip(findings, values, strict=True)
     )
-
-
-def _describe_value(finding: Finding) -> str:
-    return "" if finding.value is None else f" = {finding.value:.6g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,4 +163,4 @@ class Run:
     @property
     def features(self) -> dict[str, Any]:
         """What features do to it, by their names, as JSON values."""
-        return describe_hooks(self.hooks)
+        return {hook.name: text for hook in self.hooks if (text := hook.describe())}

@@ -1,6 +1,6 @@
 """A served table as a recipe: of its versions, the one that it holds is its only input."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -9,16 +9,12 @@ from pyspark.sql import DataFrame
 from backfill_engine.errors import TableError
 from backfill_engine.lake.served_versions import (
     SERVED,
-    Switch,
-    find_retired,
     find_served,
-    list_switches,
 )
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.hooks import PublishHook
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.tables.declarations import Table
 
 
 def choose_served(recipe: Recipe, log: TableLog) -> Recipe:
@@ -49,9 +45,9 @@ def serve(recipe: Recipe, version: str) -> Recipe:
     Raises:
         TableError: if there is no such version.
     """
-    chosen = tuple(one for one in recipe.inputs if one.key == version)
+    chosen = tuple(table for table in recipe.inputs if table.key == version)
     if not chosen:
-        versions = ", ".join(one.key for one in recipe.table.versions)
+        versions = ", ".join(version_table.key for version_table in recipe.table.versions)
         raise TableError(
             f"{recipe.table.key} serves {version}, which isn't declared among its versions "
             f"({versions}): declare it again, or promote one of these"
@@ -99,93 +95,6 @@ class ServedHook(PublishHook):
     def describe(self) -> dict[str, str]:
         """Describes the version, and the switch to it."""
         return {"version": self.version, **self.switch}
-
-
-def name_version(table: Table, key: str) -> str:
-    """Names a version as people do: `v2` of features/carrier_delays_v2; by its place if unnumbered.
-
-    Args:
-        table: the served one.
-        key: of the version.
-    """
-    _, _, number = key.rpartition("_v")
-    if number.isdigit():
-        return f"v{number}"
-    keys = [version.key for version in table.versions]
-    return f"v{keys.index(key) + 1}" if key in keys else key
-
-
-def find_version(table: Table, name: str) -> Table:
-    """Finds a version of a served table by its name (`v2`), or by its table's name or key.
-
-    Raises:
-        TableError: if there is none; names those that there are.
-    """
-    for one in table.versions:
-        if name in (one.key, one.name, name_version(table, one.key)):
-            return one
-    if not table.versions:
-        raise TableError(f"{table.key} serves no versions: declare them with it, as `versions`")
-    known = ", ".join(f"{name_version(table, one.key)} ({one.key})" for one in table.versions)
-    raise TableError(f"{table.key} has no version {name}: there are {known}")
-
-
-@dataclass(frozen=True)
-class DescribedVersion:
-    """A version of a served table.
-
-    Attributes:
-        name: as people say it, `v2`.
-        table: `layer/name`.
-        is_served: whether consumers read it now.
-        partitions: that it has published.
-        retired: why it is kept up no more; empty if it is.
-    """
-
-    name: str
-    table: str
-    is_served: bool
-    partitions: int
-    retired: str = ""
-
-
-@dataclass(frozen=True)
-class DescribedTable:
-    """A served table.
-
-    Attributes:
-        table: `layer/name`.
-        versions: as declared.
-        switches: newest first.
-    """
-
-    table: str
-    versions: tuple[DescribedVersion, ...]
-    switches: tuple[Switch, ...]
-
-
-def describe_versions(log: TableLog, versions: Sequence[TableLog]) -> DescribedTable:
-    """Describes the versions of a served table, and when which was served.
-
-    Args:
-        log: of the served table.
-        versions: of its versions.
-    """
-    served = find_served(log)
-    return DescribedTable(
-        log.table.key,
-        tuple(
-            DescribedVersion(
-                name_version(log.table, one.table.key),
-                one.table.key,
-                one.table.key == served,
-                sum(publish.rows > 0 for publish in one.publishes.values()),
-                find_retired(one),
-            )
-            for one in versions
-        ),
-        tuple(list_switches(log)),
-    )
 
 
 def read_served(window: InputWindow) -> DataFrame:

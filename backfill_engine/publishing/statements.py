@@ -1,4 +1,4 @@
-"""What a certificate will say of a commit, as one hash that the commit itself carries.
+"""What a commit keeps of its results: the findings of the audit, and one hash of all of it.
 
 A certificate is a document beside the tables, which anyone who can write there can edit. All of it
 that is known when a commit is made is hashed into the commit's record, so that whoever reads the
@@ -7,11 +7,14 @@ document later can tell whether it still says that. Names are those of the certi
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from pydantic_core import to_json
 
+from backfill_engine.lake.commits import CommitAudit, Publish
 from backfill_engine.publishing.results import (
     PartitionResult,
     Run,
@@ -19,6 +22,8 @@ from backfill_engine.publishing.results import (
     find_outcomes,
 )
 from backfill_engine.publishing.write_modes.options import WriteOptions
+from backfill_engine.rules.measured import PartitionMeasures
+from backfill_engine.rules.verdicts import Acceptance, Check, Finding, Outcome, Verdict
 
 STATED = (
     *("run_id", "backfill_id", "asset_key", "table_uri", "started_at", "run_config"),
@@ -98,3 +103,89 @@ def describe_result(result: PartitionResult) -> dict[str, Any]:
 
 def _drop_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
+
+
+_DID_NOT_APPLY = ""
+
+
+def describe_audits(results: Sequence[PartitionResult]) -> CommitAudit:
+    """Describes findings and acceptances of partitions about to be published.
+
+    The names of the rules stand once for all partitions, and only bounds that were not met are
+    kept: thousands of partitions fit into one commit.
+    """
+    found = {result.key: dict(_name_findings(result.verdict)) for result in results}
+    names = dict.fromkeys(chain.from_iterable(found.values()))
+    places = {name: place for place, name in enumerate(names)}
+    return CommitAudit(
+        rules=tuple(rule for rule, _ in places),
+        figures={
+            key: tuple(
+                _shorten(findings[name].value) if name in findings else _DID_NOT_APPLY
+                for name in places
+            )
+            for key, findings in found.items()
+        },
+        remarks={
+            key: remarks
+            for key, findings in found.items()
+            if (
+                remarks := tuple(
+                    (places[name], finding.outcome.value, finding.bound)
+                    for name, finding in findings.items()
+                    if finding.outcome is not Outcome.PASSED
+                )
+            )
+        },
+        accepted=tuple(
+            {"partition": result.key, "check": accepted.check, "reason": accepted.reason}
+            for result in results
+            for accepted in result.verdict.accepted
+        ),
+    )
+
+
+def read_result(publish: Publish) -> PartitionResult:
+    """Reads the result of a partition again from the commit that published it.
+
+    Bounds that were met are not kept.
+    """
+    record, key, audit = publish.record, publish.key, publish.record.audit
+    remarks = {place: (outcome, bound) for place, outcome, bound in audit.remarks.get(key, ())}
+    findings: dict[Check, tuple[Finding, ...]] = {}
+    for place, value in enumerate(audit.figures.get(key, ())):
+        if isinstance(value, str):
+            continue
+        check, _, rule = audit.rules[place].partition(" ")
+        outcome, bound = remarks.get(place, (Outcome.PASSED, "met when it was published"))
+        finding = Finding(rule, value, bound, Outcome(outcome))
+        findings[Check(check)] = (*findings.get(Check(check), ()), finding)
+    accepted = tuple(
+        Acceptance(acceptance["check"], acceptance["reason"], (key,))
+        for acceptance in audit.accepted
+        if acceptance["partition"] == key
+    )
+    return PartitionResult(
+        Verdict(key, findings, accepted=accepted),
+        PartitionMeasures(rows=publish.rows, checksum=publish.checksum),
+        version=publish.version,
+        input_versions=record.input_versions,
+        consumed=publish.consumed,
+        provisional=record.provisional.get(key, ""),
+        notes=record.notes.get(key, {}),
+    )
+
+
+def _name_findings(verdict: Verdict) -> Iterator[tuple[tuple[str, int], Finding]]:
+    """Names each finding by check and rule, and by how many of that name came before it."""
+    seen: Counter[str] = Counter()
+    for check, findings in verdict.findings.items():
+        for finding in findings:
+            name = f"{check} {finding.rule}"
+            yield (name, seen[name]), finding
+            seen[name] += 1
+
+
+def _shorten(value: float | None) -> float | None:
+    """Rounds to nine digits: more of them say nothing of a share or an index."""
+    return float(f"{value:.9g}") if isinstance(value, float) else value

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backfill_engine.contents.partition_contents import ReadBack, read_back
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import PartitionReader, ReadBack, read_back
 from backfill_engine.errors import SparkUnavailableError
-from backfill_engine.lake.consumed import CommitInputs
+from backfill_engine.lake.commits import CommitInputs
 from backfill_engine.lake.partitions import Partition, build_table_predicate
-from backfill_engine.lake.reader import read_table_as_it_was
+from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.served_versions import describe_served
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.lake.writer import (
@@ -63,7 +62,7 @@ def verify_publish(
             unreadable.append(by_key[result.key])
     if unreadable and any(hook.is_whole for hook in run.hooks):
         # Of a switch nothing may stay: readers would find two versions side by side.
-        verified, unreadable = [replace(one, version=None) for one in verified], partitions
+        verified, unreadable = [replace(result, version=None) for result in verified], partitions
     if unreadable:
         _take_back(window, log, recipe, run, unreadable, version=version)
     return verified
@@ -95,7 +94,7 @@ def _take_back(
         predicate = build_table_predicate(
             recipe.table, (partition.slice for partition in partitions)
         )
-        rows = read_table_as_it_was(window.spark, before, window.stored_table).where(predicate)
+        rows = read_table(window.spark, before, window.stored_table).where(predicate)
         measures = measure_partitions(rows, recipe.table, partitions)
         record = build_record(
             recipe.table,

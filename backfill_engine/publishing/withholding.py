@@ -17,9 +17,8 @@ from backfill_engine.lake.landing import FileFault
 from backfill_engine.lake.partitions import build_table_predicate, find_folder
 from backfill_engine.lake.reader import add_folder, build_number
 from backfill_engine.lake.side_table_writer import (
-    append_rows,
     delete_rows_before,
-    replace_rows,
+    write_rows,
 )
 from backfill_engine.lake.side_tables import (
     REJECTED_ON,
@@ -33,7 +32,7 @@ from backfill_engine.lake.writer import create_table
 from backfill_engine.publishing.results import PartitionResult, Run, describe_failures
 from backfill_engine.sources.input_window import InputWindow
 
-_NUMBER, _FAULT = f"{ENGINE_PREFIX}number", f"{ENGINE_PREFIX}fault"
+_NUMBER = f"{ENGINE_PREFIX}number"
 
 
 def keep_withheld_rows(
@@ -73,7 +72,7 @@ def keep_withheld_rows(
         f"{_NUMBER} bigint, partition_key string, reason string",
     )
     create_table(window.spark, read_log(warehouse, side_table))
-    append_rows(
+    write_rows(
         rows.where(build_table_predicate(window.table, (partition.slice for partition in withheld)))
         .drop(*AUDIT_COLUMNS)
         .withColumn(_NUMBER, build_number(grain, window.table.partition_by))
@@ -112,39 +111,28 @@ def keep_rejected_records(
     if not touched:
         return
     partition_by = window.table.partition_by
-    unreadable = window.spark.createDataFrame(
-        [(broken.partition.slice.start, broken.name, broken.fault) for broken in broken_files],
-        f"`{partition_by}` {_type_of_partition(window)}, {LANDED_FILE} string, {_FAULT} string",
-    ).select(
-        partition_by,
-        F.lit(today).alias(REJECTED_ON),
-        F.lit(run.run_id).alias("run_id"),
-        LANDED_FILE,
-        F.concat(F.lit("the file "), _FAULT).alias("reason"),
-        F.lit(None).cast("string").alias("line"),
+    kind = next(column.type for column in window.table.columns if column.name == partition_by)
+    records = window.spark.createDataFrame(
+        [
+            (broken.partition.slice.start, broken.name, f"the file {broken.fault}", None)
+            for broken in broken_files
+        ],
+        f"`{partition_by}` {kind}, {LANDED_FILE} string, reason string, line string",
     )
-    records = unreadable
     if REJECT_REASON in frame.columns:
         rejected = frame.where(F.col(REJECT_REASON).isNotNull()).select(
             partition_by,
-            F.lit(today).alias(REJECTED_ON),
-            F.lit(run.run_id).alias("run_id"),
             LANDED_FILE if LANDED_FILE in frame.columns else F.lit("").alias(LANDED_FILE),
             F.col(REJECT_REASON).alias("reason"),
             F.col(REJECTED_LINE).alias("line"),
         )
-        records = rejected.unionByName(unreadable)
+        records = rejected.unionByName(records)
+    records = records.withColumns({REJECTED_ON: F.lit(today), "run_id": F.lit(run.run_id)})
     slices = [partition.slice for partition in touched]
     create_table(window.spark, read_log(warehouse, side_table))
-    replace_rows(
+    write_rows(
         add_folder(records, side_table).where(build_table_predicate(side_table, slices)),
         warehouse=warehouse,
         table=side_table,
         slices=slices,
     )
-
-
-def _type_of_partition(window: InputWindow) -> str:
-    table = window.table
-    types = {column.name: column.type for column in table.columns}
-    return types[table.partition_by]

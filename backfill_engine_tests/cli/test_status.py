@@ -14,7 +14,7 @@ from backfill_assets import assets
 from backfill_engine.assembly import build_catalog
 from backfill_engine.cli import app
 from backfill_engine.errors import BackfillError, SettingsError
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import Consumed
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.orchestration.due.due_partitions import describe_landed_beyond
 from backfill_engine.orchestration.runs.pausing import drop_paused

@@ -12,8 +12,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_engine.contents.partition_index import PartitionIndex
-from backfill_engine.contents.rows import find_moved_rows
+from backfill_engine.contents.rows import PartitionIndex, find_moved_rows
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse

@@ -12,9 +12,13 @@ from deltalake import write_deltalake
 from pyspark.sql import Row, SparkSession
 
 from backfill_engine.contents import task_read_back
-from backfill_engine.contents.partition_contents import UNREADABLE, ReadBack, read_back
-from backfill_engine.contents.partition_index import PartitionIndex
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import (
+    UNREADABLE,
+    PartitionReader,
+    ReadBack,
+    read_back,
+)
+from backfill_engine.contents.rows import PartitionIndex
 from backfill_engine.contents.task_read_back import FileShare, TableFiles, sum_share
 from backfill_engine.errors import SparkUnavailableError
 from backfill_engine.grains.timestamps import HOURS

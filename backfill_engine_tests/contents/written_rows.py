@@ -9,12 +9,12 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from backfill_engine.contents.canonical_words import find_arrow_type
-from backfill_engine.contents.partition_contents import Contents, read_contents
+from backfill_engine.extras.comparison.contents import Contents, read_contents
+from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.lake.partitions import Partition, Slice
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.rules.drift import Drift
 from backfill_engine.tables.declarations import Column, Table, required
 from backfill_engine_tests.shared_fixtures import build_days

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backfill_engine.lake.served_versions import list_switches
+from backfill_engine.extras.versions.described import list_switches
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine_tests.commands import PROJECT, Project

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from backfill_engine.extras.comparison.diffs import diff_table
 from backfill_engine.extras.maintenance import maintain_table
 from backfill_engine.lake.partitions import Partition, build_predicate
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table, optimize_partitions
-from backfill_engine.proof.diffs import diff_table
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine_tests.lake.readings import READINGS, build_frame, build_rows, read_rows
 from backfill_engine_tests.pipeline.publishing import Lake

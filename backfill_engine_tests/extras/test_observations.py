@@ -25,7 +25,7 @@ from backfill_engine.extras.landing import (
     Seen,
     observe_landing_zone,
 )
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import Consumed
 from backfill_engine.lake.landing import LandedFiles
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.orchestration.due.input_tags import find_input_tags

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from backfill_engine.errors import TableError
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.lake.writer import create_table, create_table_ahead, read_log_ahead
+from backfill_engine.lake.writer import create_table, prepare_ahead
 from backfill_engine_tests.lake.readings import (
     READINGS,
     build_rows,
@@ -25,7 +25,7 @@ def test_a_commit_goes_over_the_log_once_less(spark: SparkSession, warehouse: Wa
     jobs: list[int] = []
     for tag, ahead in (("first", False), ("second", False), ("third", True)):
         if ahead:
-            read_log_ahead(spark, read_log(warehouse, READINGS)).join()
+            prepare_ahead(spark, read_log(warehouse, READINGS)).join()
         before = count_jobs(spark)
         overwrite_readings(spark, warehouse, WEEK, build_rows(WEEK, tag))
         jobs.append(count_jobs(spark) - before)
@@ -38,7 +38,7 @@ def test_queries_beside_it_are_compiled_as_ever(spark: SparkSession, warehouse: 
     create_table(spark, read_log(warehouse, READINGS))
     settings = ("spark.sql.codegen.factoryMode", "spark.sql.adaptive.enabled")
     before = [spark.conf.get(name) for name in settings]
-    read_log_ahead(spark, read_log(warehouse, READINGS)).join()
+    prepare_ahead(spark, read_log(warehouse, READINGS)).join()
     assert [spark.conf.get(name) for name in settings] == before == ["FALLBACK", "true"]
 
 
@@ -46,7 +46,7 @@ def test_a_table_is_created_once_whoever_waits_for_it(
     spark: SparkSession, warehouse: Warehouse
 ) -> None:
     log = read_log(warehouse, READINGS)
-    thread = create_table_ahead(spark, log)
+    thread = prepare_ahead(spark, log)
     create_table(spark, log)
     assert log.reread().version == 0
     thread.join()
@@ -58,14 +58,6 @@ def test_what_goes_wrong_ahead_goes_wrong_again_where_it_is_waited_for(
 ) -> None:
     log = read_log(Warehouse(str(tmp_path)), READINGS)
     (tmp_path / "raw").touch()
-    create_table_ahead(spark, log).join()
+    prepare_ahead(spark, log).join()
     with pytest.raises(TableError, match="can't be looked for"):
         create_table(spark, log)
-
-
-def test_a_table_that_is_not_there_is_no_error(spark: SparkSession, warehouse: Warehouse) -> None:
-    log = read_log(warehouse, READINGS)
-    thread = read_log_ahead(spark, log)
-    thread.join()
-    assert not thread.is_alive()
-    assert not read_log(warehouse, READINGS).exists

@@ -6,8 +6,7 @@ import datetime as dt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_engine.lake.commits import CommitRecord
-from backfill_engine.lake.consumed import CommitInputs, Consumed
+from backfill_engine.lake.commits import CommitInputs, CommitRecord, Consumed
 from backfill_engine.lake.landing import LandedFiles
 from backfill_engine_tests.lake.test_commits import RECORD
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.tables.flights import FLIGHT_FIELDS
 from backfill_assets.transforms.raw_flights import build_raw_flights
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import PartitionReader
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse

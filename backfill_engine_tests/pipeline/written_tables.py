@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from backfill_engine.lake.commits import CommitRecord
-from backfill_engine.lake.consumed import CommitInputs, Consumed
+from backfill_engine.lake.commits import CommitInputs, CommitRecord, Consumed
 from backfill_engine.lake.partitions import build_partitions, build_table_predicate
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse

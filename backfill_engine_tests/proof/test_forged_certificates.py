@@ -194,10 +194,9 @@ def test_an_edit_is_a_line_that_does_not_hold(story: Story, edited: str) -> None
 @pytest.mark.parametrize(
     ("edited", "found"),
     [
-        ("code version", "the commit has other code version"),
-        ("a reason", "the commit has other acceptances"),
-        ("run configuration", "the commit's hash is of something else: a verdict, the run's"),
-        ("a withheld row", "the commit's hash is of something else: a verdict, the run's"),
+        ("code version", "the commit's hash is of something else: code, inputs, "),
+        ("a reason", "the commit's hash is of something else: code, inputs, "),
+        ("a withheld row", "the commit's hash is of something else: code, inputs, "),
         ("a chunk", "was committed by it too"),
         ("rows before", f"{FIRST} held 120 rows with checksum "),
     ],

@@ -18,8 +18,13 @@ from backfill_engine.publishing.write_modes.append_once import (
     trace_batches,
 )
 from backfill_engine.publishing.write_modes.choosing import WRITE_MODES
-from backfill_engine.publishing.write_modes.merge import Merge
-from backfill_engine.publishing.write_modes.mode import RESTORING, Overwrite, Rollback, TakeBack
+from backfill_engine.publishing.write_modes.mode import (
+    RESTORING,
+    Merge,
+    Overwrite,
+    Rollback,
+    TakeBack,
+)
 from backfill_engine_tests.lake.readings import READINGS
 
 KEYS = FIRST, SECOND, THIRD = "2013-01-01", "2013-01-02", "2013-01-03"

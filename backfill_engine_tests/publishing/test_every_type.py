@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 
 from backfill_engine.contents.partition_contents import read_back
 from backfill_engine.errors import TableError
+from backfill_engine.extras.comparison.diffs import diff_table
+from backfill_engine.extras.comparison.golden import compare_with_golden
 from backfill_engine.lake.stored_declarations import check_readable, check_stored
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.diffs import diff_table
-from backfill_engine.proof.golden_comparison import compare_with_golden
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.restoring import build_rollback_recipe, plan_rollback
 from backfill_engine.publishing.write_modes.options import WriteOptions

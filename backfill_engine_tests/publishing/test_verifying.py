@@ -10,8 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from backfill_engine.contents import task_read_back
-from backfill_engine.contents.partition_contents import ReadBack
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import PartitionReader, ReadBack
 from backfill_engine.errors import SparkUnavailableError
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse

@@ -21,8 +21,7 @@ from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.results import Run
 from backfill_engine.publishing.write_modes.append_once import AppendOnce
 from backfill_engine.publishing.write_modes.choosing import choose_options
-from backfill_engine.publishing.write_modes.merge import Merge
-from backfill_engine.publishing.write_modes.mode import Rollback
+from backfill_engine.publishing.write_modes.mode import Merge, Rollback
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.count_rules import Reconciled, Shrink
 from backfill_engine.rules.verdicts import Check

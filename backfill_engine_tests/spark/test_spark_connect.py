@@ -138,7 +138,7 @@ def test_a_server_that_is_not_there_is_one_sentence(sample_landing, tmp_path):
 READ_BACK = """
 import sys
 from pyspark.sql import SparkSession
-from backfill_engine.contents import partition_reader
+from backfill_engine.contents import partition_contents
 from backfill_engine.contents.partition_contents import read_back
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
@@ -147,9 +147,9 @@ from backfill_engine_tests.contents.test_read_back import EVENTS, build_parts, w
 warehouse, parts = Warehouse(sys.argv[1]), build_parts(0, 1, 2)
 write_events(warehouse, {0: ["a", "b"], 2: ["c"]})
 log = read_log(warehouse, EVENTS)
-in_process, partition_reader.read_back = read_back(log, parts), None
+in_process, partition_contents.read_back = read_back(log, parts), None
 spark = SparkSession.builder.remote(sys.argv[2]).create()
-found = partition_reader.PartitionReader(lambda: spark, 0).read_back(log, parts)
+found = partition_contents.PartitionReader(lambda: spark, 0).read_back(log, parts)
 print(found == in_process, [one.rows for one in found.values()])
 """
 

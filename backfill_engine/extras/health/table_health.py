@@ -19,7 +19,7 @@ from backfill_engine.orchestration.instance.partition_definitions import (
     find_partitions_def,
 )
 from backfill_engine.publishing.inputs import list_landing
-from backfill_engine.publishing.recorded_audits import read_result
+from backfill_engine.publishing.statements import read_result
 from backfill_engine.resources import LakehouseResource
 from backfill_engine.rules.declared import KEYS_ARE_UNIQUE
 from backfill_engine.rules.verdicts import Check

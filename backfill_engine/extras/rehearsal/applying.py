@@ -1,7 +1,10 @@
 """What a run that applies a rehearsal is held to."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
+from backfill_engine.contents.partition_contents import Counted
 from backfill_engine.errors import RehearsalError
 from backfill_engine.extras.rehearsal.records import (
     Rehearsal,
@@ -13,9 +16,88 @@ from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.runs.features import StepRequest
 from backfill_engine.orchestration.runs.run_tags import REHEARSAL_TAG
-from backfill_engine.publishing.as_rehearsed import RehearsalHook, Shown
+from backfill_engine.publishing.hooks import PublishHook
+from backfill_engine.rules.finding_names import CONTENT_IS_AS_REHEARSED
+from backfill_engine.rules.measured import PartitionMeasures
+from backfill_engine.rules.verdicts import Check, Finding, Outcome, Verdict
 
 _LISTED = 7
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a rehearsal has shown of a partition.
+
+    Attributes:
+        rows: that it would have.
+        checksum: of these (see `contents.checksums`).
+        over: checksum of what was published then; empty if nothing was.
+    """
+
+    rows: int
+    checksum: str
+    over: str
+
+
+@dataclass(frozen=True)
+class RehearsalHook(PublishHook):
+    """Holds a run to the rehearsal that it applies.
+
+    Attributes:
+        rehearsal_id: of that.
+        shown: by partition key, what it has shown; no other partition is published.
+    """
+
+    name: ClassVar[str] = REHEARSAL
+    rehearsal_id: str
+    shown: Mapping[str, Shown]
+
+    def judge(
+        self,
+        verdicts: Mapping[str, Verdict],
+        measures: Mapping[str, PartitionMeasures],
+        target: TableLog,
+    ) -> Mapping[str, Verdict]:
+        """Adds whether each partition is as rehearsed, and still replaces what was shown."""
+        checksums = target.checksums
+        return {
+            key: judge_as_rehearsed(
+                verdict, measures[key], self.shown[key], published=checksums.get(key, "")
+            )
+            for key, verdict in verdicts.items()
+        }
+
+    def describe(self) -> str:
+        """Names the rehearsal."""
+        return self.rehearsal_id
+
+
+def judge_as_rehearsed(
+    verdict: Verdict, found: Counted, shown: Shown, *, published: str
+) -> Verdict:
+    """Adds to a verdict whether the partition is as rehearsed, and still replaces what was shown.
+
+    Args:
+        verdict: of the audit.
+        found: rows and checksum that were audited.
+        shown: what was rehearsed.
+        published: checksum of what is published now; empty if nothing is. Where that is what was
+            rehearsed, it was applied before: a crash may have kept Dagster from knowing.
+    """
+    is_as_shown = (found.rows, found.checksum) == (shown.rows, shown.checksum)
+    is_over_shown = published in (shown.over, shown.checksum)
+    bound = f"{shown.rows} rows with checksum {shown.checksum}"
+    if not is_as_shown:
+        bound += f" were rehearsed, found {found.checksum}"
+    elif not is_over_shown:
+        bound += " over other contents: somebody published the partition since"
+    finding = Finding(
+        CONTENT_IS_AS_REHEARSED,
+        float(found.rows),
+        bound,
+        Outcome.of(failed=not (is_as_shown and is_over_shown)),
+    )
+    return verdict.add(Check.COMPLETE, finding)
 
 
 def apply_rehearsal(request: StepRequest) -> RehearsalHook | None:

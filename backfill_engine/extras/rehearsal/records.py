@@ -10,12 +10,11 @@ from pydantic import TypeAdapter
 
 from backfill_engine.errors import RehearsalError
 from backfill_engine.escaping import escape_markdown, write_row
-from backfill_engine.lake.file_names import find_id, join_names
+from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.lake.filesystems import open_filesystem
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.lake.whole_files import read_whole_file, write_whole_file
+from backfill_engine.lake.whole_files import find_id, join_names, read_whole_file, write_whole_file
 from backfill_engine.orchestration.instance.ranges import shorten
-from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.uris import join_uri
 
 _LISTED, _MOST_COLUMNS = 31, 3

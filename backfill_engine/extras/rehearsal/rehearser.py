@@ -8,8 +8,10 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.audit_columns import ENGINE_PREFIX
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import PartitionReader
 from backfill_engine.errors import RehearsalError
+from backfill_engine.extras.comparison.diffs import compare_partitions
+from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.extras.rehearsal.records import (
     RehearsedPartition,
     RehearsedTable,
@@ -20,8 +22,6 @@ from backfill_engine.lake.reader import build_number, read_table
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import build_record, create_table, overwrite_partitions
-from backfill_engine.proof.diffs import compare_partitions
-from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.publishing.audit import Audit, audit_window, describe_faults
 from backfill_engine.publishing.inputs import (
     PinnedInputs,

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from backfill_engine.lake.partitions import Partition, build_table_predicate
-from backfill_engine.lake.reader import build_number, read_table_as_it_was
+from backfill_engine.lake.reader import build_number, read_table
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.rules.rule import NUMBERS
 from backfill_engine.tables.declarations import Table
@@ -170,7 +170,7 @@ def _read_values(
         for name, numeric in is_number.items()
     )
     return (
-        read_table_as_it_was(spark, log, table)
+        read_table(spark, log, table)
         .where(predicate)
         .select(
             build_number(table.grain, table.partition_by).alias(_NUMBER),

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from backfill_engine.contents.partition_contents import read_contents
+from backfill_engine.extras.comparison.contents import read_contents
+from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.extras.pages import Section, plot, render_page
 from backfill_engine.extras.versions.column_shifts import ColumnShift
 from backfill_engine.extras.versions.promotions import Promotion
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.rules.drift import Drift
 from backfill_engine.tables.declarations import Table
 

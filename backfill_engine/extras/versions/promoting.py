@@ -8,11 +8,12 @@ from dagster import Config, MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.contents.partition_reader import PartitionReader
+from backfill_engine.contents.partition_contents import PartitionReader
 from backfill_engine.errors import PromotionError
-from backfill_engine.extras.rehearsal.applying import list_shown
+from backfill_engine.extras.rehearsal.applying import RehearsalHook, Shown, list_shown
 from backfill_engine.extras.rehearsal.records import remove_scratch
 from backfill_engine.extras.rehearsal.rehearser import Rehearser
+from backfill_engine.extras.versions.described import find_retired, find_version, list_switches
 from backfill_engine.extras.versions.promotions import (
     DriftGates,
     Promotion,
@@ -22,7 +23,7 @@ from backfill_engine.extras.versions.promotions import (
 )
 from backfill_engine.extras.versions.version_rehearsal import VersionRehearsal
 from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.served_versions import find_retired, find_served, list_switches
+from backfill_engine.lake.served_versions import find_served
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.orchestration.due.downstream import Reader, find_reader, list_readers
 from backfill_engine.orchestration.due.readiness import find_readiness
@@ -40,12 +41,11 @@ from backfill_engine.orchestration.runs.protecting import ProtectionHook, refuse
 from backfill_engine.orchestration.runs.run_options import read_override_of
 from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG
 from backfill_engine.proof.certificates import keep_publishes
-from backfill_engine.publishing.as_rehearsed import RehearsalHook, Shown
 from backfill_engine.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import Run, describe_failures
-from backfill_engine.publishing.serving import ServedHook, choose_served, find_version, serve
+from backfill_engine.publishing.serving import ServedHook, choose_served, serve
 from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
 from backfill_engine.tables.declarations import Table
 

@@ -8,16 +8,16 @@ from pydantic import Field
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import PromotionError
+from backfill_engine.extras.versions.described import RETIRED, find_retired, find_version
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.protections import Protection, add_protection, read_protections
 from backfill_engine.lake.reader import read_table
-from backfill_engine.lake.served_versions import RETIRED, find_retired, find_served
+from backfill_engine.lake.served_versions import find_served
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.writer import build_record, overwrite_partitions, vacuum_table
 from backfill_engine.orchestration.recovery.recovery import recover_table
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.serving import find_version
 from backfill_engine.quality.measures import measure_partitions
 from backfill_engine.resources import LakehouseResource, SparkResource, build_reader
 from backfill_engine.tables.declarations import Table
@@ -81,7 +81,7 @@ def retire_version(
     freed = sum(log.sum_folder_bytes().values())
     version = overwrite_partitions(nothing, log, partitions, record)
     recover_table(catalog, instance, log.reread(), now=now, reader=build_reader(spark, lakehouse))
-    vacuum_table(spark.spark_session, warehouse, table)
+    vacuum_table(spark.spark_session, warehouse.uri(table))
     return (
         f"{table.key} is retired, as version {version}: {len(full)} partitions are empty and "
         f"protected; their {freed:,} bytes go with `maintain` once the {warehouse.retention_days} "

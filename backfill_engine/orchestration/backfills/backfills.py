@@ -12,7 +12,7 @@ from dagster import DagsterInstance, DagsterRun, DagsterRunStatus
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import HistoryError, PartitionRangeError
-from backfill_engine.lake.file_names import find_id
+from backfill_engine.lake.whole_files import find_id
 from backfill_engine.orchestration.instance.dagster_internals import (
     BULK_ACTION_TERMINAL_STATUSES,
     BulkActionStatus,

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from dagster import AssetKey
 
-from backfill_engine.contents.partition_index import PartitionIndex
-from backfill_engine.contents.rows import find_moved_rows
+from backfill_engine.contents.rows import PartitionIndex, find_moved_rows
 from backfill_engine.errors import HistoryError, TableError
 from backfill_engine.lake.commits import Commit, Publish, group_publishes
 from backfill_engine.lake.partitions import build_partitions

@@ -24,8 +24,8 @@ from backfill_engine.orchestration.instance.partition_definitions import (
 from backfill_engine.publishing.differences import NEW_CODE, list_differences
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.recorded_audits import read_result
 from backfill_engine.publishing.results import PartitionResult, Run
+from backfill_engine.publishing.statements import read_result
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 
 

@@ -20,8 +20,8 @@ from backfill_engine.orchestration.status.partition_statuses import (
     PartitionStatus,
     read_table_statuses,
 )
-from backfill_engine.publishing.recorded_audits import read_result
 from backfill_engine.publishing.results import describe_findings
+from backfill_engine.publishing.statements import read_result
 from backfill_engine.rules.verdicts import Outcome
 from backfill_engine.tables.declarations import Table
 

@@ -21,7 +21,7 @@ from dagster import (
     MetadataValue,
 )
 
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import Consumed
 from backfill_engine.orchestration.due.readiness import PROVISIONAL
 from backfill_engine.orchestration.instance.dagster_internals import (
     UNCOMPARED_PARTITIONS,

@@ -16,7 +16,7 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.orchestration.due.input_tags import find_input_tags

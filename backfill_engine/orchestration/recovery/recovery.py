@@ -33,7 +33,7 @@ from dagster import (
 )
 
 from backfill_engine.catalog import Catalog
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.lake.commits import (
     Publish,
     describe_foreign_changes,
@@ -79,8 +79,8 @@ from backfill_engine.orchestration.runs.claims import fail_dead_runs, find_dead_
 from backfill_engine.orchestration.runs.pausing import Continuation, find_continuation
 from backfill_engine.proof.certificates import keep_publishes, locate_certificate
 from backfill_engine.publishing.differences import explain_change
-from backfill_engine.publishing.recorded_audits import read_result
 from backfill_engine.publishing.results import PartitionResult, judge_contents
+from backfill_engine.publishing.statements import read_result
 from backfill_engine.publishing.write_modes.options import TAKE_BACK
 from backfill_engine.rules.verdicts import Check, Outcome
 

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from backfill_engine.catalog import Catalog
 from backfill_engine.errors import SettingsError
-from backfill_engine.lake.file_names import check_file_name
+from backfill_engine.lake.whole_files import check_file_name
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG, find_run_assets
 from backfill_engine.orchestration.instance.own_runs import TAG_PREFIX
 from backfill_engine.orchestration.runs.option_declarations import (

@@ -11,8 +11,8 @@ from functools import cached_property
 from dagster import DagsterInstance, DagsterRun
 
 from backfill_engine.lake.commits import Publish
-from backfill_engine.lake.file_names import is_file_name
 from backfill_engine.lake.table_log import TableLog
+from backfill_engine.lake.whole_files import is_file_name
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_engine.orchestration.instance.materializations import find_planning_runs
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key

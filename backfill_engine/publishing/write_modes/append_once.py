@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
-from backfill_engine.lake.commits import Commit, CommitRecord, Publish
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import Commit, CommitRecord, Consumed, Publish
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.results import PartitionResult, withhold
-from backfill_engine.publishing.write_modes.merge import Merge
-from backfill_engine.publishing.write_modes.mode import RESTORING, WriteMode, read_published
+from backfill_engine.publishing.write_modes.mode import RESTORING, Merge, WriteMode, read_published
 from backfill_engine.publishing.write_modes.options import APPEND_ONCE, WriteOptions
 from backfill_engine.rules.count_rules import SOURCE_FILE, FilesOnce
 from backfill_engine.rules.finding_names import BATCH_IS_APPENDED_ONCE
@@ -41,7 +39,6 @@ class AppendOnce(WriteMode):
 
     def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
         """Adds the published rows to the computed ones."""
-        del options
         if not window.target.exists:
             return computed
         return computed.unionByName(read_published(window), allowMissingColumns=True)
@@ -66,7 +63,7 @@ class AppendOnce(WriteMode):
         inputs = _name_inputs(partitions, pinned)
         results: list[PartitionResult] = []
         for key, batch in self.name_batches(partitions, pinned, options).items():
-            found = next((one for one in (batch, inputs[key]) if one in held[key].batches), None)
+            found = next((name for name in (batch, inputs[key]) if name in held[key].batches), None)
             if found is not None:
                 results.append(_describe_repeated(held[key], found))
             elif held[key].doubt:
@@ -132,7 +129,9 @@ def trace_batches(
         for key in commit.find_changed(history):
             then = history[key][-1]
             if restored is not None:
-                then = next(one for one in reversed(history[key]) if one.changed_in <= restored)
+                then = next(
+                    state for state in reversed(history[key]) if state.changed_in <= restored
+                )
                 if then.publish is None and not is_whole:
                     then = Held(doubt=f"version {restored}, which was put back, is forgotten")
             after = _apply(commit, key, then, is_restored=restored is not None)
@@ -174,9 +173,7 @@ def _list_brought(record: CommitRecord, key: str, version: int) -> dict[str, int
     """Lists the batches that a commit brought: by its name, and by what it was computed from."""
     names = [record.batches.get(key, "")]
     if not record.row_filter:  # What a filter left out has not come.
-        names.append(
-            _name_consumed(record.consumed.find(key)) or _name_versions(record.input_versions)
-        )
+        names.append(_name_batch(record.consumed.find(key), record.input_versions))
     return {name: version for name in names if name}
 
 
@@ -230,18 +227,14 @@ def _name_inputs(partitions: Sequence[Partition], pinned: PinnedInputs) -> dict[
     """Names the batch that the inputs of each partition are as they were pinned, by key."""
     consumed = pinned.describe_consumed([partition.key for partition in partitions])
     return {
-        partition.key: _name_consumed(consumed[partition.key])
-        or _name_versions(pinned.restrict([partition]).describe())
+        partition.key: _name_batch(consumed[partition.key], pinned.restrict([partition]).describe())
         for partition in partitions
     }
 
 
-def _name_consumed(consumed: Consumed) -> str:
-    """Names inputs by what a partition consumed of them; empty where that is unknown."""
-    return f"inputs {consumed.state}" if consumed.state else ""
-
-
-def _name_versions(versions: Mapping[str, int | str]) -> str:
-    """Names inputs by their versions; empty where there are none."""
+def _name_batch(consumed: Consumed, versions: Mapping[str, int | str]) -> str:
+    """Names inputs by what a partition consumed of them, else by their versions; "" without any."""
+    if consumed.state:
+        return f"inputs {consumed.state}"
     text = json.dumps(dict(versions), sort_keys=True)
     return f"inputs {hashlib.sha256(text.encode()).hexdigest()[:16]}" if versions else ""

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from backfill_engine.errors import SettingsError
 from backfill_engine.filters.row_filters import parse_filter
 from backfill_engine.publishing.write_modes.append_once import AppendOnce
-from backfill_engine.publishing.write_modes.merge import Merge
-from backfill_engine.publishing.write_modes.mode import Overwrite, Rollback, TakeBack, WriteMode
+from backfill_engine.publishing.write_modes.mode import (
+    Merge,
+    Overwrite,
+    Rollback,
+    TakeBack,
+    WriteMode,
+)
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.tables.declarations import Table
 
@@ -62,8 +67,8 @@ def choose_options(table: Table, **wishes: Any) -> WriteOptions:
         SettingsError: if the table can't honour them, or they contradict each other.
         FilterError: if the filter is unreadable, or uses what isn't allowed.
     """
-    asked = {name: value for name, value in wishes.items() if value}
-    options = WriteOptions(**{"write_mode": table.write_mode, **asked})
+    given = {name: value for name, value in wishes.items() if value}
+    options = WriteOptions(**{"write_mode": table.write_mode, **given})
     if options.write_mode not in list(ModeName):
         raise SettingsError(f"no write mode {options.write_mode}: there are {', '.join(ModeName)}")
     chosen = find_write_mode(options)

@@ -1,15 +1,20 @@
-"""What a write mode can decide; as it stands here, nothing but what was computed is published."""
+"""What a write mode can decide, and the modes that need no more than a page.
+
+`WriteMode` as it stands publishes nothing but what was computed.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as SparkWindow
 from pyspark.sql import functions as F
 
-from backfill_engine.audit_columns import FILTERED_OUT, KEPT
-from backfill_engine.filters.row_filters import build_condition
+from backfill_engine.audit_columns import ENGINE_PREFIX, FILTERED_OUT, KEPT
+from backfill_engine.errors import SettingsError
+from backfill_engine.filters.row_filters import build_condition, parse_filter
 from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.reader import read_table_as_it_was
+from backfill_engine.lake.reader import build_number, read_table
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.publishing.write_modes.options import TAKE_BACK, WriteOptions
@@ -44,7 +49,6 @@ class WriteMode:
             table: the table.
             is_landed: whether it is computed from the landing zone.
         """
-        del is_landed
         return table
 
     def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
@@ -59,7 +63,6 @@ class WriteMode:
         Returns:
             The columns of `computed`; and, where published rows stay, the audit column `_kept`.
         """
-        del window, options
         return computed
 
     def find_repeated(
@@ -69,14 +72,12 @@ class WriteMode:
 
         There are none by default.
         """
-        del partitions, pinned, options
         return []
 
     def name_batches(
         self, partitions: Sequence[Partition], pinned: PinnedInputs, options: WriteOptions
     ) -> dict[str, str]:
         """Names the batch that is added to each partition, by key; none by default."""
-        del partitions, pinned, options
         return {}
 
 
@@ -95,7 +96,7 @@ def read_published(window: InputWindow) -> DataFrame:
 
     The table must exist.
     """
-    stored = read_table_as_it_was(window.spark, window.target, window.stored_table)
+    stored = read_table(window.spark, window.target, window.stored_table)
     return window.keep_partitions(stored).withColumn(KEPT, F.expr("true"))
 
 
@@ -120,3 +121,61 @@ class TakeBack(Rollback):
 
 RESTORING = frozenset({Rollback.name, TakeBack.name})
 """Names of the modes whose commits put a version back: the one of the table among their inputs."""
+
+
+_NUMBER, _REPLACED = f"{ENGINE_PREFIX}number", f"{ENGINE_PREFIX}replaced"
+
+
+class Merge(WriteMode):
+    """Upserts on the natural key; with `delete_missing`, rows that were not computed go."""
+
+    name = "merge"
+    keeps_rows = True
+    takes = {  # noqa: RUF012 (a class variable of the base)
+        "row_filter": "a run with a filter would {mode} whole partitions with part of their rows: "
+        "set write_mode to merge, or leave the filter out",
+        "delete_missing": "delete_missing is for write_mode merge, not {mode}",
+    }
+
+    def refuse_table(self, table: Table) -> None:
+        """Raises SettingsError if the table has no natural key."""
+        if not table.natural_key:
+            raise SettingsError(
+                f"{table.key} can't merge: it declares no natural key that would tell which row "
+                "replaces which; use overwrite"
+            )
+
+    def combine(self, computed: DataFrame, window: InputWindow, options: WriteOptions) -> DataFrame:
+        """Adds to the computed rows the published ones of whose key no row was computed."""
+        if not window.target.exists:
+            return computed
+        published = read_published(window)
+        if options.delete_missing:
+            published = published.where(_is_outside(options, window))
+        together = computed.unionByName(published, allowMissingColumns=True)
+        return _drop_replaced(together, window)
+
+
+def _is_outside(options: WriteOptions, window: InputWindow) -> Column:
+    """Builds a BOOLEAN: true for published rows that the run's filter is not about.
+
+    These it can't call missing.
+    """
+    if not options.row_filter:
+        return F.expr("false")
+    about = build_condition(parse_filter(options.row_filter, window.table), window.table)
+    return ~F.coalesce(about, F.expr("false"))
+
+
+def _drop_replaced(together: DataFrame, window: InputWindow) -> DataFrame:
+    """Drops the published rows whose natural key was computed: in one pass, computed once."""
+    table = window.table
+    is_new = F.col(KEPT).isNull() & is_row(together)
+    same_row = SparkWindow.partitionBy(_NUMBER, *table.natural_key)
+    replaced = F.max(is_new).over(same_row)
+    return (
+        together.withColumn(_NUMBER, build_number(table.grain, table.partition_by))
+        .withColumn(_REPLACED, replaced)
+        .where(F.col(KEPT).isNull() | ~F.col(_REPLACED))
+        .drop(_NUMBER, _REPLACED)
+    )

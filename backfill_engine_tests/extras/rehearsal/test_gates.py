@@ -2,8 +2,8 @@
 
 import pytest
 
+from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.extras.rehearsal.records import Gates, find_changed_share
-from backfill_engine.proof.row_comparison import PartitionDiff
 
 DIFF = PartitionDiff(
     rows_before=90,

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from backfill_engine.errors import RehearsalError
+from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.extras.rehearsal.records import (
     Gates,
     Rehearsal,
@@ -19,7 +20,6 @@ from backfill_engine.extras.rehearsal.records import (
     write_rehearsal,
 )
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.row_comparison import PartitionDiff
 
 REHEARSAL = Rehearsal(
     rehearsal_id="0c39c69e-e4fb-4ce1-94cf-d0b6b6b85f82",

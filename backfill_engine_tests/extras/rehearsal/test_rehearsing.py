@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from backfill_engine.extras.comparison.pins import pin_tables
 from backfill_engine.extras.rehearsal.applying import list_unapplied
 from backfill_engine.extras.rehearsal.records import Rehearsal, RehearsedPartition, read_rehearsal
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.runs.run_tags import REHEARSAL_TAG
-from backfill_engine.proof.table_history import pin_tables
 from backfill_engine_tests.pipeline.landing_zone import Flight
 from backfill_engine_tests.pipeline.running import (
     FEATURES,

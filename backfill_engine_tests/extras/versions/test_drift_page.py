@@ -9,6 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from backfill_engine.extras.comparison.diffs import compare_partitions
+from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.extras.versions.column_shifts import ColumnShift
 from backfill_engine.extras.versions.drift_page import (
     Histograms,
@@ -19,8 +21,6 @@ from backfill_engine.extras.versions.drift_page import (
 from backfill_engine.extras.versions.promotions import DriftGates, Promotion
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.diffs import compare_partitions
-from backfill_engine.proof.row_comparison import PartitionDiff
 from backfill_engine.rules.drift import Drift
 from backfill_engine.tables.declarations import Column, Table, required
 from backfill_engine_tests.contents.written_rows import (

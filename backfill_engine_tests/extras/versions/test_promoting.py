@@ -14,10 +14,11 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.errors import RollbackError, TableError
 from backfill_engine.extras.rehearsal.records import read_rehearsal
+from backfill_engine.extras.versions.described import find_retired, list_switches
 from backfill_engine.extras.versions.promotions import Promotion, read_promotion
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.reader import read_table
-from backfill_engine.lake.served_versions import find_retired, find_served, list_switches
+from backfill_engine.lake.served_versions import find_served
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.orchestration.due.due_partitions import Memory
 from backfill_engine.orchestration.planning.planning import open_planner

@@ -13,7 +13,7 @@ from dagster import (
     asset,
 )
 
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import Consumed
 from backfill_engine.orchestration.due.input_tags import find_input_tags
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.rules.verdicts import Verdict

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dagster import AssetKey
 
-from backfill_engine.lake.consumed import Consumed
+from backfill_engine.lake.commits import Consumed
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse

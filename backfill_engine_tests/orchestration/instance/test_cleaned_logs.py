@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_engine.errors import HistoryError, RollbackError
+from backfill_engine.extras.comparison.diffs import diff_table
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.status.partition_statuses import read_statuses
-from backfill_engine.proof.diffs import diff_table
 from backfill_engine.proof.table_history import list_changes
 from backfill_engine.publishing.restoring import plan_rollback
 from backfill_engine_tests.pipeline.aging import clean_log

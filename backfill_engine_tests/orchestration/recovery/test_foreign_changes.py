@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from backfill_engine.errors import TableError
+from backfill_engine.extras.comparison.pins import pin_tables
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.recovery.recovery import recover_table
 from backfill_engine.orchestration.status.partition_statuses import CHANGED, read_statuses
 from backfill_engine.proof.certificates import find_certificates
-from backfill_engine.proof.table_history import pin_tables
 from backfill_engine.proof.verification import verify_certificate
 from backfill_engine_tests.orchestration.test_rollbacks import NOW, delay
 from backfill_engine_tests.pipeline.running import RAW, STAGING, Pipeline, list_days

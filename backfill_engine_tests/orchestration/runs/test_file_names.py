@@ -11,9 +11,9 @@ from backfill_engine.errors import SettingsError
 from backfill_engine.extras.pages import write_page
 from backfill_engine.extras.rehearsal.records import find_scratch, locate_beside_rehearsal
 from backfill_engine.lake.commits import CommitRecord
-from backfill_engine.lake.file_names import is_file_name
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.whole_files import is_file_name
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_engine.orchestration.runs.run_options import PublishConfig, build_run
 from backfill_engine.orchestration.runs.run_tags import CHAIN_TAG, RANGE_END_TAG, RANGE_START_TAG

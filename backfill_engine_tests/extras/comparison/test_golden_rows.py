@@ -12,12 +12,12 @@ import pyarrow.parquet
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from backfill_engine.contents.partition_contents import read_contents
 from backfill_engine.errors import GoldenError
+from backfill_engine.extras.comparison.contents import read_contents
+from backfill_engine.extras.comparison.golden import ExampleKey, find_example_keys, read_golden
+from backfill_engine.extras.comparison.rows import PartitionDiff, compare_contents
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.golden_comparison import ExampleKey, find_example_keys, read_golden
-from backfill_engine.proof.row_comparison import PartitionDiff, compare_contents
 from backfill_engine.tables.declarations import required
 from backfill_engine_tests.contents.written_rows import (
     EVENTS,

@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 from backfill_engine.cli import app
-from backfill_engine.contents import partition_contents
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.extras.comparison import contents as comparison_contents
+from backfill_engine.extras.comparison.diffs import TableDiff, diff_table
+from backfill_engine.extras.comparison.reconciliation import ReconciledPartition, Reconciler
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.diffs import TableDiff, diff_table
 from backfill_engine.proof.pages import VerifiedLine
-from backfill_engine.proof.reconciliation import ReconciledPartition, Reconciler
 from backfill_engine.proof.untouched import prove_untouched
 from backfill_engine.proof.verification import verify_run
 from backfill_engine.tables.declarations import Column
@@ -179,15 +179,15 @@ def test_rows_are_compared_of_days_that_differ_a_few_at_a_time(
 ) -> None:
     together = diff(pipeline, IN_THIS_PROCESS)
     held: list[int] = []
-    join = partition_contents._join
+    join = comparison_contents._join
 
     def count_rows(parts: list[pa.Array]) -> pa.Array:
         joined = join(parts)
         held.append(len(joined))
         return joined
 
-    monkeypatch.setattr(partition_contents, "_join", count_rows)
-    monkeypatch.setattr(partition_contents, "_ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(comparison_contents, "_join", count_rows)
+    monkeypatch.setattr(comparison_contents, "_ROWS_AT_ONCE", 1)
     assert diff(pipeline, IN_THIS_PROCESS) == together
     assert {*held} == {120}, "a day has 120 rows"
     assert together.partitions[SPOILED].duplicates is None, "equal: its rows aren't compared"

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from backfill_engine.contents.partition_contents import read_contents
+from backfill_engine.extras.comparison.contents import read_contents
+from backfill_engine.extras.comparison.rows import compare_contents
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.row_comparison import compare_contents
 from backfill_engine_tests.contents.written_rows import (
     EVENTS,
     FLIGHTS,
@@ -100,9 +100,9 @@ def test_a_row_takes_twenty_bytes(warehouse: Warehouse) -> None:
 
 def test_neither_spark_nor_dagster_is_imported() -> None:
     code = (
-        "import sys, backfill_engine.proof.golden_comparison; "
-        "import backfill_engine.proof.golden_comparison as golden; "
+        "import sys, backfill_engine.extras.comparison.golden; "
+        "import backfill_engine.extras.comparison.golden as golden; "
         "print(golden.__name__, {'pyspark', 'py4j', 'dagster'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "backfill_engine.proof.golden_comparison set()"
+    assert done.stdout.strip() == "backfill_engine.extras.comparison.golden set()"

@@ -10,13 +10,13 @@ from deltalake import write_deltalake
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from backfill_engine.contents.partition_contents import Contents, read_contents
-from backfill_engine.lake.table_log import read_log
-from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.row_comparison import (
+from backfill_engine.extras.comparison.contents import Contents, read_contents
+from backfill_engine.extras.comparison.rows import (
     PartitionDiff,
     compare_contents,
 )
+from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.rules.drift import MIN_VALUES, compute_psi
 from backfill_engine_tests.contents.written_rows import (
     EVENTS,

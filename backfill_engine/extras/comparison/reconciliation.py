@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from backfill_engine.contents.partition_contents import (
+    IN_THIS_PROCESS,
     UNREADABLE,
+    PartitionReader,
     ReadBack,
-    read_contents,
-    split_by_rows,
 )
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
 from backfill_engine.errors import LandingError
+from backfill_engine.extras.comparison.contents import read_contents, split_by_rows
+from backfill_engine.extras.comparison.rows import count_duplicates
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.reader import SPARK_ERRORS
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.row_comparison import count_duplicates
 from backfill_engine.publishing.audit import compute_rows
 from backfill_engine.publishing.inputs import (
     PinnedInputs,

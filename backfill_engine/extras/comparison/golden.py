@@ -14,28 +14,30 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from backfill_engine.contents.canonical_words import canonicalize, find_arrow_type
-from backfill_engine.contents.partition_contents import (
+from backfill_engine.contents.rows import (
+    PartitionIndex,
+    RowBatch,
+    build_conditions,
+    find_column,
+    read_delta_names,
+    stream_rows,
+)
+from backfill_engine.errors import GoldenError
+from backfill_engine.extras.comparison.contents import (
     Contents,
     hash_keys,
     hash_whole,
     read_contents,
     read_rows,
 )
-from backfill_engine.contents.partition_index import PartitionIndex, find_column
-from backfill_engine.contents.rows import (
-    RowBatch,
-    read_delta_names,
-    stream_rows,
-)
-from backfill_engine.errors import GoldenError
-from backfill_engine.lake.partitions import Partition
-from backfill_engine.lake.table_log import TableLog
-from backfill_engine.proof.row_comparison import (
+from backfill_engine.extras.comparison.rows import (
     Differing,
     PartitionDiff,
     compare_contents,
     find_differing,
 )
+from backfill_engine.lake.partitions import Partition
+from backfill_engine.lake.table_log import TableLog
 from backfill_engine.tables.declarations import Column, Table
 
 if TYPE_CHECKING:
@@ -236,8 +238,9 @@ class GoldenRows:
             contents = DeltaTable(str(self.path))
             stored = pa.schema(contents.schema().to_arrow()).field(by.name).type
             # Of another type, it can't be compared with the bounds before it is cast.
-            readable = index.partitions if stored == find_arrow_type(by) else None
-            yield from stream_rows(contents, names, partition_by=by.name, partitions=readable)
+            is_readable = stored == find_arrow_type(by)
+            conditions = build_conditions(by.name, index.partitions) if is_readable else ("",)
+            yield from stream_rows(contents, names, conditions)
         else:
             yield from self._open_dataset().to_batches(
                 columns=names, batch_size=65_536, batch_readahead=2, fragment_readahead=1

@@ -3,7 +3,7 @@
 import pytest
 
 from backfill_engine.contents.partition_contents import ReadBack
-from backfill_engine.publishing.as_rehearsed import Shown, judge_as_rehearsed
+from backfill_engine.extras.rehearsal.applying import Shown, judge_as_rehearsed
 from backfill_engine.rules.verdicts import Check, Finding, Outcome, Verdict
 
 SHOWN = Shown(rows=2, checksum="new", over="old")

@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from backfill_engine.contents.partition_contents import UNREADABLE, read_contents, split_by_rows
-from backfill_engine.contents.partition_reader import IN_THIS_PROCESS, PartitionReader
+from backfill_engine.contents.partition_contents import IN_THIS_PROCESS, UNREADABLE, PartitionReader
 from backfill_engine.errors import TableError
+from backfill_engine.extras.comparison.contents import read_contents, split_by_rows
+from backfill_engine.extras.comparison.rows import PartitionDiff, compare_contents
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.proof.row_comparison import PartitionDiff, compare_contents
 from backfill_engine.proof.untouched import UntouchedProof, prove_untouched
 
 _VERSION = re.compile(r"[0-9]{1,7}")  # what is longer may be the beginning of a run

@@ -3,8 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+from backfill_engine.extras.comparison.golden import ExampleKey, find_example_keys
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.proof.golden_comparison import ExampleKey, find_example_keys
 from backfill_engine_tests.contents.written_rows import (
     EVENTS,
     FLIGHTS,

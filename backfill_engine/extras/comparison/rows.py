@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backfill_engine.contents.canonical_words import Hashes, Longs
-from backfill_engine.contents.partition_contents import Contents
+from backfill_engine.extras.comparison.contents import Contents
 from backfill_engine.rules.drift import Drift
 
 # Comparing sorts copies of the hashes; of a block at a time, so that there are few of them.

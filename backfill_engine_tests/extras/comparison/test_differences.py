@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from backfill_engine.cli import app
 from backfill_engine.errors import BackfillError
+from backfill_engine.extras.comparison.diffs import TableDiff, diff_table
+from backfill_engine.extras.comparison.golden import compare_with_golden
+from backfill_engine.extras.comparison.reconciliation import ReconciledPartition, Reconciler
 from backfill_engine.lake.table_log import TableLog, read_log
-from backfill_engine.proof.diffs import TableDiff, diff_table
-from backfill_engine.proof.golden_comparison import compare_with_golden
-from backfill_engine.proof.reconciliation import ReconciledPartition, Reconciler
 from backfill_engine_tests.pipeline.running import Pipeline, copy_pipeline, list_days
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_engine_tests.shared_fixtures import build_days

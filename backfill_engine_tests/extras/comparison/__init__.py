@@ -1,0 +1,1 @@
+"""Tests of `backfill_engine.extras.comparison`."""
