@@ -83,8 +83,8 @@ def refuse_short_id(wanted: str) -> None:
     if len(wanted) < _ENOUGH:
         raise HistoryError(
             f"'{wanted}' names no run or backfill: give the whole id, or {_ENOUGH} characters or "
-            "more of its beginning (`backfill-assets backfills` lists backfills, `backfill-assets "
-            "history TABLE` the runs of a table)"
+            "more of its beginning (`backfill-assets backfill list` lists backfills, "
+            "`backfill-assets history TABLE` the runs of a table)"
         )
 
 

@@ -231,17 +231,17 @@ def test_a_document_that_is_cut_off_is_one_line_and_the_others_are_verified(
 
 def test_the_command_says_so_and_fails(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BACKFILL_WAREHOUSE", str(story.root))
-    whole = CliRunner().invoke(app, ["certificate", BACKFILL, "--verify"])
+    whole = CliRunner().invoke(app, ["proof", "certificate", BACKFILL, "--verify"])
     assert whole.exit_code == 0, whole.output
     assert "DOES NOT HOLD" not in whole.output
     path = story.find(RAW)
     sealed = path.read_text()
     path.write_text(sealed.replace('"seconds":', '"seconds":9'))
-    later = CliRunner().invoke(app, ["certificate", BACKFILL, "--verify"])
+    later = CliRunner().invoke(app, ["proof", "certificate", BACKFILL, "--verify"])
     assert later.exit_code == 1
     assert f"by its seal ({path} was edited" in " ".join(later.output.split())
     path.write_text(sealed)
     story.edit(EDITS["a verdict"])
-    edited = CliRunner().invoke(app, ["certificate", BACKFILL, "--verify", "--json"])
+    edited = CliRunner().invoke(app, ["proof", "certificate", BACKFILL, "--verify", "--json"])
     assert edited.exit_code == 1
     assert [line["holds"] for line in json.loads(edited.output)].count(False) == 1

@@ -158,10 +158,10 @@ def test_raw_is_reconciled_with_the_landing_files(spark: SparkSession, pipeline:
 
 def test_the_job_fails_with_the_partitions_that_differ(pipeline: Pipeline) -> None:
     where = {"tables": ["raw/flights"], "first": "2013-01-01", "last": "2013-01-12"}
-    agreed = pipeline.run_job("reconcile", "compare_with_source", **where)
+    agreed = pipeline.run_job("proof", "reconcile", "compare_with_source", **where)
     assert agreed.success, agreed.message
     pipeline.zone.change("2013-01-05", lambda flight: {**flight, "arr_delay": 7})
-    run = pipeline.run_job("reconcile", "compare_with_source", **where)
+    run = pipeline.run_job("proof", "reconcile", "compare_with_source", **where)
     assert not run.success
     assert run.message.startswith("1 of 12 partitions don't agree with their source:")
     assert "raw/flights 2013-01-05: the rows differ" in run.message
@@ -182,13 +182,13 @@ def run_command(
 def test_commands_print_json_and_end_with_1_on_a_mismatch(
     seeded: Seeded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    golden = ("reconcile", "--select", "staging/flights", "--golden", str(seeded.golden))
+    golden = ("proof", "reconcile", "--select", "staging/flights", "--golden", str(seeded.golden))
     code, output = run_command(seeded, monkeypatch, *golden, "--json")
     assert (code, json.loads(output)["mismatches"]) == (1, 7)
     code, output = run_command(seeded, monkeypatch, *golden, "--keys", "flight_date,flight")
     assert code == 1
     assert "rows don't agree, by flight_date, flight" in output
-    since = ("diff", "staging/flights", "--before", str(seeded.clean))
+    since = ("proof", "diff", "staging/flights", "--before", str(seeded.clean))
     code, output = run_command(seeded, monkeypatch, *since, "--json")
     assert (code, json.loads(output)["partitions"][MISSING]["removed"]) == (0, 1)
     code, output = run_command(seeded, monkeypatch, *since)
@@ -199,14 +199,29 @@ def test_commands_print_json_and_end_with_1_on_a_mismatch(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("diff", "staging/flight", "--before", "1"), "no table staging/flight: there are raw/"),
-        (("diff", "staging/flights", "--before", "x"), "'x' names no run or backfill: give the"),
-        (("diff", "staging/flights", "--before", "no-such-run"), "no run no-such-run has publ"),
-        (("diff", "staging/flights", "--before", "0", "--after", "99"), "no versions 0 and 99"),
-        (("reconcile", "--golden", "a.csv"), "compared with one table: name it with --select"),
-        (("reconcile", "--keys", "a"), "--keys says how to compare with --golden"),
         (
-            ("reconcile", "--select", "staging/flights", "--golden", "no-such.csv"),
+            ("proof", "diff", "staging/flight", "--before", "1"),
+            "no table staging/flight: there are raw/",
+        ),
+        (
+            ("proof", "diff", "staging/flights", "--before", "x"),
+            "'x' names no run or backfill: give the",
+        ),
+        (
+            ("proof", "diff", "staging/flights", "--before", "no-such-run"),
+            "no run no-such-run has publ",
+        ),
+        (
+            ("proof", "diff", "staging/flights", "--before", "0", "--after", "99"),
+            "no versions 0 and 99",
+        ),
+        (
+            ("proof", "reconcile", "--golden", "a.csv"),
+            "compared with one table: name it with --select",
+        ),
+        (("proof", "reconcile", "--keys", "a"), "--keys says how to compare with --golden"),
+        (
+            ("proof", "reconcile", "--select", "staging/flights", "--golden", "no-such.csv"),
             "no-such.csv",
         ),
     ],

@@ -208,7 +208,7 @@ def test_a_column_that_an_older_version_lacks_is_null_there(warehouse: Warehouse
 def run_diff(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Result:
     monkeypatch.setenv("BACKFILL_WAREHOUSE", str(Path(pipeline.warehouse.root)))
     since = ("--before", "0", "--from", DAYS[0].key, "--to", DAYS[-1].key)
-    return CliRunner().invoke(app, ["diff", RAW, *since, "--json"], catch_exceptions=False)
+    return CliRunner().invoke(app, ["proof", "diff", RAW, *since, "--json"], catch_exceptions=False)
 
 
 def test_a_command_says_when_it_starts_spark(
