@@ -14,6 +14,7 @@ import typer
 
 from backfill_engine.cli import backfill_commands, proof_commands, version_commands
 from backfill_engine.cli.location import choose_module, read_project
+from backfill_engine.cli.options import fix_options
 from backfill_engine.cli.partition_commands import accept, protect, recover, rollback
 from backfill_engine.cli.plan_commands import launch, plan
 from backfill_engine.cli.proof_commands import history
@@ -40,6 +41,14 @@ for _command in (
     *(status, history, rollback, accept, recover, protect),
 ):
     app.command()(_command)
+# Short names that scripts go by; `--help` names what they stand for.
+for _name, _command, _fixed in (
+    ("missing", status, {"missing": True}),
+    ("watermark", status, {"watermark": True}),
+    ("pin", history, {"consistent": True}),
+    ("certificate", proof_commands.certificate, {}),
+):
+    app.command(_name, hidden=True)(fix_options(_command, **_fixed))
 app.add_typer(backfill_commands.app, name="backfill")
 app.add_typer(proof_commands.app, name="proof")
 app.add_typer(version_commands.app, name="version")

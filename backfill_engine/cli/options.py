@@ -96,6 +96,16 @@ def spread_options(command: Callable[..., None]) -> Callable[..., None]:
     return spread
 
 
+def fix_options(command: Callable[..., None], **fixed: Any) -> Callable[..., None]:
+    """Gives a command again, with some of its options fixed."""
+
+    @wraps(command)
+    def fixed_command(**given: Any) -> None:
+        command(**{**given, **fixed})
+
+    return fixed_command
+
+
 def _find_options(kind: type[BaseModel]) -> dict[str, FieldInfo]:
     return {name: field for name, field in kind.model_fields.items() if field.description}
 

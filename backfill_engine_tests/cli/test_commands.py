@@ -38,6 +38,26 @@ def test_every_command_is_listed_with_a_sentence():
         assert run(name, "--help").exit_code == 0, name
 
 
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        (("missing",), ("status", "--missing")),
+        (("missing", "--from", "2013-01-01"), ("status", "--missing", "--from", "2013-01-01")),
+        (("watermark", "--json"), ("status", "--watermark", "--json")),
+        (
+            ("pin", "--select", "raw/flights"),
+            ("history", "--consistent", "--select", "raw/flights"),
+        ),
+        (("certificate", "no-such-run"), ("proof", "certificate", "no-such-run")),
+        (("certificate",), ("proof", "certificate")),
+    ],
+)
+def test_a_short_name_of_scripts_answers_as_the_command_that_it_stands_for(short, long):
+    answers = [run(*short), run(*long)]
+    assert len({(answer.exit_code, repr(answer.exception)) for answer in answers}) == 1
+    assert f" {short[0]} " not in run("--help").output
+
+
 def test_tables_that_were_never_processed_have_no_watermark():
     assert json.loads(run("status", "--watermark", "--json").output) == []
     assert run("status", "--watermark").output == ""

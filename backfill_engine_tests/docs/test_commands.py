@@ -20,7 +20,9 @@ HEAD = """\
 
 What each command says of itself; `backfill-assets COMMAND --help` explains its options. Every
 failure is one line on stderr and a non-zero exit. `--json` prints what programs read. A run or a
-backfill is named by its id, or by the first eight characters or more of it.
+backfill is named by its id, or by the first eight characters or more of it. For scripts there are
+also `missing`, `watermark`, `pin` and `certificate`, short for `status --missing`, `status
+--watermark`, `history --consistent` and `proof certificate`.
 """
 
 
@@ -34,7 +36,7 @@ def list_commands(app: typer.Typer) -> Iterator[tuple[str, TyperCommand]]:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     for name, command in group.commands.items():
-        if isinstance(command, TyperCommand):
+        if isinstance(command, TyperCommand) and not command.hidden:
             yield name, command
         elif name in GROUPS:
             assert isinstance(command, TyperGroup)
