@@ -113,7 +113,11 @@ def test_beyond_the_budget_only_failures_have_evaluations_of_their_own(
     assert own.metadata["rejects"].value == 5 / 125
     assert own.description == "rejects = 0.04 (at most 0.01 of the records)"
     page = str(own.metadata["what to do"].value)
-    for said in ("was withheld", "120 rows are kept aside", f"withheld {RAW} --from {BAD}"):
+    for said in (
+        "was withheld",
+        "120 rows are kept aside",
+        f"--withheld --select {RAW} --from {BAD}",
+    ):
         assert said in page
 
 
