@@ -43,6 +43,7 @@ from backfill_engine.resources import interrupt_sessions
 _LOOK_AGAIN_SECONDS = 0.5
 _CANCEL_SECONDS = 60.0
 _CANCELLED = "cancelled at the shell"
+_ENDED_BY_ITSELF = (DagsterRunStatus.SUCCESS, DagsterRunStatus.CANCELED)
 
 # A daemon that is there, too, would start a run that crashed again, behind the back of who waits.
 _NO_RETRIES = {"dagster/max_retries": "0"}
@@ -226,7 +227,8 @@ class Foreground:
                 self.instance.report_run_canceling(run, _CANCELLED)
             self.execution.interrupt()
             self.execution.join(_CANCEL_SECONDS)
-        if (run := self._find_run()) and not run.is_finished:
+        # Dagster calls the run failed if a job of Spark ended before the thread was interrupted.
+        if (run := self._find_run()) and run.status not in _ENDED_BY_ITSELF:
             self.instance.report_run_canceled(run, _CANCELLED)
 
     def _look(self, execution: Execution) -> DagsterRun | None:

@@ -158,10 +158,10 @@ def test_raw_is_reconciled_with_the_landing_files(spark: SparkSession, pipeline:
 
 def test_the_job_fails_with_the_partitions_that_differ(pipeline: Pipeline) -> None:
     where = {"tables": ["raw/flights"], "first": "2013-01-01", "last": "2013-01-12"}
-    agreed = pipeline.run_job("proof", "reconcile", "compare_with_source", **where)
+    agreed = pipeline.run_job("reconcile", "compare_with_source", **where)
     assert agreed.success, agreed.message
     pipeline.zone.change("2013-01-05", lambda flight: {**flight, "arr_delay": 7})
-    run = pipeline.run_job("proof", "reconcile", "compare_with_source", **where)
+    run = pipeline.run_job("reconcile", "compare_with_source", **where)
     assert not run.success
     assert run.message.startswith("1 of 12 partitions don't agree with their source:")
     assert "raw/flights 2013-01-05: the rows differ" in run.message
