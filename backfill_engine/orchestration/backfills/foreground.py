@@ -4,12 +4,12 @@ The runs are Dagster's like any other, in the shell's process. All that is known
 instance: whoever looks there sees the same.
 """
 
-import ctypes
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Thread
+from time import monotonic
 from typing import Any
 
 from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
@@ -120,10 +120,11 @@ class Execution(Thread):
             self.error = error
 
     def interrupt(self) -> None:
-        """Raises in the thread what Ctrl-C raises in the main one, once it executes Python."""
-        interrupted = ctypes.py_object(KeyboardInterrupt)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident or 0), interrupted)
-        interrupt_sessions()  # it may wait for Java
+        """Ends what Spark computes for the run, until the run has ended; a minute at most."""
+        deadline = monotonic() + _CANCEL_SECONDS
+        while self.is_alive() and monotonic() < deadline:
+            interrupt_sessions()
+            self.join(_LOOK_AGAIN_SECONDS)
 
 
 @dataclass
@@ -226,8 +227,6 @@ class Foreground:
             if (run := self._find_run()) and not run.is_finished:
                 self.instance.report_run_canceling(run, _CANCELLED)
             self.execution.interrupt()
-            self.execution.join(_CANCEL_SECONDS)
-        # Dagster calls the run failed if a job of Spark ended before the thread was interrupted.
         if (run := self._find_run()) and run.status not in _ENDED_BY_ITSELF:
             self.instance.report_run_canceled(run, _CANCELLED)
 
