@@ -185,6 +185,7 @@ def test_a_source_that_outgrew_the_key_space_is_said_and_nothing_is_written(
 
 
 @pytest.mark.slow
+@pytest.mark.by_hand
 def test_the_chosen_buckets_go_through_all_layers(landing: Path, tmp_path: Path) -> None:
     settings = (("BACKFILL_ORDER_KEY_STEP", "120000"), ("BACKFILL_ORDER_KEY_SPACE", "250000"))
     chosen = Project(tmp_path, landing, settings)

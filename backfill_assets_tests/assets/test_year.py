@@ -24,7 +24,7 @@ from backfill_engine_tests.project import CARRIER_DELAYS, RAW_WEATHER, STAGING_F
 from backfill_engine_tests.shared_fixtures import build_days
 from backfill_engine_tests.timed_commands import time_command
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 YEAR = build_days("2013-01-01", 365)
 FIVE_DAYS = build_days("2013-06-10", 5)

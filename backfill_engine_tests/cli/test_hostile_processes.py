@@ -64,6 +64,7 @@ def test_a_run_says_it_before_spark_starts(
 
 
 @pytest.mark.slow
+@pytest.mark.by_hand
 def test_the_last_that_a_person_sees_is_what_was_withheld(tmp_path: Path, landing: Path) -> None:
     run = Project(tmp_path, landing).materialize(RAW, partitions=f"{FIRST}...{BAD}")
     assert run.returncode == 1
@@ -101,6 +102,7 @@ def test_a_read_only_warehouse_is_read_and_not_written(
 
 
 @pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_disk_that_fills_up_meanwhile_is_named_too(
     tmp_path: Path, landing: Path, small_disk: Path
 ) -> None:

@@ -19,7 +19,7 @@ from backfill_engine_tests.lake.writing_process import WRITERS, Step, StepReport
 from backfill_engine_tests.object_store import BUCKET, ObjectStore
 from backfill_engine_tests.shared_fixtures import build_days
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 TIMES = {"disk": 2, "s3": 10}
 _S3_COMMIT_SECONDS = 0.3
@@ -48,7 +48,7 @@ class Outcome:
     reports: Mapping[tuple[str, str], StepReport]
 
 
-@pytest.fixture(scope="module", params=["disk", pytest.param("s3", marks=pytest.mark.by_hand)])
+@pytest.fixture(scope="module", params=["disk", "s3"])
 def outcome(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Outcome]:
