@@ -152,13 +152,13 @@ def test_a_daily_run_finds_a_place_while_a_backfill_of_several_runs_is_queued(
             runs = instance.get_runs(RunsFilter(tags={BACKGROUND_TAG: "true"}))
             return Counter(run.status.value for run in runs)
 
-        with run_daemon(project, SECONDS_A_DAY="6"):
+        with run_daemon(project, SECONDS_A_DAY="15"):
             wait_for(lambda: count_runs() == {"STARTED": 2, "QUEUED": 2}, seconds=240)
             daily = launch_daily_run(project, instance, "2013-01-31")
-            wait_for(lambda: find_status(instance, daily) == "STARTED", seconds=60)
+            wait_for(lambda: find_status(instance, daily) == "STARTED", seconds=240)
             assert count_runs() == {"STARTED": 2, "QUEUED": 2}, "it waited for none of them"
-            wait_for(lambda: find_status(instance, daily) == "SUCCESS", seconds=120)
-            wait_for(lambda: count_runs() == {"SUCCESS": 4}, seconds=300)
+            wait_for(lambda: find_status(instance, daily) == "SUCCESS", seconds=240)
+            wait_for(lambda: count_runs() == {"SUCCESS": 4}, seconds=480)
         records = instance.get_run_records(RunsFilter(tags={BACKGROUND_TAG: "true"}))
         spans = sorted((one.start_time or 0.0, one.end_time or 0.0) for one in records)
         for (_, first_end), (third_start, _) in zip(spans, spans[2:], strict=False):
