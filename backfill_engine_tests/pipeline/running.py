@@ -66,6 +66,7 @@ _HOME = {  # as `dagster.yaml` has it
     },
 }
 _NO_CODE = {
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
 }
@@ -289,9 +290,9 @@ def open_pipeline(root: Path) -> Iterator[Pipeline]:
 
 @contextmanager
 def _generate_no_code() -> Iterator[None]:
-    """Spark goes over rows without compiling code for it first.
+    """Spark goes over rows without compiling code for it first, or planning stage by stage.
 
-    Most runs of such a pipeline have some hundred rows, and take a quarter less time by it. Tests
+    Most runs of such a pipeline have some hundred rows, and take a third less time by it. Tests
     that call transforms, measures and writers themselves have Spark as users have it, and so has
     all that is run by a command.
     """
