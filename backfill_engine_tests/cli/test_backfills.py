@@ -73,7 +73,7 @@ def test_backfills_are_listed_by_who_what_why_and_outcome(home: Home) -> None:
     for part in (withheld, newer, "mend them", "wrong numbers", "requested", "held back"):
         assert part in words
     found = json.loads(run("backfill", "list", "--json").output)
-    assert [one["id"] for one in found] == [newer, withheld]
+    assert [backfill["id"] for backfill in found] == [newer, withheld]
     first = found[1]
     assert (first["title"], first["reason"], first["launched_by"]) == (
         *("mend them", "wrong numbers"),
@@ -85,7 +85,8 @@ def test_backfills_are_listed_by_who_what_why_and_outcome(home: Home) -> None:
     )
     assert first["tables"][0]["ranges"] == [["2013-01-04", "2013-01-07"]]
     assert [
-        one["id"] for one in json.loads(run("backfill", "list", "--json", "--limit", "1").output)
+        backfill["id"]
+        for backfill in json.loads(run("backfill", "list", "--json", "--limit", "1").output)
     ] == [newer]
 
 

@@ -35,8 +35,8 @@ def made(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     """Days 1 to 12 in raw, published twice, and 1 to 10 in staging; with a watermark."""
     root = tmp_path_factory.mktemp("made")
     with copy_pipeline(published_root, root / "copy") as pipeline:
-        told = {RAW: {"save_watermark": True}}
-        run = pipeline.run(RAW, first="2013-01-01", last="2013-01-12", ops=told)
+        options = {RAW: {"save_watermark": True}}
+        run = pipeline.run(RAW, first="2013-01-01", last="2013-01-12", ops=options)
         assert run.success, run.message
     shutil.rmtree(root / "copy" / "warehouse" / "_locks")
     return root / "copy"
@@ -129,7 +129,9 @@ def test_nothing_is_planned_launched_or_run(
 ) -> None:
     before = place.list_files()
     assert run(monkeypatch, *arguments) == 1
-    (error,) = (one for one in capsys.readouterr().err.splitlines() if one.startswith("error: "))
+    (error,) = (
+        printed for printed in capsys.readouterr().err.splitlines() if printed.startswith("error: ")
+    )
     assert error.removeprefix("error: ").startswith(line)
     assert "Error:" not in error, "an error of a library, and no cure"
     assert place.list_files() == before
@@ -166,8 +168,8 @@ def test_of_a_column_only_the_rows_between_the_bounds_are_asked_for(
     planned = capsys.readouterr().out
     assert f"only rows with {bounds}; the others stay as they are published" in planned
     assert '"write_mode": "merge"' in planned
-    told = ("--write-mode", "merge", "--filter", "origin = 'JFK'", "--yes", "--json")
-    assert run(monkeypatch, "launch", *arguments, *told) == 0
+    options = ("--write-mode", "merge", "--filter", "origin = 'JFK'", "--yes", "--json")
+    assert run(monkeypatch, "launch", *arguments, *options) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["plan"]["row_filter"] == bounds
     assert found["plan"]["tables"][0]["ranges"] == [["2013-01-01", "2013-01-02"]]

@@ -53,7 +53,11 @@ def environment(weather_landing: Path, tmp_path_factory: pytest.TempPathFactory)
     tables = {table.key: table for table in CATALOG.tables}
     ordered = defs.get_repository_def().asset_graph.toposorted_asset_keys
     with DagsterInstance.from_config(str(home)) as instance:
-        for key in (one.to_user_string() for one in ordered if one.to_user_string() in tables):
+        for key in (
+            asset_key.to_user_string()
+            for asset_key in ordered
+            if asset_key.to_user_string() in tables
+        ):
             keys = find_partitions_def(tables[key]).get_partition_keys()
             run_id = f"run-of-{key.replace('/', '-')}"
             commit_as_now(warehouse, str(landing), key, keys, run_id=run_id)
@@ -83,7 +87,7 @@ def plan(
 ) -> tuple[float, dict[str, dict]]:
     """How long a plan took, in times what importing the definitions takes; and what it says."""
     times, output = time_command(environment, "plan", *arguments, "--json", most=most)
-    return times, {one["table"]: one for one in json.loads(output)["tables"]}
+    return times, {table["table"]: table for table in json.loads(output)["tables"]}
 
 
 @pytest.mark.parametrize("chunk", [(), CHUNK])
@@ -93,9 +97,9 @@ def test_a_year_of_days_of_all_tables_is_planned_in_time(
     ends = ("--from", YEAR[0], "--to", YEAR[-1])
     times, found = plan(environment, "--select", ",".join(DAILY), *ends, *chunk, most=MOST)
     assert sorted(found) == sorted(DAILY)
-    for one in found.values():
-        assert (one["states"], one["stale"]) == ({"materialized": 365}, [])
-        assert (one["partitions"], one["stands"]) == (365, 365 if chunk else 0)
+    for table in found.values():
+        assert (table["states"], table["stale"]) == ({"materialized": 365}, [])
+        assert (table["partitions"], table["stands"]) == (365, 365 if chunk else 0)
     assert times < MOST
 
 
@@ -105,9 +109,9 @@ def test_a_year_of_hours_that_are_published_is_planned_in_time(
 ) -> None:
     ends = ("--from", HOURS[0], "--to", HOURS[-1])
     times, found = plan(environment, "--select", RAW_WEATHER.key, *ends, *chunk, most=MOST)
-    one = found[RAW_WEATHER.key]
-    assert (one["states"], one["stale"]) == ({"materialized": 8760}, [])
-    assert one["stands"] == (8760 if chunk == CHUNK else 0)
+    table = found[RAW_WEATHER.key]
+    assert (table["states"], table["stale"]) == ({"materialized": 8760}, [])
+    assert table["stands"] == (8760 if chunk == CHUNK else 0)
     assert times < MOST
 
 
@@ -115,5 +119,5 @@ def test_all_tables_are_planned_in_time(environment: dict[str, str]) -> None:
     """What is stale of all that ever were, days, hours and buckets of keys."""
     times, found = plan(environment, "--only", "stale", most=MOST_FOR_ALL)
     assert len(found) == len(CATALOG.tables)
-    assert not any(one["partitions"] for one in found.values())
+    assert not any(table["partitions"] for table in found.values())
     assert times < MOST_FOR_ALL

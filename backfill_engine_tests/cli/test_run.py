@@ -47,7 +47,7 @@ def test_what_does_not_depend_on_a_bad_day_goes_on_and_the_rest_has_its_reason(
     assert ran.returncode == 1, ran.stdout + ran.stderr
     found = json.loads(ran.stdout)
     assert (found["state"], found["only_waits"]) == ("held back", False)
-    published = {one["table"]: one["published_ranges"] for one in found["tables"]}
+    published = {table["table"]: table["published_ranges"] for table in found["tables"]}
     assert published == {
         "raw/flights": ["2013-01-01...2013-01-02", "2013-01-04...2013-01-05"],
         "staging/flights": ["2013-01-01...2013-01-02", "2013-01-04...2013-01-05"],
@@ -75,10 +75,10 @@ def test_what_does_not_depend_on_a_bad_day_goes_on_and_the_rest_has_its_reason(
     assert staging["states"] == {"materialized": 4, "failed": 1}
     assert features["states"] == {"materialized": 2, "failed": 1, "withheld": 2}
     for only, keys in (("withheld", [[BAD, BAD]]), ("failed", [])):
-        told = landed.run(
+        planned = landed.run(
             "backfill-assets", "plan", "--select", TABLES[0], "--only", only, "--json"
         )
-        assert json.loads(told.stdout)["tables"][0]["ranges"] == keys
+        assert json.loads(planned.stdout)["tables"][0]["ranges"] == keys
 
 
 def test_ctrl_c_ends_the_run_and_says_what_was_published(landed: Project, tmp_path: Path) -> None:
@@ -89,12 +89,12 @@ def test_ctrl_c_ends_the_run_and_says_what_was_published(landed: Project, tmp_pa
         *("--select", ",".join(TABLES), "--from", "2013-01-06", "--to", "2013-01-07"),
     ]
     with (
-        out.open("w") as said,
+        out.open("w") as output,
         subprocess.Popen(
             command,
             env=project.environment,
             cwd=project.root,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
         ) as running,
     ):
