@@ -81,7 +81,9 @@ class Observer:
         wanted = AssetRecordsFilter(self.asset_key, asset_partitions=[key])
         records = self.instance.fetch_observations(wanted, limit=100).records
         found = (record.event_log_entry.asset_observation for record in records)
-        return [{name: one.value for name, one in each.metadata.items()} for each in found if each]
+        return [
+            {name: value.value for name, value in each.metadata.items()} for each in found if each
+        ]
 
 
 @pytest.fixture
@@ -202,18 +204,18 @@ def test_the_sensor_says_what_it_saw_and_an_error_of_one_source_stops_no_other(
     orders = zone.root / "orders" / "orders"
     orders.mkdir(parents=True)
     pq.write_table(pa.table({"o_orderkey": [-1]}), orders / "a.parquet")
-    said, cursor = tick(instance, None)
-    observed, refused, missing = said.split("; landing/")
+    message, cursor = tick(instance, None)
+    observed, refused, missing = message.split("; landing/")
     assert observed == "landing/flights 2013-01-01...2013-01-09: observed"
     assert refused.startswith("orders: orders/orders/a.parquet holds keys from -1 on")
     assert missing.startswith("weather: the landing folder")
     pq.write_table(pa.table({"o_orderkey": [1]}), orders / "a.parquet")
     (zone.root / "weather").mkdir()
-    said, cursor = tick(instance, cursor)
-    assert said == "landing/orders 0000000: observed"
-    said, cursor = tick(instance, cursor)
-    assert said == "nothing came, went or was rewritten"
-    assert tick(instance, '{"of": "another release"}') == (said, cursor)
+    message, cursor = tick(instance, cursor)
+    assert message == "landing/orders 0000000: observed"
+    message, cursor = tick(instance, cursor)
+    assert message == "nothing came, went or was rewritten"
+    assert tick(instance, '{"of": "another release"}') == (message, cursor)
 
 
 def test_a_landing_zone_that_is_not_there_has_lost_nothing(
@@ -222,8 +224,8 @@ def test_a_landing_zone_that_is_not_there_has_lost_nothing(
     observer.look()
     monkeypatch.setenv("BACKFILL_LANDING", str(zone.root))
     zone.root.rename(zone.root.with_name("unmounted"))
-    said, _ = tick(observer.instance, None)
-    assert said.count("isn't there: mount it or set BACKFILL_LANDING") == 3
+    message, _ = tick(observer.instance, None)
+    assert message.count("isn't there: mount it or set BACKFILL_LANDING") == 3
     assert len(observer.read(DAY)) == 1
 
 

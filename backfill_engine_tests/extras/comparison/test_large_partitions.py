@@ -148,7 +148,11 @@ def test_the_check_finds_a_spoiled_data_file_either_way(
     find_data_file(pipeline, SPOILED).unlink()
     run = pipeline.run_readable_check(RAW, first=DAYS[0].key, last=DAYS[-1].key)
     assert run.success, run.message
-    failed = [one.partition for one in pipeline.read_evaluations(run) if not one.passed]
+    failed = [
+        evaluation.partition
+        for evaluation in pipeline.read_evaluations(run)
+        if not evaluation.passed
+    ]
     assert failed == [SPOILED, None]
     assert bool(counts) == (read_back_bytes == "1")
 
@@ -220,10 +224,10 @@ def test_a_command_says_when_it_starts_spark(
     here = run_diff(pipeline, monkeypatch)
     assert (here.exit_code, here.stderr, counts) == (0, "", [])
     monkeypatch.setenv("BACKFILL_READ_BACK_BYTES", "1000")
-    there = run_diff(pipeline, monkeypatch)
-    assert there.exit_code == 0
-    assert json.loads(there.stdout) == json.loads(here.stdout)
-    assert there.stderr == (
+    with_spark = run_diff(pipeline, monkeypatch)
+    assert with_spark.exit_code == 0
+    assert json.loads(with_spark.stdout) == json.loads(here.stdout)
+    assert with_spark.stderr == (
         "1,000 bytes of data files or more are to be read: Spark's tasks read them "
         "(BACKFILL_READ_BACK_BYTES)\n"
     )

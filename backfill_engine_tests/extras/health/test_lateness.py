@@ -69,7 +69,9 @@ def test_rows_are_counted_by_the_day_that_they_landed_on_and_the_one_they_are_of
         Lateness(day(3), rows=4, late=3, p50=2, p95=2, most=2, after_one=0.5, after_two=0.0),
         Lateness(day(4), rows=1, late=1, p50=3, p95=3, most=3, after_one=1.0, after_two=1.0),
     ]
-    assert [(one.day, one.rows, one.after_two) for one in summarize_days(found, "of")] == [
+    assert [
+        (summary.day, summary.rows, summary.after_two) for summary in summarize_days(found, "of")
+    ] == [
         (day(1), 3, pytest.approx(1 / 3)),
         (day(2), 1, 0.0),
         (day(3), 1, 0.0),

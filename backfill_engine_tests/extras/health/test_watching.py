@@ -65,12 +65,12 @@ def run_watch(pipeline: Pipeline) -> Watched:
         figures[name] = {key: value.value for key, value in metadata.items()}
         pages[name] = Path(figures[name].pop("page")).read_text(encoding="utf-8")
     checks = {
-        one.check_name: Check(
-            one.passed,
-            one.description or "",
-            {key: value.value for key, value in one.metadata.items()},
+        evaluation.check_name: Check(
+            evaluation.passed,
+            evaluation.description or "",
+            {key: value.value for key, value in evaluation.metadata.items()},
         )
-        for one in pipeline.read_evaluations(run)
+        for evaluation in pipeline.read_evaluations(run)
     }
     return Watched(figures, checks, pages)
 
@@ -154,7 +154,9 @@ def test_their_pages_need_nothing_beside_them(root: Path, monkeypatch: pytest.Mo
 
 
 def find_rolling(name: str):
-    (found,) = (one for one in rolling_schedules if one.name == f"rolling_reprocess_{name}")
+    (found,) = (
+        schedule for schedule in rolling_schedules if schedule.name == f"rolling_reprocess_{name}"
+    )
     return found
 
 
