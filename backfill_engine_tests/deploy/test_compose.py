@@ -77,8 +77,8 @@ def test_the_workspace_is_the_code_servers(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_services_are_told_of_is_there() -> None:
     services = read_services()
     image = (DEPLOY / "Containerfile").read_text()
-    told = services["webserver"]["environment"]
-    assert {told["CODE_SERVER_HOST"], "database", "spark"} <= services.keys()
+    environment = services["webserver"]["environment"]
+    assert {environment["CODE_SERVER_HOST"], "database", "spark"} <= services.keys()
     for name, service in services.items():
         assert set(service.get("depends_on", {})) <= services.keys(), name
     copied = re.findall(r"^COPY (.+) \S+$", image, flags=re.MULTILINE)
@@ -182,6 +182,6 @@ def test_a_backfill_goes_through_all_services(
 
 def read_statuses(project: Project) -> list[str]:
     days = ("--from", "2013-01-01", "--to", "2013-01-02")
-    told = project.run("backfill-assets", "status", "--select", "raw/flights", *days, "--json")
-    assert told.returncode == 0, told.stderr
-    return [partition["status"] for partition in json.loads(told.stdout)]
+    status = project.run("backfill-assets", "status", "--select", "raw/flights", *days, "--json")
+    assert status.returncode == 0, status.stderr
+    return [partition["status"] for partition in json.loads(status.stdout)]
