@@ -53,16 +53,18 @@ def render_page() -> str:
     parts = [HEAD]
     for name, command in list_commands(app):
         arguments = [
-            str(one.metavar or one.name).upper() if one.required else f"[{str(one.name).upper()}]"
-            for one in command.params
-            if isinstance(one, TyperArgument)
+            str(param.metavar or param.name).upper()
+            if param.required
+            else f"[{str(param.name).upper()}]"
+            for param in command.params
+            if isinstance(param, TyperArgument)
         ]
         parts.append(f"## {name}\n")
         parts.append(f"    backfill-assets {' '.join([name, *arguments])} [OPTIONS]\n")
         for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
             is_example = paragraph.startswith("Example: ")
             parts.append(f"    {paragraph[9:]}\n" if is_example else wrap(paragraph))
-        options = [one.opts[0] for one in command.params if isinstance(one, TyperOption)]
+        options = [param.opts[0] for param in command.params if isinstance(param, TyperOption)]
         if options:
             parts.append(wrap(f"Options: {', '.join(f'`{option}`' for option in options)}."))
     parts.append("## Options of `plan`, `launch` and `run`, in full\n")

@@ -98,7 +98,7 @@ def read_statuses(project: Project) -> dict[tuple[str, str], str]:
         *("--from", BEFORE[0], "--to", DAYS[-1], "--json"),
     )
     assert listed.returncode == 0, listed.stderr
-    found = ((one["table"], one["partition"], one["status"]) for one in json.loads(listed.stdout))
+    found = ((row["table"], row["partition"], row["status"]) for row in json.loads(listed.stdout))
     return {(table, day): status for table, day, status in found if status != "missing"}
 
 
@@ -183,7 +183,7 @@ def test_the_failing_check_has_the_value_and_the_next_command(
     browser.wait_for("//*[contains(., 'was withheld')]")
     browser.take_screenshot(pictures / "what-to-do.png")
     shown = browser.read_text()
-    for said in (
+    for text in (
         "partition_is_stable: drift(distance) = ",
         "(below 0.25, warning from 0.1, against the baseline of ",
         "rows are kept aside in withheld/staging_flights",
@@ -192,4 +192,4 @@ def test_the_failing_check_has_the_value_and_the_next_command(
         f"--select 'key:\"staging/flights\"' --partition-range {SPOILED}...{SPOILED}",
         f"- {{check: partition_is_stable, reason: WHY, partitions: ['{SPOILED}']}}",
     ):
-        assert said in shown, shown
+        assert text in shown, shown
