@@ -61,14 +61,14 @@ def run_undisturbed(root: Path, landing: Path, *keys: str, days: list[str]) -> d
 
 def read_checksums(project: Project, days: list[str]) -> dict:
     """Of some days, by an independent reader."""
-    return {key: one for key, one in project.read_checksums().items() if key[1] in days}
+    return {key: checksum for key, checksum in project.read_checksums().items() if key[1] in days}
 
 
 def list_statuses(project: Project) -> dict[tuple[str, str], str]:
     """What `status` tells of the days."""
     ends = ("--from", DAYS[0], "--to", DAYS[-1])
     listed = json.loads(command(project, "status", "--select", f"{RAW},{STAGING}", *ends, "--json"))
-    return {(one["table"], one["partition"]): one["status"] for one in listed}
+    return {(status["table"], status["partition"]): status["status"] for status in listed}
 
 
 def test_it_is_paused_goes_on_is_cancelled_and_resumed(
@@ -143,8 +143,12 @@ def test_a_protected_day_is_refused_also_to_who_launches_in_the_ui(
     refused = dagster.launch_backfill(RAW, **ends)
     with watch(project, refused) as watching:
         assert watching.wait(timeout=600) == 1
-    told = [why for one in read_lines(project, refused)[-1]["held_back"] for why in one["reasons"]]
-    assert any(f"protected: {RAW} {DAYS[2]}: books closed" in why for why in told), told
+    reasons = [
+        why
+        for held_back in read_lines(project, refused)[-1]["held_back"]
+        for why in held_back["reasons"]
+    ]
+    assert any(f"protected: {RAW} {DAYS[2]}: books closed" in why for why in reasons), reasons
     assert list_commits(project, RAW, *DAYS) == before
     overridden = dagster.launch_backfill(RAW, **ends, override_protection="restated")
     with watch(project, overridden) as watching:
@@ -156,8 +160,8 @@ def test_overlapping_backfills_lose_no_update(
     project: Project, dagster: Dagster, tmp_path: Path
 ) -> None:
     first, second = OTHERS[:8], OTHERS[4:]
-    told = {"chunk": "days=1", "restart": "true"}
-    one = dagster.launch_backfill(RAW, first=first[0], last=first[-1], **told)
+    options = {"chunk": "days=1", "restart": "true"}
+    former = dagster.launch_backfill(RAW, first=first[0], last=first[-1], **options)
     refused = project.run(
         *("backfill-assets", "launch", "--select", RAW, "--yes"),
         *("--from", second[0], "--to", second[-1], *BY_DAYS),
@@ -168,17 +172,17 @@ def test_overlapping_backfills_lose_no_update(
         "them, cancel them (`backfill-assets backfill list` lists them), or choose others with "
         "--only; nothing was launched"
     ) in refused.stderr
-    other = dagster.launch_backfill(RAW, first=second[0], last=second[-1], **told)
+    latter = dagster.launch_backfill(RAW, first=second[0], last=second[-1], **options)
     wait_until(lambda: list_commits(project, RAW, *OTHERS))
     # What one of them may have listed already is another file now.
     more = {**build_landed(CHANGED)[5], "flight": 9001}
     LandingZone(project.landing).add_lines(CHANGED, json.dumps(more))
-    for backfill in (one, other):
+    for backfill in (former, latter):
         with watch(project, backfill) as watching:
             assert watching.wait(timeout=600) in (0, 1)
         # Of what both were to publish, each tells what became of it, whoever tried it last.
         for held_back in read_lines(project, backfill)[-1]["held_back"]:
-            if backfill == one and held_back["status"] == "in progress":
+            if backfill == former and held_back["status"] == "in progress":
                 continue  # The other is at work on it.
             assert held_back["status"] == "failed", held_back
             assert "changed while they were read" in held_back["reasons"][0]
@@ -187,7 +191,7 @@ def test_overlapping_backfills_lose_no_update(
     assert found.items() <= expected.items()
     # A file that changed while it was read fails its chunk, and that stops the run.
     assert {key[1] for key in expected.keys() - found.keys()} <= {*list_days(16, 20)}
-    for backfill in (one, other):
+    for backfill in (former, latter):
         if find_listed(project, backfill)["state"] != "published":
             resumed = json.loads(command(project, "backfill", "retry", backfill, "--yes", "--json"))
             with watch(project, resumed["backfill_id"]) as watching:

@@ -75,7 +75,7 @@ def test_runs_of_a_backfill_go_one_at_a_time_and_once_each_where_two_could(
             ]
             for day in DAYS
         }
-    runs = [one.dagster_run for one in ours]
+    runs = [record.dagster_run for record in ours]
     assert {run.status for run in runs} == {DagsterRunStatus.SUCCESS}
     assert [run.asset_selection for run in runs] == [{ASSET}] * len(DAYS)
     assert sorted(find_run_range(run) or () for run in runs) == [(day, day) for day in DAYS]
@@ -87,7 +87,8 @@ def test_runs_of_a_backfill_go_one_at_a_time_and_once_each_where_two_could(
     # Another run had the other place.
     assert f"{AT_MOST_TAG}1" not in other.dagster_run.tags
     assert any(
-        find_start(one) < find_end(other) and find_start(other) < find_end(one) for one in ours
+        find_start(record) < find_end(other) and find_start(other) < find_end(record)
+        for record in ours
     )
 
     by_day = {day: run.run_id for run in runs for day in (find_run_range(run) or ())}

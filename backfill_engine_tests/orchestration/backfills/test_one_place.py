@@ -82,7 +82,7 @@ def leave_one_place(home: Project, root: Path) -> Path:
     """A `dagster.yaml` as that of the home, but for two places, of which backfills have one."""
     config = yaml.safe_load(home.dagster_yaml.read_text())
     runs = config["concurrency"]["runs"]
-    (limit,) = (one for one in runs["tag_concurrency_limits"] if one["key"] == BACKGROUND_TAG)
+    (limit,) = (limit for limit in runs["tag_concurrency_limits"] if limit["key"] == BACKGROUND_TAG)
     assert limit["limit"] == runs["max_concurrent_runs"] - 1
     limit["limit"], runs["max_concurrent_runs"] = 1, 2
     path = root / "one_place.yaml"
@@ -146,10 +146,10 @@ def test_the_daily_run_finds_a_place_beside_a_backfill_of_several_runs(
     for backfill in (long, last):
         with watch(project, backfill) as watching:
             assert watching.wait(timeout=600) == 0, read_lines(project, backfill)[-1]
-    records = {one.dagster_run.run_id: one for one in instance.get_run_records()}
+    records = {record.dagster_run.run_id: record for record in instance.get_run_records()}
     (of_long,), of_last = (
         sorted(
-            (one for one in records.values() if find_chain(one.dagster_run) == backfill),
+            (record for record in records.values() if find_chain(record.dagster_run) == backfill),
             key=find_start,
         )
         for backfill in (long, last)
@@ -161,14 +161,17 @@ def test_the_daily_run_finds_a_place_beside_a_backfill_of_several_runs(
     assert len(of_last) == 2
 
     published = [
-        key for one in list_commits(project, RAW, *days) if one.record for key in one.record.rows
+        key
+        for commit in list_commits(project, RAW, *days)
+        if commit.record
+        for key in commit.record.rows
     ]
     assert sorted(published) == days, "each once"
     assert len(list_commits(project, RAW, *others)) == 2
     assert len(list_commits(project, RAW, day)) == 2, "before, and by the daily run"
     found = project.read_checksums()
     assert {key: found[key] for key in found if key[1] >= others[0]} == {
-        key: one for key, one in expected.items() if key[1] >= others[0]
+        key: checksum for key, checksum in expected.items() if key[1] >= others[0]
     }
 
 
@@ -216,16 +219,18 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     with watch(project, allowed) as watching:
         assert watching.wait(timeout=600) == 0, read_lines(project, allowed)[-1]
     commits = list_commits(project, RAW, *days)
-    told = [one.record.features.get("new_code", "") for one in commits if one.record]
-    assert {*told} == {"", why}
-    assert told == sorted(told), "the chunks before the deploy went by the code of the backfill"
-    published = [key for one in commits if one.record for key in one.record.rows]
+    remarks = [commit.record.features.get("new_code", "") for commit in commits if commit.record]
+    assert {*remarks} == {"", why}
+    assert remarks == sorted(remarks), (
+        "the chunks before the deploy went by the code of the backfill"
+    )
+    published = [key for commit in commits if commit.record for key in commit.record.rows]
     assert sorted(published) == days, "and they stand: each once"
     certificates = json.loads(command(project, "proof", "certificate", allowed, "--json"))
-    assert [one["features"] for one in certificates] == [{}, {"new_code": why}]
-    assert {key: one for key, one in project.read_checksums().items() if key[1] <= days[-1]} == {
-        key: one for key, one in expected.items() if key[1] <= days[-1]
-    }
+    assert [certificate["features"] for certificate in certificates] == [{}, {"new_code": why}]
+    assert {
+        key: checksum for key, checksum in project.read_checksums().items() if key[1] <= days[-1]
+    } == {key: checksum for key, checksum in expected.items() if key[1] <= days[-1]}
 
     # The backfill is published, and Dagster closes it at its daemon's next look.
     wait_until(lambda: find_partitions_at_work(instance, defs.resolve_asset_graph()) == {})
@@ -235,7 +240,12 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     with watch(project, logic) as watching:
         assert watching.wait(timeout=600) == 0, read_lines(project, logic)[-1]
     stale = [
-        key for one in commits if one.record and not one.record.features for key in one.record.rows
+        key
+        for commit in commits
+        if commit.record and not commit.record.features
+        for key in commit.record.rows
     ]
-    again = [one for one in list_commits(project, RAW, *days) if one not in commits]
-    assert sorted(key for one in again if one.record for key in one.record.rows) == sorted(stale)
+    again = [commit for commit in list_commits(project, RAW, *days) if commit not in commits]
+    assert sorted(key for commit in again if commit.record for key in commit.record.rows) == sorted(
+        stale
+    )

@@ -62,7 +62,10 @@ def look(home: Home, *, later: float = 60) -> UnrequestedPartitions:
 
 
 def list_requested(found: UnrequestedPartitions) -> list[tuple[str, ...]]:
-    return [(*(key.to_user_string() for key in one.assets), *one.ends) for one in found.requested]
+    return [
+        (*(key.to_user_string() for key in request.assets), *request.ends)
+        for request in found.requested
+    ]
 
 
 def request(home: Home, targets: dict[str, list[str]], **tags: str) -> str:
@@ -189,8 +192,8 @@ def test_the_sensor_requests_it_as_the_backfill_was_told(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chains, "SETTLE_SECONDS", 0)
-    told = {"chunk": "days=1", "reason": "wrong numbers"}
-    backfill = pause_backfill(home, {RAW: DAYS, STAGING: DAYS}, **told)
+    options = {"chunk": "days=1", "reason": "wrong numbers"}
+    backfill = pause_backfill(home, {RAW: DAYS, STAGING: DAYS}, **options)
     go_on(home, backfill, RAW, DAYS)
     ((found,), _) = ask_sensor(home)
     assert list_assets(found) == [STAGING]
@@ -210,13 +213,13 @@ def test_the_sensor_requests_it_as_the_backfill_was_told(
 def test_until_it_is_looked_for_the_backfill_is_not_over(home: Home) -> None:
     backfill = pause_backfill(home, {RAW: DAYS, STAGING: DAYS})
     paused = read_progress(home.instance, backfill)
-    assert [(one.held_back, one.waiting) for one in paused.tables] == [(0, 3), (0, 4)]
+    assert [(table.held_back, table.waiting) for table in paused.tables] == [(0, 3), (0, 4)]
     go_on(home, backfill, RAW, DAYS)
     assert read_progress(home.instance, backfill).is_over, "no daemon is there to look"
     beat = DaemonHeartbeat(time.time(), "BACKFILL", "a daemon", [])
     home.instance.add_daemon_heartbeat(beat)
     found = read_progress(home.instance, backfill, later=60)
-    assert [(one.held_back, one.waiting) for one in found.tables] == [(0, 0), (0, 4)]
+    assert [(table.held_back, table.waiting) for table in found.tables] == [(0, 0), (0, 4)]
     why = "it was paused, and what no run was requested for is to be looked at"
     assert (found.state, found.at_work) == ("running", why)
     found = read_progress(home.instance, backfill, later=700)

@@ -116,7 +116,7 @@ def test_a_backfill_is_watched_cancelled_and_resumed(project: Project) -> None:
             assert watching.wait(timeout=300) == 0
         assert read_lines(project, next_id)[-1]["outcome"] == "published"
         listed = json.loads(project.run("backfill-assets", "backfill", "list", "--json").stdout)
-        assert [(one["id"], one["state"], one["published"]) for one in listed] == [
+        assert [(entry["id"], entry["state"], entry["published"]) for entry in listed] == [
             (next_id, "published", 58 - published),
             (backfill, "published", 58),
         ]
@@ -160,7 +160,7 @@ def test_a_daily_run_finds_a_place_while_a_backfill_of_several_runs_is_queued(
             wait_for(lambda: find_status(instance, daily) == "SUCCESS", seconds=120)
             wait_for(lambda: count_runs() == {"SUCCESS": 4}, seconds=300)
         records = instance.get_run_records(RunsFilter(tags={BACKGROUND_TAG: "true"}))
-        spans = sorted((one.start_time or 0.0, one.end_time or 0.0) for one in records)
+        spans = sorted((record.start_time or 0.0, record.end_time or 0.0) for record in records)
         for (_, first_end), (third_start, _) in zip(spans, spans[2:], strict=False):
             assert third_start >= first_end - 0.1, "two of them at once, and never three"
 

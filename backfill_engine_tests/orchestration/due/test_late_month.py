@@ -58,7 +58,10 @@ class Stream:
         copy_days(self.sample, self.landing, first=day, count=1)
         folder = self.folder(number)
         if number in LATE:
-            write(folder / "late.json.gz", [build_untold(self.sample, one) for one in LATE[number]])
+            write(
+                folder / "late.json.gz",
+                [build_untold(self.sample, late_day) for late_day in LATE[number]],
+            )
         if number == BROKEN:
             write(folder / "broken.json", ["{"] * 50)
         if number == MENDED:
@@ -81,8 +84,8 @@ class Stream:
         if number == WHILE_AT_WORK:
             write(self.folder(number) / "late.json.gz", [build_untold(self.sample, 33)])
         while requested:
-            for one in requested:
-                table, first, last, _reason = describe(one)
+            for request in requested:
+                table, first, last, _reason = describe(request)
                 tags = {"backfill_assets/incremental": "true"}
                 self.sensor.pipeline.run(table, first=first, last=last, tags=tags)
                 self.runs[table] += 1

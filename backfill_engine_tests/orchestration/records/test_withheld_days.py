@@ -193,7 +193,7 @@ def test_rejects_are_quarantined_with_reason_file_and_line(story: Story) -> None
 
 
 def test_rerun_of_the_failed_days_heals_them(story: Story) -> None:
-    assert [(one.table, one.first, one.last) for one in story.withheld.ranges_to_rerun] == [
+    assert [(rerun.table, rerun.first, rerun.last) for rerun in story.withheld.ranges_to_rerun] == [
         (RAW, TRUNCATED, TRUNCATED),
         (RAW, BROKEN_LINES, BROKEN_LINES),
         (STAGING, TRUNCATED, TRUNCATED),

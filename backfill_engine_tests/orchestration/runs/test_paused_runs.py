@@ -72,7 +72,9 @@ def ask_sensor(home: Home) -> tuple[Sequence[RunRequest], str]:
 
 
 def list_ranges(requests: Sequence[RunRequest]) -> list[tuple[str, str]]:
-    return [(one.tags[RANGE_START_TAG], one.tags[RANGE_END_TAG]) for one in requests]
+    return [
+        (requested.tags[RANGE_START_TAG], requested.tags[RANGE_END_TAG]) for requested in requests
+    ]
 
 
 def list_assets(request: RunRequest) -> list[str]:
@@ -205,7 +207,7 @@ def test_days_that_were_protected_meanwhile_are_left_out(home: Home) -> None:
     add_protection(home.warehouse, one_day, now=NOW)
     requests, _ = ask_sensor(home)
     assert list_ranges(requests) == [(DAYS[0], DAYS[0]), (DAYS[2], DAYS[3])]
-    assert len({one.run_key for one in requests}) == 2
+    assert len({requested.run_key for requested in requests}) == 2
     add_protection(home.warehouse, Protection(table=RAW, reason="audited", by="anna"), now=NOW)
     requests, why = ask_sensor(home)
     assert list(requests) == []
