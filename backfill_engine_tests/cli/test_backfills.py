@@ -1,4 +1,4 @@
-"""The commands of `backfill` at a shell, over what runs left. No Spark."""
+"""The commands of `backfill` run at a shell, over what runs left. They need no Spark."""
 
 import io
 import json
@@ -31,7 +31,7 @@ NO_DAEMON = "no daemon is running in this Dagster home: it waits for `dagster de
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """An installation whose runs leave what they leave, as commands find it."""
+    """An installation whose runs left a backfill for the commands to find."""
     LandingZone(tmp_path / "landing").land(list_days(1, 12))
     dagster_home = tmp_path / "dagster_home"
     dagster_home.mkdir()

@@ -1,4 +1,4 @@
-"""Once-flows at a shell: history is taken in once, and what it is for is found by itself."""
+"""Flows that run once take history in at a shell, and find the tables that need it."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`plan` and `launch` at a shell, over files that have landed and no table yet. No Spark."""
+"""`plan` and `launch` work over landed files before any table exists. They need no Spark."""
 
 import json
 import os
@@ -35,7 +35,7 @@ MISSING = ("--only", "missing")
 
 @pytest.fixture(autouse=True)
 def _installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three days that landed, and a Dagster home."""
+    """Three days have landed, and there is a Dagster home."""
     LandingZone(tmp_path / "landing").land(["2013-01-01", "2013-01-02", "2013-01-03"])
     home = tmp_path / "home"
     home.mkdir()
@@ -55,7 +55,7 @@ def test_a_plan_shows_what_would_be_run_and_the_command(tmp_path: Path) -> None:
     assert "3 missing" in result.output
     assert "no earlier step" in result.output
     assert "downstream: nothing else was computed from them" in result.output
-    # What is to be published before by the same plan doesn't have to be waited for.
+    # Nothing has to wait for partitions that the same plan publishes earlier.
     assert "can't go yet" not in result.output
     assert (
         """--select 'key:"raw/flights",key:"staging/flights"' --partition-range """
@@ -153,7 +153,7 @@ def test_the_total_is_in_the_page_and_in_json(tmp_path: Path) -> None:
 
 
 def publish(tmp_path: Path, key: str, days: list[str], *, missing: str = "") -> None:
-    """Publishes days as a run would from what is there now; `missing` raw days are not there."""
+    """Publishes days as a run would now, without the raw days in `missing`."""
     version = commit_as_now(
         Warehouse(str(tmp_path / "warehouse")),
         str(tmp_path / "landing"),
@@ -172,7 +172,7 @@ def publish(tmp_path: Path, key: str, days: list[str], *, missing: str = "") -> 
 
 
 def plan_chunks(*options: str) -> list[tuple[int, int, int, int]]:
-    """What is told of each table: partitions, and those that stand; chunks and commits."""
+    """Reads how many partitions, standing partitions, chunks and commits each table has."""
     result = run("plan", *FOUR, "--json", *options)
     assert result.exit_code == 0, result.output
     names = ("partitions", "stands", "chunks", "commits")
@@ -253,7 +253,7 @@ def test_a_run_in_the_foreground_needs_no_daemon_and_says_what_only_waits() -> N
     with DagsterInstance.get() as instance:
         (done,) = instance.get_runs()
     assert done.tags["backfill_assets/reason"] == "look"
-    # What only waits is no verdict of an audit.
+    # A partition that only waits gets no verdict from an audit.
     (table,) = json.loads(run("plan", "--select", "staging/flights", *RANGE[2:], "--json").output)[
         "tables"
     ]
@@ -302,7 +302,7 @@ def test_what_is_not_to_be_run_is_told_as_json_too() -> None:
 
 
 def test_of_all_time_only_what_is_named_is_planned() -> None:
-    """Tables of several grains in one plan, each with all of its partitions."""
+    """One plan has tables of several grains, each with all of its partitions."""
     weather = run("plan", "--select", "raw/flights,staging/weather", "--only", "missing", "--json")
     flights, hourly = json.loads(weather.output)["tables"]
     assert flights["ranges"] == [["2013-01-01", "2014-01-01"]]

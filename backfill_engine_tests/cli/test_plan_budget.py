@@ -1,4 +1,4 @@
-"""How long a plan takes where a year of all tables is published, its hours too. No Spark."""
+"""A plan over a published year of all tables stays within its time. It needs no Spark."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ instance_class:
 
 @pytest.fixture(scope="module")
 def environment(weather_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a year that landed and is published, a commit a table."""
+    """A year has landed and is published, with one commit for each table."""
     root = tmp_path_factory.mktemp("year")
     landing, home, warehouse = root / "landing", root / "home", Warehouse(str(root / "warehouse"))
     LandingZone(landing).land([*YEAR, "2014-01-01"])
@@ -70,7 +70,7 @@ def environment(weather_landing: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def record(instance: DagsterInstance, run_id: str, key: str, log: TableLog) -> None:
-    """The run that published them is over and has told Dagster of each."""
+    """Records that the run is over and has told Dagster of each partition."""
     instance.add_run(DagsterRun("__ASSET_JOB", run_id=run_id, status=DagsterRunStatus.SUCCESS))
     asset_key, metadata = AssetKey.from_user_string(key), {"delta_version": log.version}
     with store_together(instance):
@@ -85,7 +85,7 @@ def record(instance: DagsterInstance, run_id: str, key: str, log: TableLog) -> N
 def plan(
     environment: dict[str, str], *arguments: str, most: float
 ) -> tuple[float, dict[str, dict]]:
-    """How long a plan took, in times what importing the definitions takes; and what it says."""
+    """Returns a plan's time, as a multiple of importing the definitions, and its tables."""
     times, output = time_command(environment, "plan", *arguments, "--json", most=most)
     return times, {table["table"]: table for table in json.loads(output)["tables"]}
 
@@ -116,7 +116,7 @@ def test_a_year_of_hours_that_are_published_is_planned_in_time(
 
 
 def test_all_tables_are_planned_in_time(environment: dict[str, str]) -> None:
-    """What is stale of all that ever were, days, hours and buckets of keys."""
+    """Plans what is stale among all days, hours and buckets of keys."""
     times, found = plan(environment, "--only", "stale", most=MOST_FOR_ALL)
     assert len(found) == len(CATALOG.tables)
     assert not any(table["partitions"] for table in found.values())

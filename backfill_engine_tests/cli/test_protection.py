@@ -1,4 +1,4 @@
-"""Protecting at a shell, and what `plan` and `launch` then say. No Spark."""
+"""`plan` and `launch` heed what was protected at a shell. They need no Spark."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ PLAN = ("--select", f"{RAW},staging/flights", "--from", "2013-01-01", "--to", "2
 
 @pytest.fixture(autouse=True)
 def _installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five days that landed, and a Dagster home."""
+    """Five days have landed, and there is a Dagster home."""
     LandingZone(tmp_path / "landing").land([f"2013-01-0{day}" for day in range(1, 6)])
     home = tmp_path / "home"
     home.mkdir()
@@ -123,5 +123,5 @@ def test_a_plan_shows_what_is_protected_and_a_launch_asks_for_a_reason() -> None
         free, overriding = (backfill.tags for backfill in instance.get_backfills())
     assert overriding["backfill_assets/override_protection"] == "restated"
     assert overriding["backfill_assets/allow_new_code"] == "a hotfix comes"
-    # A reason that nothing needs is no licence for what is protected later.
+    # A reason that nothing needs doesn't permit a change of what is protected later.
     assert "backfill_assets/override_protection" not in free

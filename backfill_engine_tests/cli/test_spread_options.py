@@ -1,4 +1,4 @@
-"""A command takes a model, and people its fields, each as an option."""
+"""A command takes a model, and people give each of its fields as an option."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from backfill_engine.cli.options import spread_options
 
 
 class Range(BaseModel):
-    """Three options, one of them by another name; the last field is none."""
+    """The model has three options, one under another name; its last field is no option."""
 
     first: str | None = Field(default=None, title="from", description="The first one.")
     strict: bool = Field(default=False, description="Whether.")

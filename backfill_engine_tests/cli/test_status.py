@@ -33,7 +33,7 @@ BACKFILL = "abcdefgh"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """Four days of raw, of which a run withheld the second; and so nothing of staging."""
+    """A run published raw but for the second of four days, and so nothing of staging."""
     LandingZone(tmp_path / "landing").land(list_days(1, 8))
     dagster_home = tmp_path / "dagster_home"
     dagster_home.mkdir()
@@ -59,7 +59,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 def find_landed(landing: Path) -> dict[str, Consumed]:
-    """What the days are from, as it lies there now."""
+    """Describes the landed files that the days come from, as they are now."""
     table = CATALOG.find_table(RAW)
     listing = JsonLanding("flights").list_files(str(landing), table, build_partitions(table, DAYS))
     return {key: Consumed(files) for key, files in listing.describe_files().items()}
@@ -94,7 +94,7 @@ def test_each_partition_says_when_it_was_tried_and_why_it_failed(home: Home) -> 
     assert (bad["status"], bad["error"]) == ("failed", WHY)
     took = dt.datetime.fromisoformat(bad["completed"]) - dt.datetime.fromisoformat(bad["started"])
     assert took.total_seconds() == pytest.approx(1, abs=0.01), "as its certificate has it"
-    # Its run left no certificate: Dagster says what became of it.
+    # Its run left no certificate, so Dagster says how it ended.
     failed = found[STAGING, DAYS[0]]
     assert failed["error"] == "its run failed: No space left on device"
     held_up = found[STAGING, DAYS[1]]

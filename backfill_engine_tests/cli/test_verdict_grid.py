@@ -1,4 +1,4 @@
-"""How verdicts look in 80 columns."""
+"""Verdicts fit a terminal of 80 columns."""
 
 import io
 
