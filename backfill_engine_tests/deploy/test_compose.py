@@ -91,13 +91,13 @@ def test_what_services_are_told_of_is_there() -> None:
 
 @dataclass(frozen=True)
 class Server:
-    """The services, as processes of this machine."""
+    """Runs the services as processes of this machine."""
 
     project: Project
     ports: Mapping[str, int]
 
     def describe_environment(self, service: str) -> dict[str, str]:
-        """What a service is told, with the places of this machine."""
+        """Returns the environment of a service, with the places of this machine."""
         (jars,) = {path.parent for path in jar_paths(CATALOG.settings.jars)}
         bin_folder = Path(sys.executable).parent
         inherited = self.project.environment
@@ -116,7 +116,7 @@ class Server:
 
     @contextmanager
     def run(self, service: str) -> Iterator[None]:
-        """The command of a service, with the ports of this machine in place of its own."""
+        """Returns the command of a service, with the ports of this machine."""
         command = [self._translate(word) for word in read_services()[service]["command"]]
         log = (self.project.root / f"{service}.log").open("w")
         with subprocess.Popen(
@@ -147,7 +147,7 @@ class Server:
         return ask(f"http://127.0.0.1:{self.ports['webserver']}", text, variables)
 
     def is_ready(self) -> bool:
-        """Whether the webserver has the code server's assets."""
+        """Says whether the webserver has the code server's assets."""
         try:
             return bool(self.query("{ assetNodes { id } }")["assetNodes"])
         except OSError:
