@@ -28,7 +28,7 @@ also `missing`, `watermark`, `pin` and `certificate`, short for `status --missin
 
 GROUPS = ("backfill", "proof", "version")
 LINES, COLUMNS = 42, 80
-"""Of a screen."""
+"""The height and width of a screen."""
 
 
 def list_commands(app: typer.Typer) -> Iterator[tuple[str, TyperCommand]]:
@@ -73,7 +73,7 @@ def render_page() -> str:
 
 
 def describe_options() -> Iterator[str]:
-    """All that is to be said of the options of which `--help` has only how it begins."""
+    """Describes in full the options that `--help` describes only in part."""
     for model in (PartitionOptions, Launch):
         for name, field in model.model_fields.items():
             if field.description:

@@ -15,7 +15,7 @@ _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 def list_anchors(page: Path) -> set[str]:
-    """What GitHub calls the headings of a page."""
+    """Returns the anchors that GitHub gives the headings of a page."""
     headings = _HEADING.findall(page.read_text())
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
