@@ -1,4 +1,4 @@
-"""What landed when: one observation of each change, whatever became of the cursor."""
+"""One observation tells of each change of what landed, whatever became of the cursor."""
 
 import datetime as dt
 import gzip
@@ -163,7 +163,7 @@ def test_what_is_too_much_for_one_look_is_left_for_the_next(
     assert observer.look(budget) == [DAY]
     with zone.path(NEXT).with_name("large.json").open("w") as large:
         large.write("{}\n" * size)
-    # Too large to be counted, so it takes nothing of the budget.
+    # The file is too large to be counted, so it takes nothing of the budget.
     assert observer.look(budget) == [NEXT, "2013-01-07"]
     assert "records" in observer.read(DAY)[0]
     assert "records" not in observer.read(NEXT)[0]
@@ -254,7 +254,7 @@ def find_hours() -> list[str]:
 
 
 def measure(observer: Observer) -> float:
-    """CPU seconds of a look; what else the machine does is no fault of it."""
+    """Measures the CPU seconds of a look, as other work of the machine must not count."""
     began = time.process_time()
     observer.look()
     return time.process_time() - began

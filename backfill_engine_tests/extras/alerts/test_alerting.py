@@ -1,4 +1,4 @@
-"""Each chain of runs with something held back is told of once, whatever the receiver does."""
+"""One notice tells of each chain that held something back, whatever the receiver does."""
 
 import datetime as dt
 import time

@@ -1,4 +1,4 @@
-"""The sensor that posts notices: when it is asked to, of our own runs, and no more than that."""
+"""The sensor posts notices only when it is asked to, and only of our own runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ def receiver() -> Iterator[Receiver]:
 def home(
     receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[DagsterInstance]:
-    """A Dagster home in an environment that names the receiver; chains end at once in it."""
+    """The environment names the receiver, and chains in this Dagster home end at once."""
     monkeypatch.setenv("BACKFILL_ALERT_URL", receiver.url)
     monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
     monkeypatch.setattr("backfill_engine.orchestration.runs.chains.SETTLE_SECONDS", 0)
@@ -45,7 +45,7 @@ def home(
 
 
 def look(instance: DagsterInstance, cursor: str | None) -> tuple[str | None, str]:
-    """One tick: its new cursor, and what it says."""
+    """Ticks once and returns the new cursor and the message."""
     with build_sensor_context(
         instance=instance,
         repository_def=defs.get_repository_def(),

@@ -42,7 +42,7 @@ class Seeded:
 
     @property
     def log(self) -> TableLog:
-        """Staging's, as it is now."""
+        """Reads the log of staging as it is now."""
         return read_log(self.pipeline.warehouse, STAGING_FLIGHTS)
 
 
@@ -58,7 +58,7 @@ def seeded(
         table = f"delta.`{pipeline.warehouse.uri(STAGING_FLIGHTS)}`"
 
         def one_row(day: str) -> str:
-            """A condition that one row of the day meets."""
+            """Builds a condition that one row of the day meets."""
             row = pipeline.read_rows(STAGING_FLIGHTS, day)[0]
             return (
                 f"flight_date = DATE'{day}' AND carrier = '{row['carrier']}' "
@@ -66,7 +66,7 @@ def seeded(
             )
 
         def insert_again(day: str, change: str = "") -> str:
-            # Through a list of values, as a table can't be inserted into from itself while read.
+            # The rows go through a list, as a table can't be read while it is inserted into.
             columns = ", ".join(
                 change if name == "flight" and change else name
                 for name in STAGING_FLIGHTS.column_names
@@ -177,7 +177,7 @@ def test_the_job_fails_with_the_partitions_that_differ(pipeline: Pipeline) -> No
 def run_command(
     seeded: Seeded, monkeypatch: pytest.MonkeyPatch, *arguments: str
 ) -> tuple[int, str]:
-    """Exit code and output of a command on the seeded tables."""
+    """Returns the exit code and output of a command on the seeded tables."""
     monkeypatch.setenv("BACKFILL_WAREHOUSE", seeded.pipeline.warehouse.root)
     monkeypatch.setenv("BACKFILL_LANDING", str(seeded.pipeline.zone.root))
     result = CliRunner().invoke(app, [*arguments, "--from", DAYS[0].key, "--to", DAYS[-1].key])

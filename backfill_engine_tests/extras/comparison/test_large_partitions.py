@@ -1,4 +1,4 @@
-"""What is proven of partitions that Spark's tasks read is what one process proves of them."""
+"""Spark's tasks prove the same of partitions as one process does."""
 
 import datetime as dt
 import json
@@ -49,7 +49,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def published_again(pipeline: Pipeline) -> FinishedRun:
-    """Days 4 to 6 of raw, of which the first two came out otherwise than before."""
+    """Publishes days 4 to 6 of raw again; the first two then differ from before."""
     for day in (CHANGED, ALSO_CHANGED):
         pipeline.zone.change(day, lambda flight: {**flight, "arr_delay": 7})
     run = pipeline.run(RAW, first=CHANGED, last=SPOILED)

@@ -177,7 +177,7 @@ def test_psi_null_shares_and_rows_of_partitions(warehouse: Warehouse) -> None:
 
 
 def build_contents(rows: Sequence[tuple[int, int, int]], *, keyed: bool) -> Contents:
-    """Contents of `(partition, key, value)` rows, hashed in a simple way; three partitions."""
+    """Builds contents of three partitions from `(partition, key, value)` rows by a simple hash."""
     owners, keys, values = np.array(rows, np.int64).reshape(-1, 3).T
     spread = np.uint64(0x9E3779B97F4A7C15)
     return Contents(

@@ -1,4 +1,4 @@
-"""How late rows come, against counting them one by one."""
+"""The measured lateness of rows equals a count of them one by one."""
 
 import datetime as dt
 from pathlib import Path
@@ -97,5 +97,5 @@ def test_nothing_has_no_lateness() -> None:
 def test_times_are_late_by_parts_of_a_day() -> None:
     hour = dt.datetime(2013, 1, 1, 6, tzinfo=dt.UTC)
     assert Arrivals(hour + dt.timedelta(hours=6), hour, 1).days_late == 0.25
-    # Landed by the hour, read by the day.
+    # Rows land by the hour and are read by the day.
     assert Arrivals(hour, day(1), 1).days_late == 0.25

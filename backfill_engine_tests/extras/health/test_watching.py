@@ -1,4 +1,4 @@
-"""The assets about the tables tell what is so: lateness, lag, what is due, changed and withheld."""
+"""The watching assets report lateness, lag, and what is due, changed or withheld."""
 
 import datetime as dt
 import json
@@ -131,7 +131,7 @@ def test_they_tell_what_came_late_what_lags_and_what_is_withheld(
     lag = found.checks["raw_flights_lag"]
     assert not lag.passed
     assert lag.figures["next"] == "2013-01-10"
-    # Up to BACKFILL_END, 2014-01-02.
+    # The range goes up to BACKFILL_END, 2014-01-02.
     assert lag.figures["behind"] == 357
     assert found.checks["raw_orders_lag"].description.startswith("no watermark")
 

@@ -1,4 +1,4 @@
-"""A run that applies a rehearsal publishes what that has shown, or withholds."""
+"""A run that applies a rehearsal publishes what the rehearsal has shown, or withholds it."""
 
 import pytest
 

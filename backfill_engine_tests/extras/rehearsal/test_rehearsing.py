@@ -1,4 +1,4 @@
-"""What a rehearsal shows is what applying it publishes, and until then nothing is touched."""
+"""Applying a rehearsal publishes what it shows, and until then nothing is touched."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def find_partitions(rehearsal: Rehearsal, key: str) -> dict[str, RehearsedPartit
 
 
 def look(pipeline: Pipeline) -> dict[str, Any]:
-    """All that readers and Dagster see of the tables."""
+    """Reads all that readers and Dagster see of the tables."""
     return {
         table.key: (
             read_log(pipeline.warehouse, table).version,
@@ -105,7 +105,7 @@ def list_left(pipeline: Pipeline, rehearsal: Rehearsal) -> dict[str, list[str]]:
 
 
 def list_apart(pipeline: Pipeline) -> dict[str, list[str]]:
-    """Partitions that were computed from other contents than the tables now have."""
+    """Finds partitions that were computed from other contents than the tables now have."""
     logs = [read_log(pipeline.warehouse, table) for table in TABLES]
     return {pin.table: [*pin.apart] for pin in pin_tables(logs)}
 

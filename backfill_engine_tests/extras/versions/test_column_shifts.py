@@ -1,4 +1,4 @@
-"""Means and shares of nulls, before and after, whatever the files; and what lies beyond bounds."""
+"""Shifts of means and of shares of nulls don't depend on how rows lie in files."""
 
 import math
 import statistics
@@ -39,7 +39,7 @@ def measure(
     *,
     days: Sequence[Partition] = WEEK,
 ) -> dict[tuple[str, str], ColumnShift]:
-    """Measures two versions of FLIGHTS; by partition and column."""
+    """Measures the shifts between two versions of FLIGHTS, by partition and column."""
     versions = [write_rows(warehouse, FLIGHTS, rows) for rows in (before, after)]
     older, newer = (read_log(warehouse, FLIGHTS, version=version) for version in versions)
     return {
@@ -84,7 +84,7 @@ def test_each_column_of_each_partition_before_and_after(
 def test_means_are_the_same_however_rows_are_filed(
     spark: SparkSession, warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    """As doubles, these sum up to other means in other orders."""
+    """Doubles that are summed up in another order give another mean."""
     rows = build_flights(WEEK[:1], count=300)
     for flight in rows:
         flight["delay"] = round(10.0 ** (flight["flight"] % 9) / 7, 6)
@@ -104,7 +104,7 @@ def test_means_are_the_same_however_rows_are_filed(
 
 
 def test_what_is_no_number_is_no_value(spark: SparkSession, warehouse: Warehouse) -> None:
-    """A mean of NaN would hide the others, and one that is left out silently its loss."""
+    """A mean of NaN would hide the others, and leaving NaN out silently would hide its loss."""
     before, after = build_flights(WEEK[:1], count=10), build_flights(WEEK[:1], count=10)
     for number, value in ((0, math.nan), (1, math.inf), (2, -math.inf), (3, 1e22)):
         find_flight(after, WEEK[0], number)["delay"] = value

@@ -60,18 +60,18 @@ DIFFS = {
 
 
 def read_texts(page: str) -> str:
-    """All that a person reads of a page or a plot, tags taken out."""
+    """Returns the text of a page or a plot without its tags."""
     return " ".join(re.sub(r"<[^>]*>", "\n", page).split())
 
 
 def read_sections(page: str) -> dict[str, str]:
-    """What stands below each heading."""
+    """Returns the text below each heading."""
     _, *parts = page.split("<h2>")
     return dict(part.split("</h2>", 1) for part in parts)
 
 
 def find_marks(plots: str, kind: str) -> int:
-    """How many marks of a kind are in plots, without those of their legends."""
+    """Counts the marks of a kind in plots, without those of their legends."""
     found = 0
     for plot in re.findall(r"<svg.*?</svg>", plots, re.DOTALL):
         for group in ElementTree.fromstring(plot).iter("{http://www.w3.org/2000/svg}g"):

@@ -59,7 +59,7 @@ TIMES = ("dep_time", "arr_time")
 
 
 def delay_by_day(flight: Flight) -> Flight:
-    """Later on some days than on others, so that it matters how a week's days are weighed."""
+    """Delays differ from day to day, so that it matters how a week's days are weighed."""
     if flight["dep_time"] is None:
         return flight
     late = 12 * (flight["day"] % 3)
@@ -70,7 +70,7 @@ def delay_by_day(flight: Flight) -> Flight:
 
 @pytest.fixture(scope="module")
 def serving_root(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both versions and the examples over eight days, v1 served. For copying."""
+    """Both versions and the examples have eight days, and v1 is served. Tests copy this."""
     root = tmp_path_factory.mktemp("serving")
     with copy_pipeline(published_root, root) as pipeline:
         for day in list_days(1, 12):
@@ -114,7 +114,7 @@ def look(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def list_due(pipeline: Pipeline) -> dict[str, set[tuple[str, str]]]:
-    """What the sensor would request: ranges by table."""
+    """Finds the ranges that the sensor would request, by table."""
     found = look_for_work(
         CATALOG,
         pipeline.instance,
@@ -132,7 +132,7 @@ def list_due(pipeline: Pipeline) -> dict[str, set[tuple[str, str]]]:
 
 @dataclass(frozen=True)
 class Story:
-    """A dry run, a refusal, the promotion, the same again."""
+    """Makes a dry run, is refused, promotes, and promotes once more."""
 
     pipeline: Pipeline
     before: dict[str, Any]
@@ -342,7 +342,7 @@ def test_a_run_that_was_to_follow_the_version_before_publishes_nothing(
 def test_a_switch_leaves_no_partition_of_the_version_before(
     serving: Pipeline, spark: SparkSession
 ) -> None:
-    """Of a day that a run serves between look and switch nothing is lost, and nothing mixed."""
+    """A day that a run serves between look and switch is neither lost nor mixed."""
     recipe = serve(CATALOG.recipes[SERVED], V2)
     log = read_served_log(serving)
     partitions = build_partitions(SERVED_CARRIER_DELAYS, list_days(1, 8))
@@ -520,5 +520,5 @@ def read_means(pipeline: Pipeline, table: Table) -> list[float | None]:
 
 
 def sum_up(means: Iterable[float | None]) -> float:
-    """In whatever order they come."""
+    """The sum is the same in whatever order the values come."""
     return math.fsum(mean for mean in means if mean is not None)
