@@ -49,7 +49,7 @@ def landing(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def find_not_published(project: Project) -> dict[str, set[str]]:
-    """By table, the days of January that the instance doesn't show as materialized."""
+    """Lists by table the days of January that aren't shown as materialized."""
     days = ("--from", DAYS[0], "--to", DAYS[-1])
     listed = project.run("backfill-assets", "status", "--select", ",".join(TABLES), *days, "--json")
     assert listed.returncode == 0, listed.stderr
@@ -62,7 +62,7 @@ def find_not_published(project: Project) -> dict[str, set[str]]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def project(request: pytest.FixtureRequest, landing: Path, tmp_path: Path) -> Iterator[Project]:
-    """With the home of a clone, and with the one of a server."""
+    """Tests run with the home of a clone, and with that of a server."""
     if request.param == "sqlite":
         yield Project(tmp_path / "project", landing)
         return

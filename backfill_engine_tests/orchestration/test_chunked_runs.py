@@ -1,4 +1,4 @@
-"""A range worked through in chunks: their records, what stands, pauses, and one that fails."""
+"""A range is worked through in chunks, which are recorded, stand, pause or fail."""
 
 import datetime as dt
 import json
@@ -45,7 +45,7 @@ def read_certificate(pipeline: Pipeline, run_id: str, table: str) -> Certificate
 
 
 def ask_sensor(instance: DagsterInstance) -> tuple[Sequence[RunRequest], str]:
-    """What it requests, and why nothing."""
+    """Returns what the sensor requests, or why it requests nothing."""
     with build_sensor_context(
         instance=instance,
         repository_def=defs.get_repository_def(),
@@ -56,7 +56,7 @@ def ask_sensor(instance: DagsterInstance) -> tuple[Sequence[RunRequest], str]:
 
 
 def go_on(pipeline: Pipeline, request: RunRequest) -> str:
-    """Runs what the sensor requests, as the daemon does; the run's id."""
+    """Runs what the sensor requests, as the daemon does, and returns the run's id."""
     run = pipeline.run(
         *(key.to_user_string() for key in request.asset_selection or ()),
         first=request.tags[RANGE_START_TAG],
@@ -277,7 +277,7 @@ def test_outside_its_window_a_run_ends_before_it_writes(pipeline: Pipeline) -> N
     assert f"paused, 12 of 12 partitions left: until its window opens, {closed} UTC" in run.message
     assert read_log(pipeline.warehouse, STAGING_FLIGHTS).version == before
     assert f"until its window opens, {closed} UTC" in ask_sensor(pipeline.instance)[1]
-    # Its partitions are somebody's: a launch of them would do them twice.
+    # The paused run keeps its partitions, and a launch would compute them twice.
     graph = defs.get_repository_def().asset_graph
     at_work = find_partitions_at_work(pipeline.instance, graph)
     assert at_work[AssetKey.from_user_string(STAGING)] == {*list_days(1, 12)}

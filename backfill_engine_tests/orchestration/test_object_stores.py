@@ -48,7 +48,7 @@ class Story:
     requests: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def run(self, *arguments: str) -> str:
-        """Runs a command on S3 that must succeed; what it prints."""
+        """Runs a command on S3, which must succeed, and returns its output."""
         self.store.take_requests()
         run = self.s3.run("backfill-assets", *arguments)
         assert run.returncode == 0, run.stdout + run.stderr
@@ -62,7 +62,7 @@ def story(
     running_object_store: ObjectStore,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Story]:
-    """Three days published on a disk and on S3, by the same commands."""
+    """The same commands publish three days on a disk and on S3."""
     root = tmp_path_factory.mktemp("object_store")
     landing = copy_days(sample_landing, root / "landing", first=FIRST, count=4)
     settings = running_object_store.environment | {

@@ -1,4 +1,4 @@
-"""Partitions are taken back to what they held, and what that undoes is said."""
+"""Partitions are taken back to what they held, and the run says what that undoes."""
 
 import datetime as dt
 from collections.abc import Iterator

@@ -152,7 +152,7 @@ def test_what_nobody_here_can_end_is_told(home: Home) -> None:
 
 
 def ask_sensor(home: Home, cursor: str | None) -> tuple[str | None, bool, str]:
-    """Its new cursor, whether it requests anything, and why not."""
+    """Returns the sensor's new cursor, whether it requests anything, and why not."""
     with build_sensor_context(
         instance=home.instance,
         repository_def=defs.get_repository_def(),

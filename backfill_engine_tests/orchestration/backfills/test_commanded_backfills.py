@@ -1,4 +1,4 @@
-"""A real daemon, and backfills in chunks that people command, on SQLite and on PostgreSQL."""
+"""A real daemon runs backfills in chunks that people command, on SQLite and PostgreSQL."""
 
 import json
 import time
@@ -34,7 +34,7 @@ BY_DAYS = ("--chunk", "days=1")
 def project(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Project]:
-    """With the home of a clone, and with the one of a server."""
+    """Tests run with the home of a clone, and with that of a server."""
     root = tmp_path_factory.mktemp("project")
     LandingZone(root / "landing").land(list_days(1, 20))
     with open_home(root, request.param) as project:
@@ -52,7 +52,7 @@ def wait_until(condition: Callable[[], object], *, seconds: float = 400) -> None
 
 
 def run_undisturbed(root: Path, landing: Path, *keys: str, days: list[str]) -> dict:
-    """What one run makes of the same landing zone, by table and partition."""
+    """One run computes the expected checksums from the same landing zone."""
     project = Project(root, landing)
     run = project.materialize(*keys, partitions=f"{days[0]}...{days[-1]}")
     assert run.returncode == 0, run.stderr
@@ -60,12 +60,12 @@ def run_undisturbed(root: Path, landing: Path, *keys: str, days: list[str]) -> d
 
 
 def read_checksums(project: Project, days: list[str]) -> dict:
-    """Of some days, by an independent reader."""
+    """An independent reader computes the checksums of these days."""
     return {key: checksum for key, checksum in project.read_checksums().items() if key[1] in days}
 
 
 def list_statuses(project: Project) -> dict[tuple[str, str], str]:
-    """What `status` tells of the days."""
+    """Reads what `status` tells of the days."""
     ends = ("--from", DAYS[0], "--to", DAYS[-1])
     listed = json.loads(command(project, "status", "--select", f"{RAW},{STAGING}", *ends, "--json"))
     return {(status["table"], status["partition"]): status["status"] for status in listed}
@@ -96,7 +96,7 @@ def test_it_is_paused_goes_on_is_cancelled_and_resumed(
         assert time.monotonic() - asked_at < 30, "within seconds, of which 3 are the command's"
         assert (len(cancelled["ended"]), cancelled["unfinished"]) == (1, [])
         assert watching.wait(timeout=120) == 130
-    # It was inside a chunk: one that it had committed it may not have recorded yet.
+    # It was inside a chunk, which it may have committed but not recorded yet.
     published = len(read_checksums(project, DAYS))
     recorded = sum(read_lines(project, backfill)[-1]["published"].values())
     assert paused_at < published < 16
@@ -174,13 +174,13 @@ def test_overlapping_backfills_lose_no_update(
     ) in refused.stderr
     latter = dagster.launch_backfill(RAW, first=second[0], last=second[-1], **options)
     wait_until(lambda: list_commits(project, RAW, *OTHERS))
-    # What one of them may have listed already is another file now.
+    # One of them may have listed this file before it changed.
     more = {**build_landed(CHANGED)[5], "flight": 9001}
     LandingZone(project.landing).add_lines(CHANGED, json.dumps(more))
     for backfill in (former, latter):
         with watch(project, backfill) as watching:
             assert watching.wait(timeout=600) in (0, 1)
-        # Of what both were to publish, each tells what became of it, whoever tried it last.
+        # Each tells how the partitions of both ended, whoever tried them last.
         for held_back in read_lines(project, backfill)[-1]["held_back"]:
             if backfill == former and held_back["status"] == "in progress":
                 continue  # The other is at work on it.

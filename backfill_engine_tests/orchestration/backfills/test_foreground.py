@@ -1,4 +1,4 @@
-"""How a plan is cut into runs, and what becomes of runs that are never made, or ended. No Spark."""
+"""A plan is cut into runs, and verdicts tell of runs that were never made or ended. No Spark."""
 
 import datetime as dt
 import json
@@ -159,7 +159,7 @@ class Executions:
 
 
 def carry_two_out(home: Home, execute: Callable[[Home, str], None]) -> tuple[list[str], Verdicts]:
-    """Which runs of two were made, and the verdicts."""
+    """Returns which of two runs were made, and the verdicts."""
     executions = Executions(home, execute)
     targets = {RAW: DAYS, STAGING: DAYS}
     foreground = Foreground(
@@ -258,7 +258,7 @@ def test_a_cancellation_between_two_runs_ends_it_before_the_next(home: Home) -> 
     assert (runs, found.state) == (["run-1"], "cancelled")
     why = "2013-01-04...2013-01-07: cancelled before a run of it was requested"
     assert list_held_back(found) == [(STAGING, "cancelled", 4, why)]
-    # Who looks from elsewhere knows of the runs that were made.
+    # An observer elsewhere knows of the runs that were made.
     assert read_progress(home.instance, "run-1").is_over
     with pytest.raises(BackfillError, match=r"run run-1 is over \(success\)"):
         cancel(CATALOG, home.instance, "run-1", wait_seconds=0, silent_seconds=3600)
@@ -270,7 +270,7 @@ def test_a_run_that_begins_as_it_is_cancelled_is_ended_by_its_shell(home: Home) 
             home.publish(run_id, RAW, *DAYS)
             home.succeed(run_id)
             return
-        # Somebody looked before this one was made.
+        # An observer looked before this run was made.
         home.instance.add_run_tags("run-1", {FOREGROUND_CANCELLED_TAG: "true"})
         work_until_interrupted(home, run_id)
 
@@ -286,7 +286,7 @@ def test_a_run_that_begins_as_it_is_cancelled_is_ended_by_its_shell(home: Home) 
 
 
 def work_until_interrupted(home: Home, run_id: str) -> None:
-    """Works as long as nobody interrupts it; ends as Dagster lets a run end then."""
+    """Works until somebody interrupts it, and then ends as Dagster lets a run end."""
     deadline = time.monotonic() + 30
     try:
         while time.monotonic() < deadline:

@@ -42,7 +42,7 @@ from backfill_engine_tests.shared_fixtures import build_days
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
 OF_RAW = ("--select", RAW)
-# What is published before: so a range around it, of what is not, is two runs.
+# These days are published before, so a range of the days around them is two runs.
 BEFORE = ("2013-01-04", "2013-01-15")
 NOT_PUBLISHED = ("--only", "missing,failed,withheld")
 BY_DAYS = ("--chunk", "days=1")
@@ -51,7 +51,7 @@ YEAR = [day.key for day in build_days("2013-01-01", 365)]
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
-    """What one undisturbed run makes of the same landing zone."""
+    """One undisturbed run computes the expected checksums from the same landing zone."""
     root = tmp_path_factory.mktemp("undisturbed")
     LandingZone(root / "landing").land(YEAR)
     project = Project(root, root / "landing")
@@ -64,7 +64,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
 def project(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Project]:
-    """What is deployed is a copy; two days are published."""
+    """A copy of the project is deployed, and two days are published."""
     root = tmp_path_factory.mktemp("project")
     code = (("PYTHONPATH", str(deploy(root / "deployed"))),)
     zone = LandingZone(root / "landing")
@@ -79,7 +79,7 @@ def project(
 
 
 def leave_one_place(home: Project, root: Path) -> Path:
-    """A `dagster.yaml` as that of the home, but for two places, of which backfills have one."""
+    """Writes the home's `dagster.yaml` with two places, of which backfills may take one."""
     config = yaml.safe_load(home.dagster_yaml.read_text())
     runs = config["concurrency"]["runs"]
     (limit,) = (limit for limit in runs["tag_concurrency_limits"] if limit["key"] == BACKGROUND_TAG)
@@ -133,7 +133,7 @@ def test_the_daily_run_finds_a_place_beside_a_backfill_of_several_runs(
 ) -> None:
     days, others = YEAR[18:], [*list_days(12, 14), *list_days(16, 18)]
     long = launch(project, *OF_RAW, "--from", days[0], "--to", days[-1], "--chunk", "weeks")
-    # Less urgent still, and of two runs; a bound of one adds nothing where there is one place.
+    # It is less urgent still and has two runs; a bound of one adds nothing to one place.
     ends = ("--from", others[0], "--to", others[-1])
     repair = ("--template", "repair", "--priority", "-2", "--max-parallel", "1")
     last = launch(project, *OF_RAW, *ends, *repair)
@@ -155,7 +155,7 @@ def test_the_daily_run_finds_a_place_beside_a_backfill_of_several_runs(
         for backfill in (long, last)
     )
     assert find_start(records[daily]) < find_end(of_long), "it waited for none of them"
-    # No place for two, so no two at once; and none twice.
+    # There is no place for two, so no two run at once, and none runs twice.
     for earlier, later in pairwise([of_long, *of_last]):
         assert find_end(earlier) <= find_start(later) + 0.1
     assert len(of_last) == 2
@@ -234,7 +234,7 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
 
     # The backfill is published, and Dagster closes it at its daemon's next look.
     wait_until(lambda: find_partitions_at_work(instance, defs.resolve_asset_graph()) == {})
-    # What other code published is stale, and just that is computed again.
+    # Only what other code published is stale, and only that is computed again.
     ends = ("--from", days[0], "--to", days[-1])
     logic = launch(project, *OF_RAW, *ends, "--template", "logic_change", "--reason", why)
     with watch(project, logic) as watching:

@@ -1,4 +1,4 @@
-"""A real daemon, and one backfill of tables whose partitions are days, hours and integers."""
+"""A real daemon backfills tables whose partitions are days, hours and integers."""
 
 import json
 import shutil
@@ -75,7 +75,7 @@ def test_what_failed_of_tables_of_different_grains_is_one_backfill(project: Proj
     held_back = read_lines(project, backfill)[-1]["held_back"]
     assert {entry["table"] for entry in held_back} == {STAGING}
     assert sum(entry["partitions"] for entry in held_back) == 2
-    # As many of its runs as there are places for are at work at the same time.
+    # Its runs take all the places at the same time.
     spans = sorted((run["startTime"], run["endTime"]) for run in runs)
     assert len(spans) == len(TARGETS)
     assert spans[1][0] < spans[0][1]

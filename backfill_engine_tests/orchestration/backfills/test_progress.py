@@ -1,4 +1,4 @@
-"""How far a backfill has come is told by its runs, their retries and those that continue it."""
+"""The runs of a backfill, their retries and continuations tell how far it has come."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -174,7 +174,7 @@ def test_what_is_withheld_is_told_with_ranges_reasons_and_commands(home: Home) -
         f"backfill-assets status --withheld --select {RAW} --from 2013-01-05 --to 2013-01-05",
         f"backfill-assets backfill retry {backfill}",
     ]
-    # Another run publishes it since: nothing is left to do.
+    # Another run has published it since, so nothing is left to do.
     home.begin("mended", RAW, STAGING, days=DAYS[:2])
     for key in (RAW, STAGING):
         home.publish("mended", key, *DAYS[:2])

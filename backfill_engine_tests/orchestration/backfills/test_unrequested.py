@@ -1,4 +1,4 @@
-"""What Dagster requested no run for, as a run of a backfill paused, is requested in the end."""
+"""When a run pauses, Dagster requests no runs for the rest, and the sensor does in the end."""
 
 import datetime as dt
 import time
@@ -53,7 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 def look(home: Home, *, later: float = 60) -> UnrequestedPartitions:
-    """What is requested some seconds later than now."""
+    """Looks for unrequested partitions some seconds later than now."""
     landing = str(Path(home.warehouse.root).parent / "landing")
     resumer = Resumer(home.instance, GRAPH, home.warehouse, CATALOG, landing)
     return look_for_unrequested(
@@ -63,8 +63,8 @@ def look(home: Home, *, later: float = 60) -> UnrequestedPartitions:
 
 def list_requested(found: UnrequestedPartitions) -> list[tuple[str, ...]]:
     return [
-        (*(key.to_user_string() for key in request.assets), *request.ends)
-        for request in found.requested
+        (*(key.to_user_string() for key in requested.assets), *requested.ends)
+        for requested in found.requested
     ]
 
 
@@ -80,7 +80,7 @@ def request(home: Home, targets: dict[str, list[str]], **tags: str) -> str:
 
 
 def pause_backfill(home: Home, targets: dict[str, list[str]], **tags: str) -> str:
-    """A backfill of which the first table's run paused, so that Dagster is done with it."""
+    """Pauses the run of a backfill's first table, so that Dagster is done with the backfill."""
     backfill = request(home, targets, **tags)
     table, keys = next(iter(targets.items()))
     home.begin("first-run", table, days=keys, backfill=backfill)
@@ -160,7 +160,7 @@ def test_what_was_withheld_and_what_reads_it_is_left_alone_and_the_rest_goes_in_
     home.fail("run-c", "No space left on device")
     assert list_requested(look(home)) == [], "what an error ended is not asked for again"
     assert read_tag(home) == SETTLED
-    # Its cause is mended later: that is for a person, and `backfill retry`.
+    # Its cause is mended later, so a person has to run `backfill retry`.
     home.begin("mended", RAW, days=[DAYS[2]])
     home.publish("mended", RAW, DAYS[2])
     home.succeed("mended")

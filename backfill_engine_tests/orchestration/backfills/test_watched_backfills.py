@@ -143,7 +143,7 @@ def test_a_failed_day_ends_the_watching_with_its_range_and_the_next_command(
 def test_a_daily_run_finds_a_place_while_a_backfill_of_several_runs_is_queued(
     project: Project,
 ) -> None:
-    """By the limits and priorities of `dagster.yaml` alone."""
+    """The limits and priorities of `dagster.yaml` alone bring this about."""
     with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
         ranges = [list_days(first, first + 4) for first in (1, 7, 13, 19)]
         request(instance, RAW, days=[day for days in ranges for day in days])
@@ -166,7 +166,7 @@ def test_a_daily_run_finds_a_place_while_a_backfill_of_several_runs_is_queued(
 
 
 def launch_daily_run(project: Project, instance: DagsterInstance, day: str) -> str:
-    """Puts a run of a day into the queue, as a schedule does; its id."""
+    """Puts a run of a day into the queue, as a schedule does, and returns its id."""
     before = {run.run_id for run in instance.get_runs()}
     tags = json.dumps({RANGE_START_TAG: day, RANGE_END_TAG: day})
     location = ("-m", "backfill_engine_tests.pipeline.slow_tables", "-j", "__ASSET_JOB")

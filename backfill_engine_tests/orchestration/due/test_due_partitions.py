@@ -164,7 +164,7 @@ def plan(
     downstream: bool = False,
     new_code: str = "",
 ) -> Plan:
-    """A plan up to day 15, as if the table `new_code` were computed by another code."""
+    """Plans up to day 15 as if the table `new_code` were computed by another code."""
     tables = [CATALOG.find_table(key) for key in keys]
     recipes = {
         key: replace(recipe, code_version="mended") if key == new_code else recipe
@@ -277,7 +277,7 @@ def test_a_plan_is_launched_as_one_backfill_of_just_its_partitions(settled: Sens
 
 
 def find_why_changed(sensor: Sensor, key: str, day: str) -> str:
-    """Why a final partition holds something else, as its newest materialization says it."""
+    """Reads from its newest materialization why a final partition holds something else."""
     metadata = sensor.pipeline.read_materializations(key, day)[0].metadata
     return str(metadata[FINAL_CHANGED].value) if FINAL_CHANGED in metadata else ""
 
@@ -350,7 +350,7 @@ def test_a_published_day_whose_bad_file_goes_again_is_no_longer_held_back(
     assert settled.tick() == [(RAW, day, day, "1 changed")]
     assert settled.pipeline.find_days(RAW, "FAILED") == [day]
     assert settled.tick() == []
-    # All is as it was consumed, and Dagster alone doesn't know.
+    # All is as it was consumed, and only Dagster doesn't know it.
     bad.unlink()
     assert settled.tick() == [(RAW, day, day, "1 due")]
     assert settled.pipeline.find_days(RAW, "FAILED") == []

@@ -92,7 +92,7 @@ class Stream:
             requested = self.sensor.look()
 
     def folder(self, number: int) -> Path:
-        """Where a day lands."""
+        """Returns the folder in which a day lands."""
         return self.landing / day_folder(dt.date.fromisoformat(to_day(number)))
 
 
@@ -106,7 +106,7 @@ def write(path: Path, lines: list[str]) -> None:
 
 
 def build_untold(sample: Path, number: int) -> str:
-    """A flight of a day that is like one of its flights, under a number that no other has."""
+    """Copies a flight of a day under a number that no other flight has."""
     path = sample / day_folder(dt.date.fromisoformat(to_day(number))) / "flights.json.gz"
     record = json.loads(gzip.decompress(path.read_bytes()).splitlines()[-1])
     return json.dumps({**record, "flight": 9000 + number})
@@ -141,7 +141,7 @@ def find_checksums(pipeline: Pipeline, key: str) -> dict[str, str]:
 
 
 def find_needless(pipeline: Pipeline, key: str) -> set[tuple[str, int]]:
-    """Partitions that a run published with the contents that they had, though they were final."""
+    """Finds final partitions that a run published with the contents that they had already."""
     commits = read_log(pipeline.warehouse, CATALOG.find_table(key)).commits
     return {
         (day, after.version)

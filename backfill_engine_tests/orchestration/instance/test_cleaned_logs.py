@@ -32,7 +32,7 @@ AGAIN, FEW, GONE = "2013-01-03", "2013-01-05", "2013-01-07"
 def cleaned(
     spark: SparkSession, published_root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pipeline]:
-    """The published days; the log has only the commits of one of them that came later."""
+    """Days are published, and the log has only later commits, those of one day."""
     with copy_pipeline(published_root, tmp_path_factory.mktemp("cleaned")) as pipeline:
         for _ in range(2):
             assert pipeline.run(RAW, STAGING, first=AGAIN, last=AGAIN).success

@@ -1,4 +1,4 @@
-"""Statuses that are asked for all at once are those that the instance tells key by key."""
+"""Statuses asked for all at once equal those that the instance tells key by key."""
 
 from collections.abc import Iterator
 from pathlib import Path

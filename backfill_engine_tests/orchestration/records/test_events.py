@@ -1,4 +1,4 @@
-"""Which check evaluations a run stores, within its budget of events and beyond."""
+"""A run stores check evaluations by its budget of events."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -47,7 +47,7 @@ def beyond_budget(
 
 
 def count_by_partition(evaluations: Iterable[AssetCheckEvaluation]) -> Counter:
-    """How many there are for each check and partition; None is the range as a whole."""
+    """Counts evaluations by check and partition; None stands for the whole range."""
     return Counter((evaluation.check_name, evaluation.partition) for evaluation in evaluations)
 
 

@@ -1,4 +1,4 @@
-"""What a step says of a chunk: what it published, and what needed no publishing."""
+"""A step says of a chunk what it published and what needed no publishing."""
 
 import logging
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Two weeks in one range, with three bad days of different kinds; then they are mended."""
+"""A range of two weeks has three bad days of different kinds, which are then mended."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ TABLES = {RAW: RAW_FLIGHTS, STAGING: STAGING_FLIGHTS}
 
 @dataclass(frozen=True)
 class State:
-    """What the instance and a reader see, by asset."""
+    """Reads what the instance and a reader see, by asset."""
 
     materialized: dict[str, list[str]]
     failed: dict[str, list[str]]
@@ -47,7 +47,7 @@ class State:
 
 @dataclass(frozen=True)
 class Story:
-    """All that happened, in order."""
+    """The story keeps all that happened, in order."""
 
     published: State
     raw_run: FinishedRun

@@ -1,4 +1,4 @@
-"""Range runs killed with -9, and what the next run makes of it."""
+"""The next run recovers from range runs that were killed with -9."""
 
 import json
 from collections import Counter
@@ -26,7 +26,7 @@ def landing(sample_landing, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def undisturbed(landing, tmp_path_factory):
-    """Checksums that a run gives which nobody kills."""
+    """A run that nobody kills gives the expected checksums."""
     project = Project(tmp_path_factory.mktemp("undisturbed"), landing)
     run = project.materialize(*TABLES, partitions=RANGE)
     assert run.returncode == 0, run.stdout + run.stderr

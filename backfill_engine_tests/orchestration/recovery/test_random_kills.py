@@ -41,7 +41,7 @@ def materialize_and_kill(project: Project, *, after_seconds: float) -> None:
 
 
 def list_missing(project: Project) -> tuple[int, set[tuple[str, str]], str]:
-    """Exit code, the partitions that are listed, and what is said beside."""
+    """Returns the exit code, the listed partitions and the output on stderr."""
     found = project.run(
         "backfill-assets", "status", "--missing", "--from", FIRST, "--to", LAST, "--json"
     )

@@ -178,7 +178,7 @@ def test_what_a_run_would_have_said_is_recorded_from_its_commit(
 def test_a_commit_from_older_inputs_than_the_one_it_replaced_is_to_be_run_again(
     spark: SparkSession, pipeline: Pipeline
 ) -> None:
-    """Where nothing locks a table, its run would have seen that right after the commit."""
+    """Where nothing locks a table, its run would have seen the change right after the commit."""
     base = read_log(pipeline.warehouse, RAW_FLIGHTS).version
     begin_run(pipeline, "newer", dead=False)
     newer = commit(spark, pipeline, "newer", based_on=base)

@@ -41,7 +41,7 @@ def test_a_run_that_a_shell_started_goes_on(pipeline: Pipeline, job: str | None)
     cursor, _, _ = ask_sensor(pipeline, None)
     run = pipeline.run(RAW, STAGING, first=FIRST, last=LAST, job=job)
     assert "To go on with what does not depend on them:" in run.message
-    # Afterwards, as this run has its session from the test.
+    # The tags are added afterwards, as this run has its session from the test.
     carried = {
         SPARK_REMOTE_TAG: "sc://other",
         PRIORITY_TAG: "-1",

@@ -53,7 +53,7 @@ def workspace(instance: DagsterInstance) -> Iterator[WorkspaceProcessContext]:
 
 
 def carry_out(workspace: WorkspaceProcessContext) -> DagsterRun:
-    """Lets the daemon look at its backfills once; the run that it puts into the queue."""
+    """Lets the daemon look at its backfills once, and returns the run that it queues."""
     errors = [*execute_backfill_iteration(workspace, logging.getLogger(__name__))]
     assert not any(errors)
     (run,) = workspace.instance.get_runs()

@@ -40,12 +40,12 @@ ACCEPT = [{"check": "partition_is_stable", "reason": "longer routes", "partition
 OF_RECOVERY = {"recovered_at"}
 OF_PLACE = {"dagster/uri", "certificate"}
 EVENT_POINTER = "dagster/input_event_pointer"
-"""Counts the events of one home."""
+"""The pointer counts the events of one home."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What a home shows: statuses, figures of what is published, what failed or is unsynced."""
+    """A home shows statuses, figures of what is published, and what failed or is unsynced."""
 
     statuses: dict[tuple[str, str], str]
     figures: dict[tuple[str, str], dict[str, Any]]

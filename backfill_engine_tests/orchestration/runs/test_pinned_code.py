@@ -48,7 +48,7 @@ def read_tags(pipeline: Pipeline, run_id: str) -> dict[str, str]:
 
 
 def begin(pipeline: Pipeline, *keys: str, **options: Any) -> tuple[str, str]:
-    """A run that ends early: its id, and what it says."""
+    """Makes a run that ends early, and returns its id and message."""
     run = pipeline.run(*keys, **DAY, **options)
     assert not run.success
     return run.id, run.message
@@ -95,7 +95,7 @@ def test_what_goes_on_after_a_run_of_no_backfill_is_compared_with_it(pipeline: P
     assert NOTHING_LANDED in message
     with pytest.raises(CodeChangedError, match=f"since run {first} .* code of {RAW}: another"):
         check(pipeline, second, NEW)
-    # Whoever runs it again by mended code means that, and what goes on then goes by it.
+    # Whoever runs it again by mended code intends that, and continuations go by that code.
     pipeline.instance.delete_run(second)
     retry, message = begin(pipeline, RAW, tags={ROOT_RUN_ID_TAG: first})
     assert NOTHING_LANDED in message
@@ -122,7 +122,7 @@ def test_other_options_in_mid_backfill_are_refused_and_allowed_with_a_reason(
     assert NOTHING_LANDED in message
     _, message = begin(pipeline, RAW, tags={**merge, ALLOW_NEW_CODE_TAG: ""})
     assert message == f"{ALLOW_NEW_CODE_TAG} needs a reason: say why, or leave it out"
-    # What is as the table has it anyway, and what decides no row, is no change.
+    # Options that the table has anyway, or that decide no row, are no change.
     others = {"override_protection": "why", "write_mode": "overwrite", "save_watermark": "true"}
     override = {
         **OF_BACKFILL,
@@ -144,7 +144,7 @@ def test_the_run_that_began_first_decides_whichever_was_made_first(pipeline: Pip
     for run_id in (retried, waiting.run_id):
         with pytest.raises(CodeChangedError, match=refusal):
             check(pipeline, run_id, NEW)
-    # What was refused is no measure for those that come after it.
+    # Later runs aren't compared with a refused run.
     assert NOTHING_LANDED in begin(pipeline, RAW, tags=OF_BACKFILL)[1]
     # The code of a table that a run isn't about may change.
     staging, _ = begin(pipeline, STAGING, tags=OF_BACKFILL)
@@ -167,7 +167,7 @@ def test_a_deploy_in_mid_backfill_stops_the_rest(tmp_path: Path) -> None:
 
 
 def execute(deployed: Path, home: Path) -> str:
-    """A run of a backfill by what is deployed there; what it said at the end."""
+    """Runs a backfill by the deployed code, and returns the message at its end."""
     tags = {
         **OF_BACKFILL,
         "dagster/asset_partition_range_start": "2013-01-01",

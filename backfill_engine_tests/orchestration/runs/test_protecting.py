@@ -98,7 +98,7 @@ def test_what_a_refused_run_did_not_publish_does_not_count_as_its_work(pipeline:
         assert (entry["table"], entry["status"]) == (RAW, "failed")
         assert f"protected: {RAW} {CLOSED}: books closed" in entry["reasons"][0]
     assert sum(entry["partitions"] for entry in outcome.held_back) == 2
-    # Another run publishes it since, by whatever right.
+    # Another run has published it since, by whatever right.
     other = Home(pipeline.instance, pipeline.warehouse, Receiver())
     other.begin("other", RAW, days=[CLOSED])
     other.publish("other", RAW, CLOSED)
@@ -111,7 +111,7 @@ def test_a_reason_lets_a_run_go_on_and_a_blank_one_does_not(
 ) -> None:
     protect(pipeline, RAW, None, None)
     (tmp_path / "copy" / "landing").rename(tmp_path / "gone")
-    # With the reason it comes as far as to the landing zone, which isn't there.
+    # With the reason, the run gets as far as the landing zone, which isn't there.
     by_tag = pipeline.run(RAW, first=CLOSED, last=CLOSED, tags={OVERRIDE_TAG: "restated"})
     assert "landing" in by_tag.message
     assert "protected" not in by_tag.message

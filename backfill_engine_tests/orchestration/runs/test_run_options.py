@@ -1,4 +1,4 @@
-"""What the Launchpad takes for an option, and what it refuses before a run is made."""
+"""The Launchpad takes options, and refuses wrong ones before a run is made."""
 
 from typing import Any
 
@@ -87,17 +87,17 @@ def test_an_option_that_is_declared_is_everywhere(name: str):
     field = RunOptions.model_fields[name]
     value: Any = "merge" if name == "write_mode" else field.annotation == bool | None or "a word"
     options = RunOptions(**{name: value})
-    # The Launchpad.
+    # The Launchpad offers it.
     assert PublishConfig.model_fields[name].description == field.description
     config = build_options_config(["staging/flights"], options)
     assert config == build_config({name: value})
     validate(config["ops"]["staging__flights"]["config"])
-    # The tags of a backfill, and what its runs read of them.
+    # The tags of a backfill have it, and its runs read it from them.
     tags = build_launch_tags(Launch(**{name: value}))
     assert tags[f"{TAG_PREFIX}{name}"] == str(value).lower()
     assert read_asset_options(DagsterRun("flights", tags=tags), STAGING) == options
     assert read_asset_options(DagsterRun("flights", run_config=config), STAGING) == options
-    # The commands, and the command that `plan` prints.
+    # The commands have it, and so does the command that `plan` prints.
     group = get_command(app)
     assert isinstance(group, TyperGroup)
     for command in ("plan", "launch", "run"):

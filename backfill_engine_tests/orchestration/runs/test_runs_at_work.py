@@ -1,4 +1,4 @@
-"""What a backfill is to request yet counts as at work, for whoever would ask for it, too."""
+"""Partitions that a backfill will request later count as being at work."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Bounds of another column than the partition's, as row filters."""
+"""Bounds of a column other than the partition's become row filters."""
 
 from dataclasses import replace
 
