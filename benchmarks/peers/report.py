@@ -57,18 +57,15 @@ def build_flights_table(results: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def build_orders_table(results: Mapping[str, Any]) -> str:
+def list_orders(results: Mapping[str, Any]) -> str:
     """Seconds of each contestant and scale; the median beside the project's."""
-    lines = [
-        "| | scale | min, s | of the project's |",
-        "|---|---:|---:|---:|",
-    ]
     own = {run["scale"]: run["median"] for run in results["runs"] if _is_own(run)}
-    for run in results["runs"]:
-        lines.append(
-            f"| {run['label']} | {run['scale']:g} | {run['min']:.1f} "
-            f"| {_divide(run['median'], own.get(run['scale']))} |"
-        )
+    lines = [
+        f"- Scale {run['scale']:g}, {run['label']}: {run['min']:.1f} s, "
+        f"{_divide(run['median'], own.get(run['scale']))} of the project's."
+        for run in results["runs"]
+        if not _is_own(run)
+    ]
     return "\n".join([*lines, "", _describe_repeats(results)])
 
 
@@ -94,7 +91,7 @@ def build_trials_table(results: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-_BUILDERS = {FLIGHTS: build_flights_table, ORDERS: build_orders_table, TRIALS: build_trials_table}
+_BUILDERS = {FLIGHTS: build_flights_table, ORDERS: list_orders, TRIALS: build_trials_table}
 
 
 def _find_markers(section: str) -> tuple[str, str]:
