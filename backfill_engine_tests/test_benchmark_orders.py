@@ -113,7 +113,7 @@ def test_scales_are_added_to_those_of_the_same_machine(tmp_path: Path):
     assert [one["rows"] for one in again["scales"]] == [_ONE.rows, 7]
     write_orders_report(added, folder)
     text = page.read_text(encoding="utf-8")
-    assert "- Scale 10: 75,000,000 raw rows; b made 1, 1, 1 commits" in text
+    assert "- Scale 10: 75,000,000 raw rows; commits of b by layer: 1, 1, 1;" in text
     assert "Measured on 2013-01-02, 2 cores: " in text
     assert "(benchmarks/orders.json)" in text
     assert text.startswith("By hand.\n") and text.endswith("Too.\n") and "old" not in text

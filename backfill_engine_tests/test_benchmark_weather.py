@@ -101,8 +101,8 @@ def test_hours_are_judged_beside_days_alone_and_in_all():
     section = build_section(results)
     assert "| `raw/weather` | 1,000 / 100 | 30.0 / 16.0 | 1.88 | < 2 | yes |" in section
     assert "| whole pipeline | 1,080 / 180 | 40.0 / 17.0 | 2.35 | < 2 | **no** |" in section
-    growth = "a partition adds 52.4 kB of SQLite, 3.0 events and 1.0 kB of Delta log"
-    assert f"- `raw/weather` by hours: {growth}; 300 MiB of Python, 900 MiB of JVM." in section
+    growth = "52.4 kB of SQLite, 3.0 events, 1.0 kB of Delta log"
+    assert f"by hours, each: {growth}; in all 300 MiB of Python, 900 of JVM." in section
     assert "(2,500 rows): 2 by hours (target: at most 2, met), 1 by days." in section
 
 

@@ -105,8 +105,8 @@ def _describe_scale(one: OrdersScale) -> str:
     commits = ", ".join(map(str, one.commits.values()))
     alive = " and ".join(f"{alive:,} in {letter}" for letter, alive in one.alive_mb.items())
     return (
-        f"- Scale {one.scale:g}: {one.rows:,} raw rows; b made {commits} commits, by layer; most "
-        f"alive in {one.heap_mb:,} MB of heap: {alive}."
+        f"- Scale {one.scale:g}: {one.rows:,} raw rows; commits of b by layer: {commits}; MB alive "
+        f"of {one.heap_mb:,}: {alive}."
     )
 
 

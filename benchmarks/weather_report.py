@@ -142,11 +142,10 @@ def _describe_growth(part: _Part) -> str:
     """What a partition adds beside its data, and memory."""
     found, partitions = part.metadata, part.partitions
     return (
-        f"- {part.name} by {part.grain}: a partition adds "
-        f"{found.sqlite_bytes / partitions / _KB:.1f} kB of SQLite, "
-        f"{found.events / partitions:.1f} events and {found.log_bytes / partitions / _KB:.1f} kB "
-        f"of Delta log; {part.python_bytes / _MIB:,.0f} MiB of Python, "
-        f"{part.jvm_bytes / _MIB:,.0f} MiB of JVM."
+        f"- {part.name} by {part.grain}, each: {found.sqlite_bytes / partitions / _KB:.1f} kB of "
+        f"SQLite, {found.events / partitions:.1f} events, "
+        f"{found.log_bytes / partitions / _KB:.1f} kB of Delta log; in all "
+        f"{part.python_bytes / _MIB:,.0f} MiB of Python, {part.jvm_bytes / _MIB:,.0f} of JVM."
     )
 
 
