@@ -60,27 +60,16 @@ def write_growth_report(results: Mapping[str, Any], folder: Path) -> None:
 
 
 def build_section(runs: Sequence[GrowthRun], *, plot: str) -> str:
-    """Engine seconds by rows and partitions, and what follows from them, as Markdown."""
-    columns = sorted({run.nominal for run in runs})
+    """What follows from engine seconds by rows and partitions, as Markdown; the plot has them."""
     least, most = (of(runs, key=lambda run: run.alive_mb) for of in (min, max))
     lines = [
         f"![Engine seconds by rows and by partitions]({plot})",
-        "",
-        f"| raw rows | {' | '.join(f'{nominal:,} partitions' for nominal in columns)} |",
-        f"|---:|{'---:|' * len(columns)}",
-        *(_format_row(some, columns) for some in _group(runs, lambda run: run.scale)),
         "",
         *_describe_row_growth(runs),
         *_describe_partition_growth(runs),
         f"- Most alive in {most.heap_mb} MB of heap: {least.alive_mb} to {most.alive_mb} MB.",
     ]
     return "\n".join(lines)
-
-
-def _format_row(runs: Sequence[GrowthRun], columns: Sequence[int]) -> str:
-    seconds = {run.nominal: f"{run.engine_seconds:.1f} s" for run in runs}
-    cells = " | ".join(seconds.get(nominal, "") for nominal in columns)
-    return f"| {runs[0].rows:,} | {cells} |"
 
 
 def _describe_row_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
