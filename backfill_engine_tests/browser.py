@@ -57,7 +57,9 @@ class Browser:
 
     def type(self, text: str) -> None:
         """Types where the cursor is."""
-        pressed = [{"type": kind, "value": one} for one in text for kind in ("keyDown", "keyUp")]
+        pressed = [
+            {"type": kind, "value": letter} for letter in text for kind in ("keyDown", "keyUp")
+        ]
         keyboard = {"type": "key", "id": "keyboard", "actions": pressed}
         _ask("POST", f"{self.session}/actions", {"actions": [keyboard]})
 

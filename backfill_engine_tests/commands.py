@@ -33,7 +33,7 @@ class Project:
         root: the folder.
         landing: the landing zone, which may be shared with other tests.
         settings: further environment variables.
-        dagster_yaml: of the home.
+        dagster_yaml: the text of the home's `dagster.yaml`.
     """
 
     root: Path
@@ -141,7 +141,7 @@ def deploy(target: Path) -> Path:
 
 
 def change_code(deployed: Path) -> None:
-    """Deploys another code of `raw/flights` than before, by which the same rows come."""
+    """Deploys code of `raw/flights` that differs from before, but makes the same rows."""
     transform = deployed / "backfill_assets" / "transforms" / "raw_flights.py"
     text = transform.read_text()
     spellings = ("range(3)", "range(1 + 2)", "range(2 + 1)")
@@ -157,5 +157,5 @@ def read_checksums(warehouse: Warehouse) -> dict[tuple[str, str], str]:
         counts = log.count_rows()
         if counts:
             found = read_back(log, build_partitions(table, counts))
-            checksums |= {(table.key, key): one.checksum for key, one in found.items()}
+            checksums |= {(table.key, key): contents.checksum for key, contents in found.items()}
     return checksums

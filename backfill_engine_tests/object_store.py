@@ -107,9 +107,9 @@ class _Application:
     ) -> Iterable[bytes]:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         if path.startswith(_OWN):
-            said = self._obey(*path.removeprefix(_OWN).split("/"))
-            start_response("200 OK", [("Content-Length", str(len(said)))])
-            return [said]
+            answer = self._obey(*path.removeprefix(_OWN).split("/"))
+            start_response("200 OK", [("Content-Length", str(len(answer)))])
+            return [answer]
         self._requests[method] += 1
         if method in ("GET", "HEAD"):
             return self._moto(environ, start_response)
@@ -123,9 +123,9 @@ class _Application:
     def _obey(self, what: str, value: str = "") -> bytes:
         match what:
             case "requests":
-                said = json.dumps(self._requests).encode()
+                counts = json.dumps(self._requests).encode()
                 self._requests.clear()
-                return said
+                return counts
             case "bucket":
                 s3_backends["123456789012"]["aws"].create_bucket(BUCKET, REGION)
             case "delay":

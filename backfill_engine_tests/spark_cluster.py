@@ -30,7 +30,7 @@ _WORKER = "org.apache.spark.deploy.worker.Worker"
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _EXECUTOR = "CoarseGrainedExecutorBackend"
-# Of Connect, SPARK_REMOTE would make a client; SPARK_DAEMON_MEMORY is of master and workers.
+# SPARK_REMOTE would turn Connect into a client; SPARK_DAEMON_MEMORY is for masters and workers.
 _LEFT_OUT = re.compile(r"SPARK_(REMOTE|DAEMON_MEMORY)|BACKFILL_.*|MASTER")
 _START_SECONDS = 90
 
@@ -110,13 +110,13 @@ class SparkCluster:
         self._wait_for_port(self.connect_port, self.connect, "connect")
 
     def find_executors(self, worker: str | None = None) -> list[psutil.Process]:
-        """Finds the executors at work, of all workers or of one."""
+        """Finds the running executors of all workers, or of a single worker."""
         parents = [self.workers[worker]] if worker else list(self.workers.values())
         found: list[psutil.Process] = []
         for parent in parents:
             try:
                 children = psutil.Process(parent.pid).children(recursive=True)
-                found += [one for one in children if _EXECUTOR in " ".join(one.cmdline())]
+                found += [child for child in children if _EXECUTOR in " ".join(child.cmdline())]
             except psutil.NoSuchProcess:
                 continue  # ended while it was looked at
         return found
@@ -195,6 +195,8 @@ def serve_spark_cluster(folder: Path, *, workers: int = 2) -> Iterator[SparkClus
 def list_processes(cluster: SparkCluster) -> Sequence[str]:
     """Describes what runs, a line each."""
     servers = {"master": cluster.master, **cluster.workers, "Connect server": cluster.connect}
-    lines = [f"{name}: process {one.pid}" for name, one in servers.items() if one is not None]
-    executors = ", ".join(str(one.pid) for one in cluster.find_executors())
+    lines = [
+        f"{name}: process {server.pid}" for name, server in servers.items() if server is not None
+    ]
+    executors = ", ".join(str(executor.pid) for executor in cluster.find_executors())
     return [*lines, f"executors: {executors or 'none yet'}"]

@@ -79,7 +79,9 @@ def keep_a_stale_day(run: Publication) -> None:
 
 
 def keep_stale_features(run: Publication) -> None:
-    run.tables |= {one: rows for one, rows in run.before.items() if one[0] == FEATURES}
+    run.tables |= {
+        partition: rows for partition, rows in run.before.items() if partition[0] == FEATURES
+    }
 
 
 def mix_two_landed_states(run: Publication) -> None:
@@ -144,9 +146,9 @@ def publish_all_the_same(run: Publication) -> None:
 
 def withhold(run: Publication) -> None:
     run.tables |= run.before
-    for one in run.tables:
-        if one[1] >= REVISED:
-            run.statuses[one] = run.dagster[one] = FAILED
+    for partition in run.tables:
+        if partition[1] >= REVISED:
+            run.statuses[partition] = run.dagster[partition] = FAILED
 
 
 BROKEN: list[tuple[Callable[[Publication], None], str, str]] = [
@@ -208,8 +210,8 @@ def test_what_somebody_else_changed_may_stay_but_not_green(tmp_path: Path) -> No
     assert not checker.find_torn(tables, [landing])
     seen = checker.find_falsely_green(tables, landing, View(green), has_run=True)
     assert [found.partition for found in seen] == [(STAGING, REVISED)]
-    told = View(green, to_run=frozenset({(STAGING, REVISED)}))
-    assert not checker.find_falsely_green(tables, landing, told, has_run=True)
+    view = View(green, to_run=frozenset({(STAGING, REVISED)}))
+    assert not checker.find_falsely_green(tables, landing, view, has_run=True)
 
 
 @pytest.mark.parametrize("kind", foreign_commits.KINDS)
@@ -219,9 +221,13 @@ def test_a_foreign_commit_changes_rows_or_takes_the_table_away(tmp_path: Path, k
     write_tables(tmp_path, tables)  # a second version
     folder = foreign_commits.open_folder(tmp_path, STAGING)
     day = foreign_commits.disturb(folder, kind, random.Random(0), DAYS)
-    changed = {one for one, rows in tables.items() if read_tables(tmp_path).get(one) != rows}
+    changed = {
+        partition
+        for partition, rows in tables.items()
+        if read_tables(tmp_path).get(partition) != rows
+    }
     if kind in ("table removed", "log lost"):
-        assert changed == {(STAGING, one) for one in DAYS}
+        assert changed == {(STAGING, any_day) for any_day in DAYS}
     elif kind in ("OPTIMIZE", "VACUUM", "RESTORE", "newest commit lost"):
         assert not changed  # both versions hold the same
     else:

@@ -73,22 +73,22 @@ def _write(root: Path, *rows: tuple[int, int, float]) -> Path:
 
 
 def test_equal_rows_in_another_order_have_the_same_checksums(tmp_path: Path):
-    one = _write(tmp_path / "one", (0, 1, 0.1), (0, 2, 0.2), (10, 3, 0.3))
-    other = _write(tmp_path / "other", (10, 3, 0.3), (0, 2, 0.2), (0, 1, 0.1))
-    check_same_checksums([_TABLE], one, other, partitions=2)
+    first = _write(tmp_path / "one", (0, 1, 0.1), (0, 2, 0.2), (10, 3, 0.3))
+    second = _write(tmp_path / "other", (10, 3, 0.3), (0, 2, 0.2), (0, 1, 0.1))
+    check_same_checksums([_TABLE], first, second, partitions=2)
 
 
 def test_the_bucket_with_another_value_is_named(tmp_path: Path):
-    one = _write(tmp_path / "one", (0, 1, 0.1), (0, 2, 0.2), (10, 3, 0.3))
-    other = _write(tmp_path / "other", (0, 1, 0.1), (0, 2, 0.2), (10, 3, 0.4))
+    first = _write(tmp_path / "one", (0, 1, 0.1), (0, 2, 0.2), (10, 3, 0.3))
+    second = _write(tmp_path / "other", (0, 1, 0.1), (0, 2, 0.2), (10, 3, 0.4))
     with pytest.raises(DifferentContentsError, match=r"unequal checksums of 0000010$"):
-        check_same_checksums([_TABLE], one, other, partitions=2)
+        check_same_checksums([_TABLE], first, second, partitions=2)
 
 
 def test_missing_buckets_fail_even_if_both_miss_them(tmp_path: Path):
-    one = _write(tmp_path / "one", (0, 1, 0.1))
+    root = _write(tmp_path / "one", (0, 1, 0.1))
     with pytest.raises(DifferentContentsError, match="1 partitions of 2"):
-        check_same_checksums([_TABLE], one, one, partitions=2)
+        check_same_checksums([_TABLE], root, root, partitions=2)
 
 
 def test_targets_are_judged_by_medians_and_only_where_they_were_promised():
@@ -108,9 +108,9 @@ def test_scales_are_added_to_those_of_the_same_machine(tmp_path: Path):
     )
     write_orders_report(merge_results(None, [_ONE], _MACHINE, date="2013-01-01"), folder)
     added = merge_results(read_results(folder), [_TEN], _MACHINE, date="2013-01-02")
-    assert [one["scale"] for one in added["scales"]] == [1, 10]
+    assert [scale["scale"] for scale in added["scales"]] == [1, 10]
     again = merge_results(added, [replace(_TEN, rows=7)], _MACHINE, date="2013-01-02")
-    assert [one["rows"] for one in again["scales"]] == [_ONE.rows, 7]
+    assert [scale["rows"] for scale in again["scales"]] == [_ONE.rows, 7]
     write_orders_report(added, folder)
     text = page.read_text(encoding="utf-8")
     assert "- Scale 10: 75,000,000 raw rows; commits of b by layer: 1, 1, 1;" in text
@@ -118,4 +118,4 @@ def test_scales_are_added_to_those_of_the_same_machine(tmp_path: Path):
     assert "(benchmarks/orders.json)" in text
     assert text.startswith("By hand.\n") and text.endswith("Too.\n") and "old" not in text
     elsewhere = merge_results(read_results(folder), [_TEN], {**_MACHINE, "cores": 4}, date="")
-    assert [one["scale"] for one in elsewhere["scales"]] == [10]
+    assert [scale["scale"] for scale in elsewhere["scales"]] == [10]

@@ -50,28 +50,28 @@ def _delays(*rows: tuple[dt.date, str, int]) -> pa.Table:
 
 
 def test_equal_rows_in_another_order_are_the_same():
-    one = _delays((_DAY, "AA", 1), (_DAY, "UA", 2), (_NEXT_DAY, "AA", 3))
-    other = _delays((_NEXT_DAY, "AA", 3), (_DAY, "UA", 2), (_DAY, "AA", 1))
-    check_same_rows(CARRIER_DELAYS, one, other, partitions=2, name="peer")
+    first = _delays((_DAY, "AA", 1), (_DAY, "UA", 2), (_NEXT_DAY, "AA", 3))
+    second = _delays((_NEXT_DAY, "AA", 3), (_DAY, "UA", 2), (_DAY, "AA", 1))
+    check_same_rows(CARRIER_DELAYS, first, second, partitions=2, name="peer")
 
 
 def test_a_day_with_fewer_rows_is_named():
-    one = _delays((_DAY, "AA", 1), (_DAY, "UA", 2), (_NEXT_DAY, "AA", 3))
-    other = _delays((_DAY, "AA", 1), (_NEXT_DAY, "AA", 3))
+    first = _delays((_DAY, "AA", 1), (_DAY, "UA", 2), (_NEXT_DAY, "AA", 3))
+    second = _delays((_DAY, "AA", 1), (_NEXT_DAY, "AA", 3))
     with pytest.raises(DifferentContentsError, match=r"of peer: .* rows differ in 2013-01-01$"):
-        check_same_rows(CARRIER_DELAYS, one, other, partitions=2, name="peer")
+        check_same_rows(CARRIER_DELAYS, first, second, partitions=2, name="peer")
 
 
 def test_missing_days_fail_even_if_both_miss_them():
-    one = _delays((_DAY, "AA", 1))
+    rows = _delays((_DAY, "AA", 1))
     with pytest.raises(DifferentContentsError, match="1 partitions of 2"):
-        check_same_rows(CARRIER_DELAYS, one, one, partitions=2, name="peer")
+        check_same_rows(CARRIER_DELAYS, rows, rows, partitions=2, name="peer")
 
 
 def test_columns_with_other_values_are_named():
-    one, other = _delays((_DAY, "AA", 1)), _delays((_DAY, "AA", 2))
+    first, second = _delays((_DAY, "AA", 1)), _delays((_DAY, "AA", 2))
     with pytest.raises(DifferentContentsError, match=r"other values in flights_7d$"):
-        check_same_rows(CARRIER_DELAYS, one, other, partitions=1, name="peer")
+        check_same_rows(CARRIER_DELAYS, first, second, partitions=1, name="peer")
 
 
 def test_a_section_is_written_and_the_others_stay(tmp_path: Path):
@@ -117,7 +117,7 @@ def test_the_page_in_the_docs_says_what_its_json_says(tmp_path: Path):
     assert made == (docs / PAGE).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("contestant", CONTESTANTS[2:], ids=lambda one: one.name)
+@pytest.mark.parametrize("contestant", CONTESTANTS[2:], ids=lambda contestant: contestant.name)
 def test_each_peer_has_pinned_requirements_and_a_project(contestant: Contestant, tmp_path: Path):
     command = _prepare(contestant, tmp_path)
     assert contestant.environment is not None
@@ -129,9 +129,11 @@ def test_audits_are_taken_out_and_nothing_else(tmp_path: Path):
     with_audits, without = (
         {
             model.name: model.read_text(encoding="utf-8")
-            for model in _prepare(one, tmp_path / one.name).folder.glob("models/*.sql")
+            for model in _prepare(contestant, tmp_path / contestant.name).folder.glob(
+                "models/*.sql"
+            )
         }
-        for one in (SQLMESH_SPARK, SQLMESH_SPARK_UNAUDITED)
+        for contestant in (SQLMESH_SPARK, SQLMESH_SPARK_UNAUDITED)
     )
     assert with_audits.keys() == without.keys()
     for name, text in with_audits.items():

@@ -39,16 +39,16 @@ def test_tables_are_those_that_were_declared_with_their_days() -> None:
 
 def test_two_catalogs_know_nothing_of_each_other() -> None:
     later = Calendar(dt.date(2025, 1, 1), dt.date(2025, 1, 3))
-    mine, _ = build_catalog([declare(BRONZE)], calendar=JANUARY)
-    theirs, _ = build_catalog([declare(BRONZE)], calendar=later, name_prefix="their_")
+    own, _ = build_catalog([declare(BRONZE)], calendar=JANUARY)
+    foreign, _ = build_catalog([declare(BRONZE)], calendar=later, name_prefix="their_")
     keys = [
         find_partitions_def(catalog.find_table("bronze/notes")).get_first_partition_key()
-        for catalog in (mine, theirs)
+        for catalog in (own, foreign)
     ]
     assert keys == ["2024-01-01", "2025-01-01"]
-    assert (mine.prefix("watch"), theirs.prefix("watch")) == ("watch", "their_watch")
+    assert (own.prefix("watch"), foreign.prefix("watch")) == ("watch", "their_watch")
     with pytest.raises(TableError, match="no table raw/flights: there are bronze/notes"):
-        mine.find_table(RAW_FLIGHTS.key)
+        own.find_table(RAW_FLIGHTS.key)
 
 
 def test_a_table_that_is_of_no_catalog_has_no_partitions() -> None:
@@ -93,9 +93,9 @@ def test_a_name_that_no_file_or_op_could_have_is_refused() -> None:
 
 
 def test_two_tables_at_one_place_are_refused() -> None:
-    one, other = (replace(table, location="s3://acme/notes") for table in (BRONZE, GOLD))
+    bronze, gold = (replace(table, location="s3://acme/notes") for table in (BRONZE, GOLD))
     with pytest.raises(DeclarationError, match="bronze/notes and gold/notes both lie at s3://acme"):
-        build_catalog([declare(one), declare(other)])
+        build_catalog([declare(bronze), declare(gold)])
 
 
 def test_a_place_that_depends_on_who_works_where_is_refused() -> None:

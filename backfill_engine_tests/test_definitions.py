@@ -181,7 +181,7 @@ def test_mappings_say_which_days_a_day_needs():
 def find_fields(config: Any, path: str) -> Iterator[tuple[str, str | None]]:
     """Finds the fields of a configuration at any depth, by path, each with its description."""
     for name, field in getattr(config, "fields", {}).items():
-        # In place of each scalar Dagster takes the name of a variable; that is its own field.
+        # Dagster itself adds the field `env`, which takes the name of a variable for a scalar.
         if name != "env":
             yield f"{path}.{name}", field.description
             yield from find_fields(field.config_type, f"{path}.{name}")
@@ -233,7 +233,7 @@ def test_all_that_the_ui_shows_has_a_description():
         assert expected in described
     assert [name for name, description in described.items() if not description] == []
     # Markdown takes a paragraph that is indented for code; resources' are Dagster's to dedent.
-    indented = [name for name, told in described.items() if "\n\n    " in str(told)]
+    indented = [name for name, description in described.items() if "\n\n    " in str(description)]
     assert [name for name in indented if not name.startswith("resource")] == []
 
 

@@ -66,14 +66,14 @@ def describe_problem(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str])
 def test_what_is_missing_is_told_before_anything_starts(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], message: str
 ) -> None:
-    told = describe_problem(monkeypatch, variables)
-    assert told.startswith(f"unusable environment: {message}")
+    problem = describe_problem(monkeypatch, variables)
+    assert problem.startswith(f"unusable environment: {message}")
 
 
 def test_all_that_is_missing_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = describe_problem(monkeypatch, {"AWS_ENDPOINT_URL": "http://store:9000"})
+    problem = describe_problem(monkeypatch, {"AWS_ENDPOINT_URL": "http://store:9000"})
     for name in ("AWS_ALLOW_HTTP", "AWS_ACCESS_KEY_ID", "AWS_REGION"):
-        assert name in told
+        assert name in problem
 
 
 @pytest.mark.parametrize("role", ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_EC2_METADATA_DISABLED"])

@@ -113,10 +113,12 @@ def test_status_shows_every_partition_green_with_its_rows_and_version(january):
     statuses = json.loads(run.stdout)
     assert len(statuses) == 32 * 3
     outside = [status for status in statuses if status["partition"] == "2013-02-01"]
-    assert [one["status"] for one in outside] == ["materialized", "missing", "missing"]
+    assert [status["status"] for status in outside] == ["materialized", "missing", "missing"]
     inside = [status for status in statuses if status["partition"] < "2013-02-01"]
-    assert {(one["status"], one["version"]) for one in inside} == {("materialized", 1)}
-    assert sum(one["rows"] for one in inside if one["table"] == "staging/flights") == 27_004
+    assert {(status["status"], status["version"]) for status in inside} == {("materialized", 1)}
+    assert (
+        sum(status["rows"] for status in inside if status["table"] == "staging/flights") == 27_004
+    )
 
 
 def test_overlapping_ranges_in_any_order_give_the_same_contents(january, tmp_path):

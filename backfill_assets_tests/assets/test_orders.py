@@ -34,7 +34,7 @@ def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def published(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All buckets over all layers, in one run. For copying."""
+    """All buckets over all layers, published in one run; tests copy it."""
     root = tmp_path_factory.mktemp("orders")
     shutil.copytree(landing, root / "landing")
     with open_pipeline(root) as pipeline:
@@ -45,7 +45,7 @@ def published(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="module")
 def reading(published: Path) -> Iterator[Pipeline]:
-    """For tests that only look."""
+    """The pipeline for tests that only read."""
     with open_pipeline(published) as pipeline:
         yield pipeline
 
@@ -69,7 +69,9 @@ def read_landed(landing: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def test_each_layer_is_one_commit_of_all_buckets(reading: Pipeline) -> None:
     for table in (RAW_ORDERS, STAGING_ORDERS, CUSTOMER_ORDERS):
-        (commit,) = [one for one in read_log(reading.warehouse, table).commits if one.record]
+        (commit,) = [
+            commit for commit in read_log(reading.warehouse, table).commits if commit.record
+        ]
         assert commit.record is not None
         assert list(commit.record.rows) == [FIRST, "0100000", LAST]
         assert commit.record.predicate == "(`order_bucket` >= 0 AND `order_bucket` < 300000)"
@@ -94,7 +96,7 @@ def test_orders_and_customers_are_what_pandas_makes_of_the_source(
     expected["net"] = (expected["net"] + 50) // 100
     found = reading.warehouse.open(STAGING_ORDERS).to_pandas().set_index("order_key").sort_index()
     assert len(found) == len(expected) == 60_000
-    for mine, theirs in (
+    for column, source_column in (
         ("customer_key", "o_custkey"),
         ("total_cents", "o_totalprice"),
         ("order_date", "o_orderdate"),
@@ -104,7 +106,7 @@ def test_orders_and_customers_are_what_pandas_makes_of_the_source(
         ("late_lines", "late"),
         ("returned_lines", "back"),
     ):
-        assert found[mine].tolist() == expected[theirs].tolist(), mine
+        assert found[column].tolist() == expected[source_column].tolist(), column
 
     expected["bucket"] = expected.index // 100_000 * 100_000
     by_customer = expected.groupby(["bucket", "o_custkey"]).agg(
@@ -120,11 +122,11 @@ def test_orders_and_customers_are_what_pandas_makes_of_the_source(
 
 def test_only_the_bucket_that_the_sequence_is_in_is_provisional(reading: Pipeline) -> None:
     for key in LAYERS:
-        said = {
+        provisional = {
             bucket: reading.read_materializations(key, bucket)[0].metadata.get("provisional")
             for bucket in (FIRST, "0100000", LAST)
         }
-        assert [bucket for bucket, text in said.items() if text] == [LAST]
+        assert [bucket for bucket, text in provisional.items() if text] == [LAST]
     (latest, *_) = reading.read_materializations(RAW_ORDERS.key, LAST)
     assert "landed up to 240000" in str(latest.metadata["provisional"].value)
 
@@ -138,11 +140,11 @@ def test_buckets_beyond_the_sequence_are_withheld_as_never_landed(orders: Pipeli
 
 def test_a_chunk_is_as_many_keys_as_its_step_says(orders: Pipeline) -> None:
     before = orders.read_contents_checksums(CUSTOMER_ORDERS)
-    told = {CUSTOMER_ORDERS.key: {"chunk": "step=200000", "restart": True}}
-    run = orders.run(CUSTOMER_ORDERS.key, first="0100000", last=LAST, ops=told)
+    ops = {CUSTOMER_ORDERS.key: {"chunk": "step=200000", "restart": True}}
+    run = orders.run(CUSTOMER_ORDERS.key, first="0100000", last=LAST, ops=ops)
     assert run.success, run.message
     (certificate,) = find_certificates(orders.warehouse, run.id)
-    assert [(one.first, one.last, one.status) for one in certificate.chunks] == [
+    assert [(chunk.first, chunk.last, chunk.status) for chunk in certificate.chunks] == [
         ("0100000", "0100000", "published"),
         (LAST, LAST, "published"),
     ]
@@ -178,9 +180,9 @@ def test_a_source_that_outgrew_the_key_space_is_said_and_nothing_is_written(
     small = Project(tmp_path, landing, (("BACKFILL_ORDER_KEY_SPACE", "200000"),))
     run = small.materialize(*LAYERS, partitions="0000000...0100000")
     assert run.returncode != 0
-    said = run.stdout + run.stderr
-    assert "holds keys from 1 to 240000, outside of the key space 0 to 199999" in said
-    assert "BACKFILL_ORDER_KEY_SPACE" in said
+    output = run.stdout + run.stderr
+    assert "holds keys from 1 to 240000, outside of the key space 0 to 199999" in output
+    assert "BACKFILL_ORDER_KEY_SPACE" in output
     assert not (small.warehouse / "raw").exists()
 
 
@@ -219,7 +221,7 @@ def test_a_new_file_that_extends_the_keys_reaches_only_the_bucket_that_it_extend
     assert after.rows == before.rows + orders_landed
     # Once keys go on beyond it the bucket is complete, though no file of its own has changed.
     land_more(orders, 340_000)
-    assert [describe(one) for one in sensor.look()] == [
+    assert [describe(request) for request in sensor.look()] == [
         (RAW_ORDERS.key, LAST, "0300000", "1 due, 1 new")
     ]
 

@@ -70,8 +70,8 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         )
         missing = find_ranges_of(CATALOG, found.partitions, {FAILED})
         pipeline.zone.land([BAD])
-        for one in missing:
-            run(one.first, one.last)
+        for missing_range in missing:
+            run(missing_range.first, missing_range.last)
         yield Story(pipeline, tuple(runs), tuple(versions), tuple(checksums), missing)
 
 
@@ -103,7 +103,7 @@ def test_rows_that_the_source_deleted_and_days_that_it_took_back_go(story: Story
 
 
 def test_no_version_shows_a_bad_row_or_half_a_replacement(story: Story) -> None:
-    """Neither is there a moment between a delete and an append."""
+    """There is no moment between a delete and an append either."""
     allowed = {day: {0, LANDED[day]} for day in DAYS}
     allowed[SHRUNK] |= {LANDED[SHRUNK] - 20}
     published: set[str] = set()

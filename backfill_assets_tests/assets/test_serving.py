@@ -45,9 +45,9 @@ def test_one_run_publishes_each_day_of_them_all_without_a_warning(served) -> Non
     for key in KEYS:
         assert pipeline.find_days(key, "MATERIALIZED") == list_days(1, 10)
     assert [
-        (one.asset_check_key, one.partition)
-        for one in pipeline.read_evaluations(run)
-        if not one.passed
+        (evaluation.asset_check_key, evaluation.partition)
+        for evaluation in pipeline.read_evaluations(run)
+        if not evaluation.passed
     ] == []
 
 
@@ -129,7 +129,7 @@ def test_a_flight_that_comes_late_reaches_both_versions_and_what_is_served(
         late = [{**build_flights("2013-01-09")[0], "flight": 9000}]
         pipeline.zone.add_lines("2013-01-12", *map(json.dumps, late))
         requested = sensor.settle()
-        assert [one[:3] for one in requested] == [
+        assert [request[:3] for request in requested] == [
             (RAW, "2013-01-12", "2013-01-12"),
             (STAGING, "2013-01-09", "2013-01-09"),
             (CARRIER_DELAYS.key, "2013-01-09", "2013-01-12"),

@@ -53,7 +53,7 @@ def published(
     sample_landing: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """Three days of hours and of flights, over all layers. For copying."""
+    """Three days of hours and of flights, published over all layers; tests copy it."""
     root = tmp_path_factory.mktemp("weather")
     for sample, dataset, last in ((weather_landing, "weather", 4), (sample_landing, "flights", 6)):
         for day in range(2, last + 1):
@@ -77,7 +77,7 @@ def published(
 
 @pytest.fixture(scope="module")
 def reading(published: Path) -> Iterator[Pipeline]:
-    """For tests that only look."""
+    """The pipeline for tests that only read."""
     with open_pipeline(published) as pipeline:
         yield pipeline
 
@@ -112,11 +112,13 @@ def parse(text: str) -> float | None:
     return None if text in ("", "NA") else float(text)
 
 
-REPORTS = [one for one in read_source() if one["hour"] != NO_REPORT]
+REPORTS = [report for report in read_source() if report["hour"] != NO_REPORT]
 
 
 def test_a_range_of_hours_is_one_commit_and_a_file_a_day(reading: Pipeline) -> None:
-    (commit,) = [one for one in read_log(reading.warehouse, RAW_WEATHER).commits if one.record]
+    (commit,) = [
+        commit for commit in read_log(reading.warehouse, RAW_WEATHER).commits if commit.record
+    ]
     assert commit.record is not None
     assert len(commit.record.rows) == 72
     assert commit.record.rows["2013-01-02-05:00"] == 3
@@ -136,7 +138,7 @@ def test_a_range_of_hours_is_one_commit_and_a_file_a_day(reading: Pipeline) -> N
 def test_days_of_weather_are_the_source_with_its_gaps(reading: Pipeline) -> None:
     begin = dt.datetime(2013, 1, 2, tzinfo=dt.UTC)
     due = {(origin, begin + dt.timedelta(hours=hour)) for origin in STATIONS for hour in range(72)}
-    known = {(one["origin"], one["hour"]): one for one in REPORTS}
+    known = {(report["origin"], report["hour"]): report for report in REPORTS}
     rows = {(row["origin"], row["hour"]): row for row in reading.read_rows(STAGING_WEATHER)}
     assert set(rows) == due
     for key, row in rows.items():
@@ -159,7 +161,9 @@ def test_the_share_of_missing_hours_is_known_and_few_are_no_warning(reading: Pip
 
 def test_flights_have_the_latest_report_up_to_their_departure(reading: Pipeline) -> None:
     by_station = {
-        origin: sorted((one["hour"], one["temp"]) for one in REPORTS if one["origin"] == origin)
+        origin: sorted(
+            (report["hour"], report["temp"]) for report in REPORTS if report["origin"] == origin
+        )
         for origin in STATIONS
     }
     flights = {
@@ -173,7 +177,7 @@ def test_flights_have_the_latest_report_up_to_their_departure(reading: Pipeline)
         flight = flights[row["flight_date"], row["carrier"], row["flight"], row["origin"]]
         departure = flight["scheduled_departure"]
         reports = by_station[row["origin"]]
-        at = bisect_right(reports, departure, key=lambda one: one[0]) - 1
+        at = bisect_right(reports, departure, key=lambda report: report[0]) - 1
         hour = departure.replace(minute=0)
         recent = at >= 0 and reports[at][0] > hour - dt.timedelta(hours=3)
         expected = reports[at] if recent else (None, None)
@@ -245,11 +249,13 @@ def test_hours_go_in_chunks_of_the_clock_that_are_cut_to_the_range(
     hourly: Pipeline, size: str, chunks: list[tuple[str, str, int]]
 ) -> None:
     before = hourly.read_contents_checksums(RAW_WEATHER)
-    told = {HOURS: {"chunk": size, "restart": True}}
-    run = hourly.run(HOURS, first="2013-01-02-04:00", last="2013-01-02-13:00", ops=told)
+    ops = {HOURS: {"chunk": size, "restart": True}}
+    run = hourly.run(HOURS, first="2013-01-02-04:00", last="2013-01-02-13:00", ops=ops)
     assert run.success, run.message
     (certificate,) = find_certificates(hourly.warehouse, run.id)
-    assert [(one.first, one.last, one.status, one.published) for one in certificate.chunks] == [
+    assert [
+        (chunk.first, chunk.last, chunk.status, chunk.published) for chunk in certificate.chunks
+    ] == [
         (f"2013-01-02-{first}", f"2013-01-02-{last}", "published", published)
         for first, last, published in chunks
     ]
@@ -261,8 +267,8 @@ def test_minutes_that_are_less_than_an_hour_are_refused_before_anything_is_writt
     hourly: Pipeline,
 ) -> None:
     version = read_log(hourly.warehouse, RAW_WEATHER).version
-    told = {HOURS: {"chunk": "minutes=30", "restart": True}}
-    run = hourly.run(HOURS, first="2013-01-02-04:00", last="2013-01-02-05:00", ops=told)
+    ops = {HOURS: {"chunk": "minutes=30", "restart": True}}
+    run = hourly.run(HOURS, first="2013-01-02-04:00", last="2013-01-02-05:00", ops=ops)
     why = f"{HOURS}: minutes=30 is smaller than a partition, as these are hours"
     assert why in run.message
     assert read_log(hourly.warehouse, RAW_WEATHER).version == version
@@ -282,7 +288,7 @@ def test_a_day_goes_with_one_of_its_hours_and_waits_without_any(hourly: Pipeline
     for hour in range(24):
         if hour != 6:
             find_file(hourly.root, dt.datetime(2013, 1, 4, hour, tzinfo=dt.UTC)).unlink()
-    # What had landed before and is gone was taken back: published empty. Day 5 never landed.
+    # Hours that landed and are gone were taken back, so they go out empty. Day 5 never landed.
     assert hourly.run(HOURS, first="2013-01-04-00:00", last="2013-01-04-23:00").success
     run = hourly.run(DAYS, first="2013-01-04", last="2013-01-05")
     assert not run.success
@@ -295,7 +301,7 @@ def test_a_day_goes_with_one_of_its_hours_and_waits_without_any(hourly: Pipeline
 def test_commits_on_the_same_folder_from_two_writers_at_once_all_arrive(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Two spellings of one root have two lock files: as on storage that has no locks."""
+    """Two spellings of a root have two lock files, so the writers run as if without locks."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     warehouses = [Warehouse(str(tmp_path / name)) for name in ("real", "link")]
@@ -333,7 +339,7 @@ def test_a_report_that_lands_late_reaches_its_hour_its_day_and_the_flights_of_it
     hourly: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sensor = watch(hourly, monkeypatch)
-    sensor.settle()  # What nobody has published yet, the days before the first among them.
+    sensor.settle()  # It publishes all that is due, also the days before the first.
     folder = find_file(hourly.root, NO_REPORT).parent
     before = find_file(hourly.root, NO_REPORT - dt.timedelta(hours=1))
     records = map(json.loads, gzip.decompress(before.read_bytes()).splitlines())

@@ -84,7 +84,9 @@ def test_all_records_land_in_the_utc_hour_they_tell(
             offsets[(local - landed) / dt.timedelta(hours=1)] += 1
     # New York's winter and summer time, so the folders aren't by local hour.
     assert offsets == {-5: 9_042, -4: 17_073}
-    stations = Counter(one["origin"] for records in records_by_file.values() for one in records)
+    stations = Counter(
+        record["origin"] for records in records_by_file.values() for record in records
+    )
     assert stations == {"EWR": 8_703, "JFK": 8_706, "LGA": 8_706}
 
 
@@ -124,7 +126,9 @@ def test_missing_values_are_nulls_and_numbers_are_numbers(
 ) -> None:
     nulls: Counter[str] = Counter()
     types: set[tuple[str, type]] = set()
-    for record in (one for records in records_by_file.values() for one in records):
+    for record in (
+        landed_record for records in records_by_file.values() for landed_record in records
+    ):
         assert list(record) == FIELDS
         nulls.update(name for name, value in record.items() if value is None)
         types.update((name, type(value)) for name, value in record.items() if value is not None)
@@ -166,8 +170,8 @@ def test_values_are_those_of_the_source(
         "time_hour": "2013-01-01T06:00:00Z",
     }
     everything = [record for records in records_by_file.values() for record in records]
-    assert sum(one["precip"] for one in everything) == pytest.approx(116.71)
-    assert sum(one["precip"] > 0 for one in everything) == 1_749
+    assert sum(record["precip"] for record in everything) == pytest.approx(116.71)
+    assert sum(record["precip"] > 0 for record in everything) == 1_749
 
 
 def test_command_reports_what_it_landed(

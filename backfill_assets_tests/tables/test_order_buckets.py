@@ -15,7 +15,9 @@ from backfill_engine.settings import read_environment
 
 
 def test_all_orders_tables_have_the_same_buckets() -> None:
-    assert {one.grain for one in (RAW_ORDERS, STAGING_ORDERS, CUSTOMER_ORDERS)} == {ORDER_BUCKETS}
+    assert {table.grain for table in (RAW_ORDERS, STAGING_ORDERS, CUSTOMER_ORDERS)} == {
+        ORDER_BUCKETS
+    }
 
 
 def test_the_environment_chooses_the_buckets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,8 +83,8 @@ def compute_all(
 ) -> dict[Key, Figures]:
     """Figures of each window in which a carrier has a flight, each computed by itself."""
     found: dict[Key, Figures] = {}
-    for carrier, origin in sorted({(one.carrier, one.origin) for one in flights}):
-        own = [one for one in flights if (one.carrier, one.origin) == (carrier, origin)]
+    for carrier, origin in sorted({(flight.carrier, flight.origin) for flight in flights}):
+        own = [flight for flight in flights if (flight.carrier, flight.origin) == (carrier, origin)]
         for last_day in map(after, range(-1, 30)):
             figures = compute(own, last_day)
             if figures is not None:
@@ -93,5 +93,5 @@ def compute_all(
 
 
 def divide(numerator: int, denominator: int) -> float | None:
-    """The nearest double of a fraction; None of nothing."""
+    """The double nearest to a fraction; None if the denominator is zero."""
     return float(Fraction(numerator, denominator)) if denominator else None

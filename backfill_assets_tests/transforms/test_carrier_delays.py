@@ -28,7 +28,7 @@ def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
 def test_flight_counts_in_the_seven_windows_that_begin_with_its_day(spark: SparkSession) -> None:
     figures = collect_figures(build_carrier_delays, build_flights(spark, Flight()))
     assert sorted(day for day, _, _ in figures) == [after(n) for n in range(7)]
-    assert {one.flights_7d for one in figures.values()} == {1}
+    assert {window_figures.flights_7d for window_figures in figures.values()} == {1}
 
 
 def test_window_holds_its_own_day_and_six_before(spark: SparkSession) -> None:
@@ -75,7 +75,11 @@ def test_late_is_over_fifteen_minutes(spark: SparkSession, delay: int, share: fl
 def test_carriers_and_airports_are_kept_apart(spark: SparkSession) -> None:
     flights = [Flight(carrier=c, origin=o) for c in ("UA", "B6") for o in ("EWR", "JFK", "JFK")]
     figures = collect_figures(build_carrier_delays, build_flights(spark, *flights))
-    assert {key[1:]: one.flights_7d for key, one in figures.items() if key[0] == DAY} == {
+    assert {
+        key[1:]: window_figures.flights_7d
+        for key, window_figures in figures.items()
+        if key[0] == DAY
+    } == {
         ("UA", "EWR"): 1,
         ("UA", "JFK"): 2,
         ("B6", "EWR"): 1,
@@ -84,14 +88,14 @@ def test_carriers_and_airports_are_kept_apart(spark: SparkSession) -> None:
 
 
 def compute_figures(flights: list[Flight], last_day: dt.date) -> Figures | None:
-    window = [one for one in flights if 0 <= (last_day - one.flight_date).days < 7]
-    departures = [one.dep_delay for one in window if one.dep_delay is not None]
-    arrivals = [one.arr_delay for one in window if one.arr_delay is not None]
+    window = [flight for flight in flights if 0 <= (last_day - flight.flight_date).days < 7]
+    departures = [flight.dep_delay for flight in window if flight.dep_delay is not None]
+    arrivals = [flight.arr_delay for flight in window if flight.arr_delay is not None]
     if not window:
         return None
     return Figures(
         len(window),
-        sum(one.cancelled for one in window),
+        sum(flight.cancelled for flight in window),
         divide(sum(departures), len(departures)),
         divide(sum(arrivals), len(arrivals)),
         divide(sum(delay > 15 for delay in arrivals), len(arrivals)),

@@ -73,17 +73,17 @@ def test_figures_without_any_known_delay_are_null(spark: SparkSession) -> None:
 
 def compute_figures(flights: list[Flight], last_day: dt.date) -> Figures | None:
     weighed = [
-        (one, 2 ** (6 - days))
-        for one in flights
-        if 0 <= (days := (last_day - one.flight_date).days) < 7
+        (flight, 2 ** (6 - days))
+        for flight in flights
+        if 0 <= (days := (last_day - flight.flight_date).days) < 7
     ]
-    departures = [(one.dep_delay, by) for one, by in weighed if one.dep_delay is not None]
-    arrivals = [(one.arr_delay, by) for one, by in weighed if one.arr_delay is not None]
+    departures = [(flight.dep_delay, by) for flight, by in weighed if flight.dep_delay is not None]
+    arrivals = [(flight.arr_delay, by) for flight, by in weighed if flight.arr_delay is not None]
     if not weighed:
         return None
     return Figures(
         len(weighed),
-        sum(one.cancelled for one, _ in weighed),
+        sum(flight.cancelled for flight, _ in weighed),
         _average([(min(max(delay, -60), 180), by) for delay, by in departures]),
         _average([(min(max(delay, -60), 180), by) for delay, by in arrivals]),
         _average([(int(delay > 15), by) for delay, by in arrivals]),
@@ -106,7 +106,9 @@ def test_a_range_gives_what_its_days_give_one_by_one(spark: SparkSession) -> Non
     whole = collect_figures(build_carrier_delays_v2, build_flights(spark, *flights))
     for number in (0, 6, 9):
         last_day = after(number)
-        window = [one for one in flights if after(number - 6) <= one.flight_date <= last_day]
+        window = [
+            flight for flight in flights if after(number - 6) <= flight.flight_date <= last_day
+        ]
         alone = build_carrier_delays_v2(build_flights(spark, *window)).where(
             F.col("flight_date") == F.lit(last_day)
         )
@@ -120,7 +122,7 @@ def test_it_has_the_rows_and_counts_of_the_version_before(spark: SparkSession) -
     before, now = (
         collect_figures(build, frame) for build in (build_carrier_delays, build_carrier_delays_v2)
     )
-    assert {key: one[:2] for key, one in now.items()} == {
-        key: one[:2] for key, one in before.items()
+    assert {key: window_figures[:2] for key, window_figures in now.items()} == {
+        key: window_figures[:2] for key, window_figures in before.items()
     }
     assert now != before

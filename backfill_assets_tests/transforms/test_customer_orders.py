@@ -27,7 +27,7 @@ class Order(NamedTuple):
 
     @property
     def order_bucket(self) -> int:
-        """As `raw/orders` has it."""
+        """The bucket of the order, as `raw/orders` has it."""
         return self.order_key // STEP * STEP
 
 
@@ -49,8 +49,8 @@ Key = tuple[int, int]
 def build_orders(spark: SparkSession, *orders: Order) -> DataFrame:
     others = {"order_status": "O", "order_priority": "5-LOW", "total_cents": -1, "records": 99}
     rows = []
-    for one in orders:
-        values = others | one._asdict() | {"order_bucket": one.order_bucket}
+    for order in orders:
+        values = others | order._asdict() | {"order_bucket": order.order_bucket}
         rows.append(tuple(values[name] for name in STAGING_ORDERS.column_names))
     return spark.createDataFrame(rows, build_ddl(STAGING_ORDERS.columns, constraints=False))
 
@@ -117,22 +117,22 @@ def draw_orders(count: int) -> list[Order]:
 
 
 def compute_features(orders: list[Order]) -> Features:
-    dates = sorted(one.order_date for one in orders)
-    lines = sum(one.lines for one in orders)
+    dates = sorted(order.order_date for order in orders)
+    lines = sum(order.lines for order in orders)
     return Features(
         orders=len(orders),
         lines=lines,
-        net_cents=sum(one.net_cents for one in orders),
+        net_cents=sum(order.net_cents for order in orders),
         first_order_date=dates[0],
         last_order_date=dates[-1],
-        late_share=sum(one.late_lines for one in orders) / lines,
-        returned_share=sum(one.returned_lines for one in orders) / lines,
+        late_share=sum(order.late_lines for order in orders) / lines,
+        returned_share=sum(order.returned_lines for order in orders) / lines,
     )
 
 
 def test_features_are_exact_however_the_work_is_split(spark: SparkSession) -> None:
     orders = draw_orders(200)
-    keys = {(one.order_bucket, one.customer_key) for one in orders}
+    keys = {(order.order_bucket, order.customer_key) for order in orders}
     assert 50 < len(keys) < 75
     expected = {
         key: compute_features([o for o in orders if (o.order_bucket, o.customer_key) == key])

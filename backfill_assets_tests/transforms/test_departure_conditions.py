@@ -23,7 +23,7 @@ NAMES = tuple(column.name for column in MEASURED)
 NO_REPORT: dict[str, Any] = dict.fromkeys(("observed_at", *NAMES))
 
 Reports = Mapping[tuple[str, dt.datetime], Mapping[str, float | None]]
-"""By station and hour."""
+"""Reported values by station and hour."""
 
 
 class Flight(NamedTuple):
@@ -80,10 +80,10 @@ def collect_conditions(flights: DataFrame, weather: DataFrame) -> dict[int, dict
 def find_conditions(
     spark: SparkSession, flights: list[Flight], reports: Reports
 ) -> list[tuple[dt.datetime | None, float | None]]:
-    """When it was observed, and the temperature; in the order of the flights."""
+    """Finds, in the order of the flights, when weather was observed, and its temperature."""
     rows = collect_conditions(build_flights(spark, *flights), build_weather(spark, reports))
     assert len(rows) == len(flights)
-    return [(rows[one.flight]["observed_at"], rows[one.flight]["temp"]) for one in flights]
+    return [(rows[flight.flight]["observed_at"], rows[flight.flight]["temp"]) for flight in flights]
 
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
@@ -113,7 +113,7 @@ def test_weather_is_that_of_the_scheduled_hour(spark: SparkSession) -> None:
 def test_report_serves_for_three_hours_and_never_before_its_own(spark: SparkSession) -> None:
     found, nothing = (at(10), 10.0), (None, None)
     stories = {
-        # The only report is one hour after, then one minute.
+        # The only report comes one hour after the first flight, and one minute after the second.
         Flight(1, at(9)): nothing,
         Flight(2, at(9, 59)): nothing,
         Flight(3, at(10)): found,
@@ -159,8 +159,8 @@ def test_flight_keeps_its_row_and_columns_without_any_weather(spark: SparkSessio
     conditions = collect_conditions(build_flights(spark, *flights), weather)
     reported = {"observed_at": at(10), "temp": 1.0}
     assert conditions == {
-        one.flight: NO_REPORT | one._asdict() | (reported if one.flight == 3 else {})
-        for one in flights
+        flight.flight: NO_REPORT | flight._asdict() | (reported if flight.flight == 3 else {})
+        for flight in flights
     }
 
 
@@ -224,7 +224,7 @@ def compute_conditions(flight: Flight, reports: Reports) -> dict[str, Any]:
 
 def test_conditions_are_those_of_the_latest_report_known(spark: SparkSession) -> None:
     flights, reports = draw_flights(150), draw_reports()
-    expected = {one.flight: compute_conditions(one, reports) for one in flights}
+    expected = {flight.flight: compute_conditions(flight, reports) for flight in flights}
     ages = {
         (row["scheduled_departure"] - row["observed_at"]) // dt.timedelta(hours=1)
         for row in expected.values()

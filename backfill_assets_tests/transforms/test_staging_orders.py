@@ -200,7 +200,7 @@ def test_late_is_after_the_promised_day_and_returned_is_sent_back(spark: SparkSe
 
 
 def draw_records() -> list[Record]:
-    """Of some 60 orders in three buckets: repeated, in versions, and incomplete."""
+    """Draws records of 60 orders in three buckets; orders repeat, change and lack records."""
     chosen = random.Random(19960102)
     records: list[Record] = []
     for number in range(60):
@@ -235,18 +235,21 @@ def draw_records() -> list[Record]:
 
 
 def compute_orders(records: list[Record]) -> dict[int, dict[str, Any]]:
-    """What staging holds of them, order by order."""
+    """Computes what staging holds of the records, order by order."""
     versions: dict[tuple[int, str, int | None], list[Record]] = defaultdict(list)
     for record in records:
         versions[record["order_key"], record["record"], record["line_number"]].append(record)
     # The columns of the key are equal, and so are the nulls.
     latest = {
-        key: max(ones, key=lambda one: [value for value in one.values() if value is not None])
-        for key, ones in versions.items()
+        key: max(
+            versions_of_key,
+            key=lambda version: [value for value in version.values() if value is not None],
+        )
+        for key, versions_of_key in versions.items()
     }
     orders = {}
     for key, record, _ in versions:
-        lines = [one for (of, kind, _), one in latest.items() if (of, kind) == (key, LINE)]
+        lines = [line for (of, kind, _), line in latest.items() if (of, kind) == (key, LINE)]
         if record != ORDER or not lines:
             continue
         head = latest[key, ORDER, None]
@@ -258,7 +261,7 @@ def compute_orders(records: list[Record]) -> dict[int, dict[str, Any]]:
             "lines": len(lines),
             "returned_lines": sum(line["return_flag"] == "R" for line in lines),
             "late_lines": sum(line["receipt_date"] > line["commit_date"] for line in lines),
-            "records": sum(one["order_key"] == key for one in records),
+            "records": sum(landed_record["order_key"] == key for landed_record in records),
         }
     return orders
 

@@ -34,7 +34,7 @@ def report(number: int, origin: str = "EWR", file: str = "a", **changes: Any) ->
 
 
 def build_raw(spark: SparkSession, *reports: dict[str, Any]) -> DataFrame:
-    rows = [tuple(one.values()) for one in reports]
+    rows = [tuple(landed_record.values()) for landed_record in reports]
     return spark.createDataFrame(rows, build_ddl(RAW_WEATHER.columns, constraints=False))
 
 
@@ -101,7 +101,7 @@ def test_of_several_reports_the_later_file_wins_whole(spark: SparkSession) -> No
             spark,
             report(1, file="b", temp=-5.0, dewp=None),
             report(1, file="a", temp=50.0),
-            # Equal files: the greater by its columns in order, so by temperature first.
+            # In one file the greater record wins, compared by temperature first.
             report(2, temp=40.0, dewp=1.0),
             report(2, temp=30.0, dewp=9.0),
             report(2, temp=None, dewp=99.0),

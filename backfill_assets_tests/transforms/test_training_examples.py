@@ -55,7 +55,10 @@ def test_a_flight_has_the_features_of_its_carrier_and_airport_the_day_before(
     )
     flights = build_flights(spark, Flight(after(1)), Flight(after(2)))
     found = collect(build_training_examples(flights, features))
-    assert [(one["flight_date"], one["features_date"], one["flights_7d"]) for one in found] == [
+    assert [
+        (example["flight_date"], example["features_date"], example["flights_7d"])
+        for example in found
+    ] == [
         (after(1), after(0), 10),
         (after(2), after(1), 11),
     ]
@@ -64,15 +67,15 @@ def test_a_flight_has_the_features_of_its_carrier_and_airport_the_day_before(
 
 def test_no_feature_changes_with_what_happens_on_the_day_or_later(spark: SparkSession) -> None:
     flights = draw_flights(300)
-    asked = build_flights(spark, *(one for one in flights if one.flight_date == after(5)))
-    known = [one for one in flights if one.flight_date < after(5)]
-    later = [one._replace(dep_delay=999) for one in flights if one.flight_date >= after(5)]
+    asked = build_flights(spark, *(flight for flight in flights if flight.flight_date == after(5)))
+    known = [flight for flight in flights if flight.flight_date < after(5)]
+    later = [flight._replace(dep_delay=999) for flight in flights if flight.flight_date >= after(5)]
     found = [
         collect(build_training_examples(asked, build_carrier_delays(build_flights(spark, *given))))
         for given in (known, [*known, *later])
     ]
     assert found[0] == found[1]
-    assert {one["features_date"] for one in found[0]} == {after(4)}
+    assert {example["features_date"] for example in found[0]} == {after(4)}
 
 
 def test_a_flight_without_a_row_of_features_keeps_nulls_and_says_that_others_have_one(
@@ -114,7 +117,9 @@ def test_a_range_gives_what_its_days_give_one_by_one(spark: SparkSession) -> Non
     whole = collect(build_training_examples(build_flights(spark, *flights), features))
     assert len(collect_figures(lambda rows: rows, features)) > 50
     for number in (0, 1, 9):
-        day = build_flights(spark, *(one for one in flights if one.flight_date == after(number)))
+        day = build_flights(
+            spark, *(flight for flight in flights if flight.flight_date == after(number))
+        )
         before = features.where(features["flight_date"] == after(number - 1))
         alone = collect(build_training_examples(day, before))
-        assert alone == [one for one in whole if one["flight_date"] == after(number)]
+        assert alone == [example for example in whole if example["flight_date"] == after(number)]

@@ -41,7 +41,7 @@ for _command in (
     *(status, history, rollback, accept, recover, protect),
 ):
     app.command()(_command)
-# Short names that scripts go by; `--help` names what they stand for.
+# Short names that scripts go by; `--help` lists only what they stand for.
 for _name, _command, _fixed in (
     ("missing", status, {"missing": True}),
     ("watermark", status, {"watermark": True}),

@@ -1,4 +1,4 @@
-"""The commands of `backfill` at a shell, over what runs left. No Spark."""
+"""The commands of `backfill` run at a shell, over what runs left. They need no Spark."""
 
 import io
 import json
@@ -31,7 +31,7 @@ NO_DAEMON = "no daemon is running in this Dagster home: it waits for `dagster de
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """An installation whose runs leave what they leave, as commands find it."""
+    """An installation whose runs left a backfill for the commands to find."""
     LandingZone(tmp_path / "landing").land(list_days(1, 12))
     dagster_home = tmp_path / "dagster_home"
     dagster_home.mkdir()
@@ -73,7 +73,7 @@ def test_backfills_are_listed_by_who_what_why_and_outcome(home: Home) -> None:
     for part in (withheld, newer, "mend them", "wrong numbers", "requested", "held back"):
         assert part in words
     found = json.loads(run("backfill", "list", "--json").output)
-    assert [one["id"] for one in found] == [newer, withheld]
+    assert [backfill["id"] for backfill in found] == [newer, withheld]
     first = found[1]
     assert (first["title"], first["reason"], first["launched_by"]) == (
         *("mend them", "wrong numbers"),
@@ -85,7 +85,8 @@ def test_backfills_are_listed_by_who_what_why_and_outcome(home: Home) -> None:
     )
     assert first["tables"][0]["ranges"] == [["2013-01-04", "2013-01-07"]]
     assert [
-        one["id"] for one in json.loads(run("backfill", "list", "--json", "--limit", "1").output)
+        backfill["id"]
+        for backfill in json.loads(run("backfill", "list", "--json", "--limit", "1").output)
     ] == [newer]
 
 

@@ -32,11 +32,11 @@ from backfill_engine_tests.pipeline.running import RAW, copy_pipeline
 
 @pytest.fixture(scope="module")
 def made(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Days 1 to 12 in raw, published twice, and 1 to 10 in staging; with a watermark."""
+    """Raw has days 1 to 12, published twice; staging has days 1 to 10. There is a watermark."""
     root = tmp_path_factory.mktemp("made")
     with copy_pipeline(published_root, root / "copy") as pipeline:
-        told = {RAW: {"save_watermark": True}}
-        run = pipeline.run(RAW, first="2013-01-01", last="2013-01-12", ops=told)
+        options = {RAW: {"save_watermark": True}}
+        run = pipeline.run(RAW, first="2013-01-01", last="2013-01-12", ops=options)
         assert run.success, run.message
     shutil.rmtree(root / "copy" / "warehouse" / "_locks")
     return root / "copy"
@@ -44,7 +44,7 @@ def made(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture
 def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """A copy, which the environment names."""
+    """The environment names a copy of the published pipeline."""
     for name in ("warehouse", "landing"):
         shutil.copytree(made / name, tmp_path / name)
     for name in [name for name in os.environ if name.startswith(("BACKFILL_", "SPARK_REMOTE"))]:
@@ -61,7 +61,7 @@ def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """The console script in this process, asked for the run that is there; its exit code."""
+    """Runs the console script here, with the published run for RUN; returns its exit code."""
     asked = (argument.replace(RUN, find_run()) for argument in arguments)
     monkeypatch.setattr(sys, "argv", ["backfill-assets", *asked])
     with pytest.raises(SystemExit) as ended:
@@ -71,7 +71,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 def find_run() -> str:
-    """The run that published raw/flights."""
+    """Returns the run that published raw/flights."""
     certificates = Path(os.environ["DAGSTER_HOME"]).parent / "warehouse" / "certificates"
     found = (path.parent.name for path in certificates.rglob("raw.flights.json"))
     return next(found, RUN)
@@ -129,7 +129,9 @@ def test_nothing_is_planned_launched_or_run(
 ) -> None:
     before = place.list_files()
     assert run(monkeypatch, *arguments) == 1
-    (error,) = (one for one in capsys.readouterr().err.splitlines() if one.startswith("error: "))
+    (error,) = (
+        printed for printed in capsys.readouterr().err.splitlines() if printed.startswith("error: ")
+    )
     assert error.removeprefix("error: ").startswith(line)
     assert "Error:" not in error, "an error of a library, and no cure"
     assert place.list_files() == before
@@ -159,15 +161,15 @@ def test_where_nobody_answers_it_says_how_not_to_be_asked(
 def test_of_a_column_only_the_rows_between_the_bounds_are_asked_for(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the cases above lack: a table that can merge, and partitions that are published."""
+    """The cases above lack a table that can merge and partitions that are published."""
     bounds = "`landing_date` >= DATE '2013-01-02' AND `landing_date` < DATE '2013-01-04'"
     arguments = (*hostile_launches.BY_LANDING, *hostile_launches.BOUNDS)
     assert run(monkeypatch, "plan", *arguments) == 0
     planned = capsys.readouterr().out
     assert f"only rows with {bounds}; the others stay as they are published" in planned
     assert '"write_mode": "merge"' in planned
-    told = ("--write-mode", "merge", "--filter", "origin = 'JFK'", "--yes", "--json")
-    assert run(monkeypatch, "launch", *arguments, *told) == 0
+    options = ("--write-mode", "merge", "--filter", "origin = 'JFK'", "--yes", "--json")
+    assert run(monkeypatch, "launch", *arguments, *options) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["plan"]["row_filter"] == bounds
     assert found["plan"]["tables"][0]["ranges"] == [["2013-01-01", "2013-01-02"]]

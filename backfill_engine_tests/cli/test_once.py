@@ -1,4 +1,4 @@
-"""Once-flows at a shell: history is taken in once, and what it is for is found by itself."""
+"""Flows that run once take history in at a shell, and find the tables that need it."""
 
 import json
 from collections.abc import Callable
@@ -253,4 +253,4 @@ def test_two_flows_that_were_killed_go_on(
         len(path.read_text().splitlines()) - 1
         for path in (project.landing / "flights_history/2011").glob("*.csv")
     )
-    assert lines == sum(one.rows for key, one in publishes.items() if key < "2012")
+    assert lines == sum(publish.rows for key, publish in publishes.items() if key < "2012")

@@ -1,4 +1,4 @@
-"""`plan` and `launch` at a shell, over files that have landed and no table yet. No Spark."""
+"""`plan` and `launch` work over landed files before any table exists. They need no Spark."""
 
 import json
 import os
@@ -35,7 +35,7 @@ MISSING = ("--only", "missing")
 
 @pytest.fixture(autouse=True)
 def _installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three days that landed, and a Dagster home."""
+    """Three days have landed, and there is a Dagster home."""
     LandingZone(tmp_path / "landing").land(["2013-01-01", "2013-01-02", "2013-01-03"])
     home = tmp_path / "home"
     home.mkdir()
@@ -55,7 +55,7 @@ def test_a_plan_shows_what_would_be_run_and_the_command(tmp_path: Path) -> None:
     assert "3 missing" in result.output
     assert "no earlier step" in result.output
     assert "downstream: nothing else was computed from them" in result.output
-    # What is to be published before by the same plan doesn't have to be waited for.
+    # Nothing has to wait for partitions that the same plan publishes earlier.
     assert "can't go yet" not in result.output
     assert (
         """--select 'key:"raw/flights",key:"staging/flights"' --partition-range """
@@ -74,23 +74,23 @@ def test_a_template_takes_what_is_downstream_unless_the_command_line_does_not(
     templates = tmp_path / "templates.toml"
     templates.write_text('[all]\nwhen = "Now."\nonly = "all"\ndownstream = true\n')
     monkeypatch.setenv("BACKFILL_TEMPLATES", str(templates))
-    one = ("--select", "raw/flights", "--from", "2013-01-01", "--to", "2013-01-02")
+    selection = ("--select", "raw/flights", "--from", "2013-01-01", "--to", "2013-01-02")
     with DagsterInstance.get() as instance:
         for key in ("staging/flights", "features/carrier_delays"):
             event = AssetMaterialization(AssetKey.from_user_string(key), partition="2013-01-02")
             instance.report_runless_asset_event(event)
     follows = "downstream, at most: staging/flights 2013-01-02...2013-01-02"
-    assert follows in run("plan", *one, "--template", "all").output
-    assert follows not in run("plan", *one, "--template", "all", "--no-downstream").output
-    found = json.loads(run("plan", *one, "--downstream", "--json").output)
+    assert follows in run("plan", *selection, "--template", "all").output
+    assert follows not in run("plan", *selection, "--template", "all", "--no-downstream").output
+    found = json.loads(run("plan", *selection, "--downstream", "--json").output)
     assert [(each["table"], each["partitions"]) for each in found["tables"]] == [
         ("raw/flights", 2),
         ("staging/flights", 1),
         ("features/carrier_delays", 1),
     ]
-    refused = run("plan", *one, "--downstream", "--chunk", "hours=6")
+    refused = run("plan", *selection, "--downstream", "--chunk", "hours=6")
     assert isinstance(refused.exception, SettingsError)
-    result = run("launch", *one, "--template", "all", "--yes")
+    result = run("launch", *selection, "--template", "all", "--yes")
     assert (result.exit_code, follows in result.output) == (0, True), result.output
     with DagsterInstance.get() as instance:
         (backfill,) = instance.get_backfills()
@@ -153,7 +153,7 @@ def test_the_total_is_in_the_page_and_in_json(tmp_path: Path) -> None:
 
 
 def publish(tmp_path: Path, key: str, days: list[str], *, missing: str = "") -> None:
-    """Publishes days as a run would from what is there now; `missing` raw days are not there."""
+    """Publishes days as a run would now, without the raw days in `missing`."""
     version = commit_as_now(
         Warehouse(str(tmp_path / "warehouse")),
         str(tmp_path / "landing"),
@@ -172,11 +172,11 @@ def publish(tmp_path: Path, key: str, days: list[str], *, missing: str = "") -> 
 
 
 def plan_chunks(*options: str) -> list[tuple[int, int, int, int]]:
-    """What is told of each table: partitions, and those that stand; chunks and commits."""
+    """Reads how many partitions, standing partitions, chunks and commits each table has."""
     result = run("plan", *FOUR, "--json", *options)
     assert result.exit_code == 0, result.output
     names = ("partitions", "stands", "chunks", "commits")
-    return [tuple(one[name] for name in names) for one in json.loads(result.output)["tables"]]
+    return [tuple(table[name] for name in names) for table in json.loads(result.output)["tables"]]
 
 
 def test_a_plan_in_chunks_counts_what_would_be_computed(tmp_path: Path) -> None:
@@ -253,11 +253,11 @@ def test_a_run_in_the_foreground_needs_no_daemon_and_says_what_only_waits() -> N
     with DagsterInstance.get() as instance:
         (done,) = instance.get_runs()
     assert done.tags["backfill_assets/reason"] == "look"
-    # What only waits is no verdict of an audit.
-    (told,) = json.loads(run("plan", "--select", "staging/flights", *RANGE[2:], "--json").output)[
+    # A partition that only waits gets no verdict from an audit.
+    (table,) = json.loads(run("plan", "--select", "staging/flights", *RANGE[2:], "--json").output)[
         "tables"
     ]
-    assert told["states"] == {"not_due": 3}
+    assert table["states"] == {"not_due": 3}
 
 
 def test_a_run_is_refused_while_others_work_on_its_partitions() -> None:
@@ -282,7 +282,10 @@ def test_a_launch_names_its_spark_and_tells_itself_as_json() -> None:
         (backfill,) = instance.get_backfills()
     assert (backfill.tags or {})[SPARK_REMOTE_TAG] == "sc://big:15002"
     assert (found["backfill_id"], found["title"]) == (backfill.backfill_id, backfill.title)
-    assert [one["table"] for one in found["plan"]["tables"]] == ["raw/flights", "staging/flights"]
+    assert [table["table"] for table in found["plan"]["tables"]] == [
+        "raw/flights",
+        "staging/flights",
+    ]
     paused = json.loads(
         run("backfill", "pause", backfill.backfill_id, "--reason", "disk", "--json").stdout
     )
@@ -299,7 +302,7 @@ def test_what_is_not_to_be_run_is_told_as_json_too() -> None:
 
 
 def test_of_all_time_only_what_is_named_is_planned() -> None:
-    """Tables of several grains in one plan, each with all of its partitions."""
+    """One plan has tables of several grains, each with all of its partitions."""
     weather = run("plan", "--select", "raw/flights,staging/weather", "--only", "missing", "--json")
     flights, hourly = json.loads(weather.output)["tables"]
     assert flights["ranges"] == [["2013-01-01", "2014-01-01"]]

@@ -1,4 +1,4 @@
-"""How long a plan takes where a year of all tables is published, its hours too. No Spark."""
+"""A plan over a published year of all tables stays within its time. It needs no Spark."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ instance_class:
 
 @pytest.fixture(scope="module")
 def environment(weather_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a year that landed and is published, a commit a table."""
+    """A year has landed and is published, with one commit for each table."""
     root = tmp_path_factory.mktemp("year")
     landing, home, warehouse = root / "landing", root / "home", Warehouse(str(root / "warehouse"))
     LandingZone(landing).land([*YEAR, "2014-01-01"])
@@ -53,7 +53,11 @@ def environment(weather_landing: Path, tmp_path_factory: pytest.TempPathFactory)
     tables = {table.key: table for table in CATALOG.tables}
     ordered = defs.get_repository_def().asset_graph.toposorted_asset_keys
     with DagsterInstance.from_config(str(home)) as instance:
-        for key in (one.to_user_string() for one in ordered if one.to_user_string() in tables):
+        for key in (
+            asset_key.to_user_string()
+            for asset_key in ordered
+            if asset_key.to_user_string() in tables
+        ):
             keys = find_partitions_def(tables[key]).get_partition_keys()
             run_id = f"run-of-{key.replace('/', '-')}"
             commit_as_now(warehouse, str(landing), key, keys, run_id=run_id)
@@ -66,7 +70,7 @@ def environment(weather_landing: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def record(instance: DagsterInstance, run_id: str, key: str, log: TableLog) -> None:
-    """The run that published them is over and has told Dagster of each."""
+    """Records that the run is over and has told Dagster of each partition."""
     instance.add_run(DagsterRun("__ASSET_JOB", run_id=run_id, status=DagsterRunStatus.SUCCESS))
     asset_key, metadata = AssetKey.from_user_string(key), {"delta_version": log.version}
     with store_together(instance):
@@ -81,9 +85,9 @@ def record(instance: DagsterInstance, run_id: str, key: str, log: TableLog) -> N
 def plan(
     environment: dict[str, str], *arguments: str, most: float
 ) -> tuple[float, dict[str, dict]]:
-    """How long a plan took, in times what importing the definitions takes; and what it says."""
+    """Returns a plan's time, as a multiple of importing the definitions, and its tables."""
     times, output = time_command(environment, "plan", *arguments, "--json", most=most)
-    return times, {one["table"]: one for one in json.loads(output)["tables"]}
+    return times, {table["table"]: table for table in json.loads(output)["tables"]}
 
 
 @pytest.mark.parametrize("chunk", [(), CHUNK])
@@ -93,9 +97,9 @@ def test_a_year_of_days_of_all_tables_is_planned_in_time(
     ends = ("--from", YEAR[0], "--to", YEAR[-1])
     times, found = plan(environment, "--select", ",".join(DAILY), *ends, *chunk, most=MOST)
     assert sorted(found) == sorted(DAILY)
-    for one in found.values():
-        assert (one["states"], one["stale"]) == ({"materialized": 365}, [])
-        assert (one["partitions"], one["stands"]) == (365, 365 if chunk else 0)
+    for table in found.values():
+        assert (table["states"], table["stale"]) == ({"materialized": 365}, [])
+        assert (table["partitions"], table["stands"]) == (365, 365 if chunk else 0)
     assert times < MOST
 
 
@@ -105,15 +109,15 @@ def test_a_year_of_hours_that_are_published_is_planned_in_time(
 ) -> None:
     ends = ("--from", HOURS[0], "--to", HOURS[-1])
     times, found = plan(environment, "--select", RAW_WEATHER.key, *ends, *chunk, most=MOST)
-    one = found[RAW_WEATHER.key]
-    assert (one["states"], one["stale"]) == ({"materialized": 8760}, [])
-    assert one["stands"] == (8760 if chunk == CHUNK else 0)
+    table = found[RAW_WEATHER.key]
+    assert (table["states"], table["stale"]) == ({"materialized": 8760}, [])
+    assert table["stands"] == (8760 if chunk == CHUNK else 0)
     assert times < MOST
 
 
 def test_all_tables_are_planned_in_time(environment: dict[str, str]) -> None:
-    """What is stale of all that ever were, days, hours and buckets of keys."""
+    """Plans what is stale among all days, hours and buckets of keys."""
     times, found = plan(environment, "--only", "stale", most=MOST_FOR_ALL)
     assert len(found) == len(CATALOG.tables)
-    assert not any(one["partitions"] for one in found.values())
+    assert not any(table["partitions"] for table in found.values())
     assert times < MOST_FOR_ALL

@@ -1,4 +1,4 @@
-"""Protecting at a shell, and what `plan` and `launch` then say. No Spark."""
+"""`plan` and `launch` heed what was protected at a shell. They need no Spark."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ PLAN = ("--select", f"{RAW},staging/flights", "--from", "2013-01-01", "--to", "2
 
 @pytest.fixture(autouse=True)
 def _installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five days that landed, and a Dagster home."""
+    """Five days have landed, and there is a Dagster home."""
     LandingZone(tmp_path / "landing").land([f"2013-01-0{day}" for day in range(1, 6)])
     home = tmp_path / "home"
     home.mkdir()
@@ -46,13 +46,13 @@ def refuse(*arguments: str) -> str:
 def test_a_range_is_protected_listed_and_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "anna")
     assert run("protect", "--list") == "nothing is protected\n"
-    said = run("protect", RAW, *DAYS, "--reason", "books are closed")
-    assert said == f"{RAW}: 2013-01-02...2013-01-03 protected: books are closed\n"
+    output = run("protect", RAW, *DAYS, "--reason", "books are closed")
+    assert output == f"{RAW}: 2013-01-02...2013-01-03 protected: books are closed\n"
     (found,) = json.loads(run("protect", "--list", "--json"))
     assert (found["table"], found["reason"], found["by"]) == (RAW, "books are closed", "anna")
     assert (found["ranges"], found["and_later"]) == ([["2013-01-02", "2013-01-03"]], False)
-    said = run("protect", "--lift", RAW, "--to", "2013-01-02", "--reason", "a wrong number")
-    assert said == f"{RAW}: ...2013-01-02 no longer protected: a wrong number\n"
+    output = run("protect", "--lift", RAW, "--to", "2013-01-02", "--reason", "a wrong number")
+    assert output == f"{RAW}: ...2013-01-02 no longer protected: a wrong number\n"
     (found,) = json.loads(run("protect", "--list", "--json"))
     assert found["ranges"] == [["2013-01-03", "2013-01-03"]]
     run("protect", "--lift", RAW, "--reason", "all open")
@@ -120,8 +120,8 @@ def test_a_plan_shows_what_is_protected_and_a_launch_asks_for_a_reason() -> None
     run("launch", *PLAN, *words, "--yes")
     run("launch", *PLAN[:2], "--from", "2013-01-05", "--to", "2013-01-05", *words[:2], "--yes")
     with DagsterInstance.get() as instance:
-        free, overriding = (one.tags for one in instance.get_backfills())
+        free, overriding = (backfill.tags for backfill in instance.get_backfills())
     assert overriding["backfill_assets/override_protection"] == "restated"
     assert overriding["backfill_assets/allow_new_code"] == "a hotfix comes"
-    # A reason that nothing needs is no licence for what is protected later.
+    # A reason that nothing needs doesn't permit a change of what is protected later.
     assert "backfill_assets/override_protection" not in free

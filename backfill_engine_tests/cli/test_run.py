@@ -1,4 +1,4 @@
-"""`run` at a shell: the plan is carried out without a daemon, and its verdicts say what became."""
+"""`run` carries the plan out without a daemon, and its verdicts say how each table ended."""
 
 import json
 import signal
@@ -26,7 +26,7 @@ RANGE = ("--from", "2013-01-01", "--to", "2013-01-05")
 
 @pytest.fixture(scope="module")
 def landed(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Seven days, one of which is half broken; nothing is published."""
+    """Seven days have landed, one of them half broken; nothing is published."""
     root = tmp_path_factory.mktemp("run")
     landing = copy_days(sample_landing, root / "landing", first="2013-01-01", count=7)
     folder = landing / "flights" / "year=2013" / "month=01" / "day=03"
@@ -47,7 +47,7 @@ def test_what_does_not_depend_on_a_bad_day_goes_on_and_the_rest_has_its_reason(
     assert ran.returncode == 1, ran.stdout + ran.stderr
     found = json.loads(ran.stdout)
     assert (found["state"], found["only_waits"]) == ("held back", False)
-    published = {one["table"]: one["published_ranges"] for one in found["tables"]}
+    published = {table["table"]: table["published_ranges"] for table in found["tables"]}
     assert published == {
         "raw/flights": ["2013-01-01...2013-01-02", "2013-01-04...2013-01-05"],
         "staging/flights": ["2013-01-01...2013-01-02", "2013-01-04...2013-01-05"],
@@ -56,10 +56,10 @@ def test_what_does_not_depend_on_a_bad_day_goes_on_and_the_rest_has_its_reason(
     (withheld,) = found["tables"][0]["held_back"]
     assert (withheld["status"], withheld["ranges"]) == ("withheld", [BAD])
     assert "rejects = " in withheld["reasons"][0]
-    # A line whenever something changed, beside the JSON.
+    # Beside the JSON, it prints a line whenever something changed.
     assert "raw/flights 4 of 5, 1 held back" in ran.stderr
     assert "Traceback" not in ran.stderr
-    # Runs like any other: of one chain, and with who and why.
+    # These are runs like any other: they form one chain and record who asked, and why.
     first, *others = read_tags(landed)
     assert (first[REASON_TAG], bool(first[LAUNCHED_BY_TAG])) == ("fill", True)
     assert others
@@ -68,17 +68,17 @@ def test_what_does_not_depend_on_a_bad_day_goes_on_and_the_rest_has_its_reason(
         assert tags[CONTINUES_TAG]
         assert tags[REASON_TAG] == "fill"
 
-    # What a verdict withheld is told from what only waited for it, and from what never was tried.
+    # `plan` tells withheld partitions from those that only waited and those never tried.
     plan = landed.run("backfill-assets", "plan", "--select", ",".join(TABLES), *RANGE, "--json")
     raw, staging, features = json.loads(plan.stdout)["tables"]
     assert raw["states"] == {"materialized": 4, "withheld": 1}
     assert staging["states"] == {"materialized": 4, "failed": 1}
     assert features["states"] == {"materialized": 2, "failed": 1, "withheld": 2}
     for only, keys in (("withheld", [[BAD, BAD]]), ("failed", [])):
-        told = landed.run(
+        planned = landed.run(
             "backfill-assets", "plan", "--select", TABLES[0], "--only", only, "--json"
         )
-        assert json.loads(told.stdout)["tables"][0]["ranges"] == keys
+        assert json.loads(planned.stdout)["tables"][0]["ranges"] == keys
 
 
 def test_ctrl_c_ends_the_run_and_says_what_was_published(landed: Project, tmp_path: Path) -> None:
@@ -89,12 +89,12 @@ def test_ctrl_c_ends_the_run_and_says_what_was_published(landed: Project, tmp_pa
         *("--select", ",".join(TABLES), "--from", "2013-01-06", "--to", "2013-01-07"),
     ]
     with (
-        out.open("w") as said,
+        out.open("w") as output,
         subprocess.Popen(
             command,
             env=project.environment,
             cwd=project.root,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
         ) as running,
     ):

@@ -1,4 +1,4 @@
-"""A command takes a model, and people its fields, each as an option."""
+"""A command takes a model, and people give each of its fields as an option."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from backfill_engine.cli.options import spread_options
 
 
 class Range(BaseModel):
-    """Three options, one of them by another name; the last field is none."""
+    """The model has three options, one under another name; its last field is no option."""
 
     first: str | None = Field(default=None, title="from", description="The first one.")
     strict: bool = Field(default=False, description="Whether.")
@@ -34,7 +34,7 @@ app.command()(show)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (("raw",), "raw first=None strict=False keep_going=None once='' all"),
         (
@@ -44,11 +44,11 @@ app.command()(show)
     ],
 )
 def test_the_fields_are_options_and_come_as_the_model(
-    arguments: tuple[str, ...], said: str
+    arguments: tuple[str, ...], expected: str
 ) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert result.output.strip() == said
+    assert result.output.strip() == expected
 
 
 def test_the_help_has_them_in_their_place() -> None:

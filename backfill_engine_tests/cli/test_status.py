@@ -33,7 +33,7 @@ BACKFILL = "abcdefgh"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """Four days of raw, of which a run withheld the second; and so nothing of staging."""
+    """A run published raw but for the second of four days, and so nothing of staging."""
     LandingZone(tmp_path / "landing").land(list_days(1, 8))
     dagster_home = tmp_path / "dagster_home"
     dagster_home.mkdir()
@@ -59,7 +59,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 def find_landed(landing: Path) -> dict[str, Consumed]:
-    """What the days are from, as it lies there now."""
+    """Describes the landed files that the days come from, as they are now."""
     table = CATALOG.find_table(RAW)
     listing = JsonLanding("flights").list_files(str(landing), table, build_partitions(table, DAYS))
     return {key: Consumed(files) for key, files in listing.describe_files().items()}
@@ -73,7 +73,7 @@ def read_status(*arguments: str) -> dict[tuple[str, str], dict[str, Any]]:
     ends = ("--from", DAYS[0], "--to", DAYS[-1])
     result = run("status", *ends, "--json", *arguments)
     assert result.exit_code == 0, result.output
-    return {(one["table"], one["partition"]): one for one in json.loads(result.stdout)}
+    return {(status["table"], status["partition"]): status for status in json.loads(result.stdout)}
 
 
 def read_story(key: str, table: str = RAW) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_each_partition_says_when_it_was_tried_and_why_it_failed(home: Home) -> 
     assert (bad["status"], bad["error"]) == ("failed", WHY)
     took = dt.datetime.fromisoformat(bad["completed"]) - dt.datetime.fromisoformat(bad["started"])
     assert took.total_seconds() == pytest.approx(1, abs=0.01), "as its certificate has it"
-    # Its run left no certificate: Dagster says what became of it.
+    # Its run left no certificate, so Dagster says how it ended.
     failed = found[STAGING, DAYS[0]]
     assert failed["error"] == "its run failed: No space left on device"
     held_up = found[STAGING, DAYS[1]]
@@ -105,11 +105,11 @@ def test_each_partition_says_when_it_was_tried_and_why_it_failed(home: Home) -> 
 
 def test_a_person_sees_when_and_why_at_80_columns(home: Home) -> None:
     shown = ("status", "--from", DAYS[0], "--to", DAYS[-1])
-    one = run(*shown, "--select", RAW).output
-    assert f"{RAW} {DAYS[1]}: {WHY}" in one.splitlines()
+    output = run(*shown, "--select", RAW).output
+    assert f"{RAW} {DAYS[1]}: {WHY}" in output.splitlines()
     found = read_status("--select", RAW)
     for key, status in found.items():
-        (line,) = (line for line in one.splitlines() if f"│ {key[1]}" in line)
+        (line,) = (line for line in output.splitlines() if f"│ {key[1]}" in line)
         began, ended = status["started"], status["completed"]
         assert f"{began[:10]} {began[11:19]} │ " in line, "to the second"
         assert ended[11:19] in line
@@ -142,8 +142,8 @@ def test_tables_are_side_by_side_at_80_columns_or_below_each_other(home: Home) -
 
 def test_what_is_at_work_has_begun_and_no_error(home: Home) -> None:
     home.begin("next-run", RAW, days=DAYS[1:2])
-    one = read_status("--select", RAW)[RAW, DAYS[1]]
-    assert (one["status"], one["completed"], one["error"]) == ("in_progress", "", "")
+    status = read_status("--select", RAW)[RAW, DAYS[1]]
+    assert (status["status"], status["completed"], status["error"]) == ("in_progress", "", "")
 
 
 def test_the_story_of_a_published_partition(home: Home) -> None:
@@ -206,7 +206,7 @@ def test_the_story_of_what_waits_names_what_it_waits_for(home: Home) -> None:
     assert story["waits"] == f"{RAW} {DAYS[1]} is failed or withheld"
     assert story["next"] == [f"backfill-assets status --why {DAYS[1]} --select {RAW}"]
     both = json.loads(run("status", "--why", DAYS[1], "--json").stdout)
-    assert {RAW, STAGING} <= {one["table"] for one in both}
+    assert {RAW, STAGING} <= {status["table"] for status in both}
 
 
 def test_a_story_fits_80_columns_but_for_the_commands_to_copy(home: Home) -> None:
@@ -214,7 +214,7 @@ def test_a_story_fits_80_columns_but_for_the_commands_to_copy(home: Home) -> Non
     commands = [line for line in lines if line.startswith("  next: ")]
     assert max(map(len, {*lines} - {*commands})) <= 80
     story = read_story(DAYS[1])
-    assert {f"  next: {one}" for one in story["next"]} <= {*commands}
+    assert {f"  next: {command}" for command in story["next"]} <= {*commands}
     attempt = story["attempt"]
     text = " ".join(" ".join(lines).split())
     assert f"it began {attempt['started']} and ended {attempt['completed']}" in text
@@ -250,8 +250,10 @@ def test_what_landed_beyond_the_end_of_the_calendar_is_named(
         recipes = {key: catalog.recipes[key]}
         return describe_landed_beyond(recipes, catalog.settings.landing)
 
-    told = run("status", "--missing", "--from", DAYS[0], "--to", DAYS[0], "--select", RAW).stderr
-    assert "beyond" not in told
+    warnings = run(
+        "status", "--missing", "--from", DAYS[0], "--to", DAYS[0], "--select", RAW
+    ).stderr
+    assert "beyond" not in warnings
     monkeypatch.setenv("BACKFILL_END", "2013-01-07")
     assert list_told(RAW) == [
         f"{RAW}: landed, but beyond BACKFILL_END 2013-01-07: 2013-01-07, 2013-01-08: set "

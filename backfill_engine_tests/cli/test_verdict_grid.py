@@ -1,4 +1,4 @@
-"""How verdicts look in 80 columns."""
+"""Verdicts fit a terminal of 80 columns."""
 
 import io
 
@@ -25,6 +25,6 @@ def test_verdicts_are_whole_at_80_columns() -> None:
     assert rows[0][:3] == ["features/departure_conditions", "published", "8,759"]
     assert ["", "withheld", "1"] in [row[:3] for row in rows]
     assert ["raw/flights", "withheld", "1"] in [row[:3] for row in rows]
-    said = "".join(row[3] for row in rows).replace(" ", "")
-    assert why.replace(" ", "") in said
-    assert "and3more" in said
+    reasons = "".join(row[3] for row in rows).replace(" ", "")
+    assert why.replace(" ", "") in reasons
+    assert "and3more" in reasons

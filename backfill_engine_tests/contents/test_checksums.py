@@ -63,8 +63,8 @@ def compute_checksums(spark: SparkSession, contents: Mapping[str, Rows]) -> dict
     """Spark's checksum of each of several contents of the table, in one job."""
     rows = [
         (label, *(row[name] for name in MEASUREMENTS.column_names))
-        for label, some in contents.items()
-        for row in some
+        for label, labelled in contents.items()
+        for row in labelled
     ]
     schema = f"label STRING, {build_ddl(MEASUREMENTS.columns, constraints=False)}"
     upper, lower = build_checksum_parts(build_row_hash(MEASUREMENTS))
@@ -152,7 +152,7 @@ def test_documented_formula_gives_the_same_checksum(spark: SparkSession) -> None
     rows = build_nasty_rows()
     contents: dict[str, Rows] = {str(row["id"]): [row] for row in rows}
     contents["all"] = rows
-    expected = {label: compute_checksum_in_python(some) for label, some in contents.items()}
+    expected = {label: compute_checksum_in_python(labelled) for label, labelled in contents.items()}
     assert compute_checksums(spark, contents) == expected
 
 
@@ -161,8 +161,10 @@ def test_order_and_partitioning_of_rows_do_not_matter(spark: SparkSession) -> No
     shuffled = random.Random(1).sample(rows, len(rows))
     schema = build_ddl(MEASUREMENTS.columns, constraints=False)
     frames = [
-        spark.createDataFrame([tuple(row.values()) for row in some], schema).repartition(parts)
-        for some, parts in ((rows, 1), (shuffled, 5))
+        spark.createDataFrame([tuple(row.values()) for row in rows_in_order], schema).repartition(
+            parts
+        )
+        for rows_in_order, parts in ((rows, 1), (shuffled, 5))
     ]
     parts = build_checksum_parts(build_row_hash(MEASUREMENTS))
     first, second = (format_checksum(*frame.agg(*parts).collect()[0]) for frame in frames)

@@ -36,7 +36,7 @@ def hash_by_spark(spark: SparkSession, type_: str, values: list[Any]) -> list[in
 
 
 def hash_by_arrow(type_: str, values: list[Any]) -> list[int]:
-    """In two parts, the second one a slice: its offset isn't 0."""
+    """Hashes values in two parts; the second is a slice, so that its offset isn't 0."""
     table = build_table(type_)
     ids, value = (find_arrow_type(column) for column in table.columns)
     whole = pa.array(values, value)
@@ -110,19 +110,19 @@ def test_values_that_differ_have_words_that_differ_and_spark_agrees(
 
 
 def as_spark_has_it(type_: ColumnType, value: Any) -> Any:
-    """A map is a list of pairs to Arrow, and a dict to Spark; in either order."""
+    """A map is a list of pairs to Arrow and a dict to Spark; the order of its pairs is free."""
     if value is None:
         return None
     if type_.kind == "ARRAY":
-        return [as_spark_has_it(type_.parts[0], one) for one in value]
+        return [as_spark_has_it(type_.parts[0], item) for item in value]
     if type_.kind == "STRUCT":
         parts = zip(type_.names, type_.parts, strict=True)
         return tuple(as_spark_has_it(part, value[name]) for name, part in parts)
     if type_.kind == "MAP":
         of_key, of_value = type_.parts
         return {
-            as_spark_has_it(of_key, key): as_spark_has_it(of_value, one)
-            for key, one in reversed(value)
+            as_spark_has_it(of_key, key): as_spark_has_it(of_value, item)
+            for key, item in reversed(value)
         }
     return value
 
@@ -133,7 +133,7 @@ def test_a_map_is_the_same_in_any_order() -> None:
 
 
 def test_zeros_and_precision_of_decimals_are_the_values() -> None:
-    """As 1.0 and 1.00 are one value of a column; that of a wider column is another column's."""
+    """1.0 and 1.00 are one value of a column, and a value is the same in a wider column."""
     assert len(set(find_words("DECIMAL(10,2)", [Decimal("1"), Decimal("1.00")]))) == 1
     assert find_words("DECIMAL(10,2)", [Decimal(7)]) == find_words("DECIMAL(18,2)", [Decimal(7)])
 
@@ -161,9 +161,9 @@ TYPES = st.recursive(
     lambda inner: st.one_of(
         inner.map(lambda part: f"ARRAY<{part}>"),
         st.lists(inner, min_size=1, max_size=3).map(
-            lambda parts: f"STRUCT<{', '.join(f'f{at}: {one}' for at, one in enumerate(parts))}>"
+            lambda parts: f"STRUCT<{', '.join(f'f{at}: {part}' for at, part in enumerate(parts))}>"
         ),
-        # Keys of their own, as two floats or a null may not be one.
+        # Keys have types of their own, because some floats and all nulls can't be keys.
         st.tuples(st.sampled_from(["STRING", "INT", "DATE", "DECIMAL(20,3)"]), inner).map(
             lambda parts: f"MAP<{parts[0]}, {parts[1]}>"
         ),
@@ -197,9 +197,9 @@ def build_values(type_: ColumnType, *, nulls: bool = True) -> st.SearchStrategy[
 def test_spark_and_arrow_agree_on_values_of_any_type(
     spark: SparkSession, data: st.DataObject
 ) -> None:
-    """Ten types at once, as fields of one value: a job of Spark's takes its time."""
+    """Ten types are tested at once, as fields of one value, because a Spark job takes long."""
     types = data.draw(st.lists(TYPES, min_size=10, max_size=10))
-    type_ = parse_type(f"STRUCT<{', '.join(f'c{at}: {one}' for at, one in enumerate(types))}>")
+    type_ = parse_type(f"STRUCT<{', '.join(f'c{at}: {field}' for at, field in enumerate(types))}>")
     values = data.draw(st.lists(build_values(type_), min_size=8, max_size=8))
     by_arrow = hash_by_arrow(str(type_), values)
     as_spark = [as_spark_has_it(type_, value) for value in values]

@@ -71,7 +71,7 @@ def test_just_those_whose_rows_differ_as_multisets(before: list[Row], after: lis
     with TemporaryDirectory() as folder:
         warehouse = Warehouse(str(Path(folder, "warehouse")))
         versions = [write_rows(warehouse, LANDED, side) for side in (before, after)]
-        older, newer = (read_log(warehouse, LANDED, version=one) for one in versions)
+        older, newer = (read_log(warehouse, LANDED, version=version) for version in versions)
         assert find(older, newer) == find_naively(before, after)
         nothing = TableLog(warehouse, LANDED, None)
         assert find(nothing, newer) == find_naively([], after)
@@ -82,7 +82,7 @@ def test_only_the_partitions_asked_about_are_read(warehouse: Warehouse) -> None:
     row = {"landed": first.slice.start, "day": dt.date(2013, 1, 4), "value": 1}
     older = write_rows(warehouse, LANDED, [])
     newer = write_rows(warehouse, LANDED, [row, {**row, "landed": second.slice.start}])
-    before, after = (read_log(warehouse, LANDED, version=one) for one in (older, newer))
+    before, after = (read_log(warehouse, LANDED, version=version) for version in (older, newer))
     assert find(before, after, [second]) == {"2013-01-04": {second.key}}
     (path,) = (uri for uri in DeltaTable(after.uri).file_uris() if first.key in uri)
     Path(path).unlink()

@@ -177,7 +177,7 @@ def read_with_spark(
 
 def write_events(warehouse: Warehouse, codes: dict[int, list[str]], **options: Any) -> int:
     """Appends to EVENTS with delta-rs, one file a part; returns the version."""
-    rows = [(part, code) for part, some in codes.items() for code in some]
+    rows = [(part, code) for part, letters in codes.items() for code in letters]
     parts, values = zip(*rows, strict=True)
     contents = pa.table({"part": pa.array(parts, pa.int32()), "code": pa.array(values)})
     write_deltalake(
@@ -209,8 +209,8 @@ def test_agrees_with_spark_on_every_type(spark: SparkSession, warehouse: Warehou
     found = read_back(read_log(warehouse, EVERYTHING, version=version), WEEK)
     assert found == read_with_spark(spark, warehouse, WEEK, version)
     assert found[EMPTY_DAY.key] == NOTHING
-    assert sum(one.rows for one in found.values()) == len(rows)
-    assert len({one.checksum for one in found.values()}) == len(WEEK)
+    assert sum(contents.rows for contents in found.values()) == len(rows)
+    assert len({contents.checksum for contents in found.values()}) == len(WEEK)
 
 
 def test_each_value_has_the_hash_that_spark_gives_it(
@@ -286,7 +286,9 @@ def test_appended_row_is_seen_in_exactly_its_partition(events: Warehouse) -> Non
     before = read_back(read_log(events, EVENTS), parts)
     version = write_events(events, {2: ["b"]})
     after = read_back(read_log(events, EVENTS, version=version), parts)
-    assert {key: one.rows for key, one in after.items() if one != before[key]} == {"part 2": 3}
+    assert {key: contents.rows for key, contents in after.items() if contents != before[key]} == {
+        "part 2": 3
+    }
     assert before["part 2"].checksum != after["part 2"].checksum
 
 
@@ -364,7 +366,7 @@ def test_thousands_of_separate_partitions_are_read(warehouse: Warehouse) -> None
     version = write_events(warehouse, {0: ["a"], 1: ["b"], 4_000: ["c", "c"]})
     log = read_log(warehouse, EVENTS, version=version)
     found = read_back(log, build_parts(*range(0, 4_001, 2)))
-    filled = {key: one.rows for key, one in found.items() if one != NOTHING}
+    filled = {key: contents.rows for key, contents in found.items() if contents != NOTHING}
     assert filled == {"part 0": 1, "part 4000": 2}
 
 

@@ -126,8 +126,8 @@ def test_hours_in_one_folder_are_told_apart(spark: SparkSession, warehouse: Ware
     ]
     version = publish(spark, warehouse, HOURLY, partitions, rows)
     log = read_log(warehouse, HOURLY, version=version)
-    for some in (partitions, partitions[1:3], partitions[:1]):
-        assert read_in_tasks(spark, log, some) == read_back(log, some)
+    for subset in (partitions, partitions[1:3], partitions[:1]):
+        assert read_in_tasks(spark, log, subset) == read_back(log, subset)
 
 
 @pytest.mark.parametrize("damage", ["lost", "truncated", "overwritten"])
@@ -195,13 +195,13 @@ def test_tasks_read_from_the_threshold_on(
 ) -> None:
     log, counts = read_log(events, EVENTS), count_tasks(monkeypatch)
     size = sum(Path(file).stat().st_size for file in find_files(events, EVENTS, "part=1"))
-    one = build_parts(1)
+    single_part = build_parts(1)
     for task_bytes in (None, size + 1):
-        PartitionReader(lambda: spark, task_bytes).read_back(log, one)
+        PartitionReader(lambda: spark, task_bytes).read_back(log, single_part)
     assert counts == []
-    found = PartitionReader(lambda: spark, size).read_back(log, one)
+    found = PartitionReader(lambda: spark, size).read_back(log, single_part)
     assert counts == [1]
-    assert found == read_back(log, one)
+    assert found == read_back(log, single_part)
 
 
 def test_no_partitions_and_no_files_are_nothing_to_read(
@@ -212,16 +212,16 @@ def test_no_partitions_and_no_files_are_nothing_to_read(
     assert read_in_tasks(spark, log, build_parts(7)) == {"part 7": NOTHING}
 
 
-@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("with_python", [True, False])
 def test_workers_that_lack_what_the_tasks_need_are_one_sentence(
     spark: SparkSession,
     events: Warehouse,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     *,
-    there: bool,
+    with_python: bool,
 ) -> None:
-    if there:
+    if with_python:
         venv.create(tmp_path / "bare", with_pip=False)
     python = str(tmp_path / "bare" / "bin" / "python")
     monkeypatch.setattr(spark.sparkContext, "pythonExec", python)

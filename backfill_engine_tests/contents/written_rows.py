@@ -108,7 +108,7 @@ def read_both(
 
 
 class Changes(NamedTuple):
-    """Rows of a partition by what became of them, as `PartitionDiff` has them."""
+    """Counts the rows of a partition by what became of them, as `PartitionDiff` does."""
 
     same: int = 0
     added: int = 0
@@ -125,7 +125,7 @@ def count_changes(diffs: Mapping[str, PartitionDiff]) -> dict[str, Changes]:
 
 
 def find_changes(diffs: Mapping[str, PartitionDiff]) -> dict[str, Changes]:
-    """Of the partitions that aren't equal, or have duplicates."""
+    """Counts the changes of the partitions that aren't equal, or have duplicates."""
     counted = count_changes(diffs)
     return {key: counted[key] for key, diff in diffs.items() if not diff.equal or diff.duplicates}
 
@@ -136,4 +136,6 @@ def build_parts(*parts: int) -> list[Partition]:
 
 def build_events(**codes: str) -> list[Row]:
     """The letters of each value as codes: `p0="ab"` is two rows of part 0."""
-    return [{"part": int(part[1:]), "code": code} for part, some in codes.items() for code in some]
+    return [
+        {"part": int(part[1:]), "code": code} for part, letters in codes.items() for code in letters
+    ]

@@ -77,8 +77,8 @@ def test_the_workspace_is_the_code_servers(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_services_are_told_of_is_there() -> None:
     services = read_services()
     image = (DEPLOY / "Containerfile").read_text()
-    told = services["webserver"]["environment"]
-    assert {told["CODE_SERVER_HOST"], "database", "spark"} <= services.keys()
+    environment = services["webserver"]["environment"]
+    assert {environment["CODE_SERVER_HOST"], "database", "spark"} <= services.keys()
     for name, service in services.items():
         assert set(service.get("depends_on", {})) <= services.keys(), name
     copied = re.findall(r"^COPY (.+) \S+$", image, flags=re.MULTILINE)
@@ -91,13 +91,13 @@ def test_what_services_are_told_of_is_there() -> None:
 
 @dataclass(frozen=True)
 class Server:
-    """The services, as processes of this machine."""
+    """Runs the services as processes of this machine."""
 
     project: Project
     ports: Mapping[str, int]
 
     def describe_environment(self, service: str) -> dict[str, str]:
-        """What a service is told, with the places of this machine."""
+        """Returns the environment of a service, with the places of this machine."""
         (jars,) = {path.parent for path in jar_paths(CATALOG.settings.jars)}
         bin_folder = Path(sys.executable).parent
         inherited = self.project.environment
@@ -116,7 +116,7 @@ class Server:
 
     @contextmanager
     def run(self, service: str) -> Iterator[None]:
-        """The command of a service, with the ports of this machine in place of its own."""
+        """Returns the command of a service, with the ports of this machine."""
         command = [self._translate(word) for word in read_services()[service]["command"]]
         log = (self.project.root / f"{service}.log").open("w")
         with subprocess.Popen(
@@ -147,7 +147,7 @@ class Server:
         return ask(f"http://127.0.0.1:{self.ports['webserver']}", text, variables)
 
     def is_ready(self) -> bool:
-        """Whether the webserver has the code server's assets."""
+        """Says whether the webserver has the code server's assets."""
         try:
             return bool(self.query("{ assetNodes { id } }")["assetNodes"])
         except OSError:
@@ -182,6 +182,6 @@ def test_a_backfill_goes_through_all_services(
 
 def read_statuses(project: Project) -> list[str]:
     days = ("--from", "2013-01-01", "--to", "2013-01-02")
-    told = project.run("backfill-assets", "status", "--select", "raw/flights", *days, "--json")
-    assert told.returncode == 0, told.stderr
-    return [partition["status"] for partition in json.loads(told.stdout)]
+    status = project.run("backfill-assets", "status", "--select", "raw/flights", *days, "--json")
+    assert status.returncode == 0, status.stderr
+    return [partition["status"] for partition in json.loads(status.stdout)]

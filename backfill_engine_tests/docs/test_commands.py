@@ -28,7 +28,7 @@ also `missing`, `watermark`, `pin` and `certificate`, short for `status --missin
 
 GROUPS = ("backfill", "proof", "version")
 LINES, COLUMNS = 42, 80
-"""Of a screen."""
+"""The height and width of a screen."""
 
 
 def list_commands(app: typer.Typer) -> Iterator[tuple[str, TyperCommand]]:
@@ -53,16 +53,18 @@ def render_page() -> str:
     parts = [HEAD]
     for name, command in list_commands(app):
         arguments = [
-            str(one.metavar or one.name).upper() if one.required else f"[{str(one.name).upper()}]"
-            for one in command.params
-            if isinstance(one, TyperArgument)
+            str(param.metavar or param.name).upper()
+            if param.required
+            else f"[{str(param.name).upper()}]"
+            for param in command.params
+            if isinstance(param, TyperArgument)
         ]
         parts.append(f"## {name}\n")
         parts.append(f"    backfill-assets {' '.join([name, *arguments])} [OPTIONS]\n")
         for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
             is_example = paragraph.startswith("Example: ")
             parts.append(f"    {paragraph[9:]}\n" if is_example else wrap(paragraph))
-        options = [one.opts[0] for one in command.params if isinstance(one, TyperOption)]
+        options = [param.opts[0] for param in command.params if isinstance(param, TyperOption)]
         if options:
             parts.append(wrap(f"Options: {', '.join(f'`{option}`' for option in options)}."))
     parts.append("## Options of `plan`, `launch` and `run`, in full\n")
@@ -71,7 +73,7 @@ def render_page() -> str:
 
 
 def describe_options() -> Iterator[str]:
-    """All that is to be said of the options of which `--help` has only how it begins."""
+    """Describes in full the options that `--help` describes only in part."""
     for model in (PartitionOptions, Launch):
         for name, field in model.model_fields.items():
             if field.description:

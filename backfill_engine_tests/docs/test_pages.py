@@ -15,7 +15,7 @@ _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 def list_anchors(page: Path) -> set[str]:
-    """What GitHub calls the headings of a page."""
+    """Returns the anchors that GitHub gives the headings of a page."""
     headings = _HEADING.findall(page.read_text())
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -36,7 +36,7 @@ def test_the_page_of_settings_names_each_with_its_default() -> None:
         (ROOT / "docs/settings.md").read_text(),
         re.MULTILINE,
     )
-    told = {
+    documented = {
         name: default.strip("` ")
         for names, defaults in rows
         for name, default in zip(names.split(", "), defaults.split(", "), strict=False)
@@ -47,11 +47,11 @@ def test_the_page_of_settings_names_each_with_its_default() -> None:
         for name, field in {**Settings.model_fields, **OrderSettings.model_fields}.items()
         if name != "s3"  # the names of AWS, on a line of their own
     }
-    assert set(told) == set(declared)
+    assert set(documented) == set(declared)
     for name, default in declared.items():
         texts = {str(default), f"{default:,}".replace(",", "") if isinstance(default, int) else ""}
         if default is None or default == ():
             texts = {"unset", "user cache"}
         if default == 2**30:
             texts = {"1 GiB"}
-        assert told[name] in texts, name
+        assert documented[name] in texts, name

@@ -17,8 +17,8 @@ def test_the_page_does_what_it_says(tmp_path: Path) -> None:
     places = {"DAGSTER_HOME": str(tmp_path), "BACKFILL_WAREHOUSE": str(tmp_path / "warehouse")}
     protected, lifted = run_page(PAGE, cwd=PROJECT, environment={**os.environ, **places})
     assert "features/carrier_delays: ...2013-01-15 protected: reported to the board" in protected
-    said, _, listed = lifted.partition("\n")
-    assert said == "features/carrier_delays: 2013-01-10 no longer protected: a wrong number"
+    outcome, _, listed = lifted.partition("\n")
+    assert outcome == "features/carrier_delays: 2013-01-10 no longer protected: a wrong number"
     (standing,) = json.loads(listed)
     assert standing["ranges"] == [["2013-01-01", "2013-01-09"], ["2013-01-11", "2013-01-15"]]
 

@@ -27,7 +27,7 @@ LAST_LANDED = "2013-01-16"
 
 RANGE_FIELD = "//input[starts-with(@placeholder, 'ex: ')]"
 IN_DIALOG = f"({RANGE_FIELD})[2]"
-"""The field of a dialog before a page that has one, too."""
+"""The field of a dialog, also where the page behind has such a field."""
 LAUNCH = "//button[contains(., 'Launch backfill') and not(@disabled)]"
 SAVE = "//button[contains(., 'Save config') and {}(@disabled)]"
 WRONG = "ops: {staging__flights: {config: {chunk: days=3, write_mode: upsert}}}"
@@ -50,7 +50,7 @@ PATIENCE = 400
 
 @pytest.fixture(scope="module")
 def project(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The first days as landed, one with wrong distances; the later ones are in raw."""
+    """The first days have landed, one with wrong distances; the later ones are in raw."""
     root = tmp_path_factory.mktemp("ui")
     landing = copy_days(sample_landing, root / "landing", first=BEFORE[0], count=16)
     rewrite_records(landing, SPOILED, double_distances)
@@ -74,7 +74,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Where pictures go: to the page where somebody wants them, as no two are the same."""
+    """Pictures go to the page only on request, as no two are the same."""
     return PROJECT / "docs" / "images" if "UPDATE_IMAGES" in os.environ else tmp_path
 
 
@@ -98,7 +98,7 @@ def read_statuses(project: Project) -> dict[tuple[str, str], str]:
         *("--from", BEFORE[0], "--to", DAYS[-1], "--json"),
     )
     assert listed.returncode == 0, listed.stderr
-    found = ((one["table"], one["partition"], one["status"]) for one in json.loads(listed.stdout))
+    found = ((row["table"], row["partition"], row["status"]) for row in json.loads(listed.stdout))
     return {(table, day): status for table, day, status in found if status != "missing"}
 
 
@@ -183,7 +183,7 @@ def test_the_failing_check_has_the_value_and_the_next_command(
     browser.wait_for("//*[contains(., 'was withheld')]")
     browser.take_screenshot(pictures / "what-to-do.png")
     shown = browser.read_text()
-    for said in (
+    for text in (
         "partition_is_stable: drift(distance) = ",
         "(below 0.25, warning from 0.1, against the baseline of ",
         "rows are kept aside in withheld/staging_flights",
@@ -192,4 +192,4 @@ def test_the_failing_check_has_the_value_and_the_next_command(
         f"--select 'key:\"staging/flights\"' --partition-range {SPOILED}...{SPOILED}",
         f"- {{check: partition_is_stable, reason: WHY, partitions: ['{SPOILED}']}}",
     ):
-        assert said in shown, shown
+        assert text in shown, shown

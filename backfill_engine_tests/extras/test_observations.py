@@ -1,4 +1,4 @@
-"""What landed when: one observation of each change, whatever became of the cursor."""
+"""One observation tells of each change of what landed, whatever became of the cursor."""
 
 import datetime as dt
 import gzip
@@ -81,7 +81,9 @@ class Observer:
         wanted = AssetRecordsFilter(self.asset_key, asset_partitions=[key])
         records = self.instance.fetch_observations(wanted, limit=100).records
         found = (record.event_log_entry.asset_observation for record in records)
-        return [{name: one.value for name, one in each.metadata.items()} for each in found if each]
+        return [
+            {name: value.value for name, value in each.metadata.items()} for each in found if each
+        ]
 
 
 @pytest.fixture
@@ -161,7 +163,7 @@ def test_what_is_too_much_for_one_look_is_left_for_the_next(
     assert observer.look(budget) == [DAY]
     with zone.path(NEXT).with_name("large.json").open("w") as large:
         large.write("{}\n" * size)
-    # Too large to be counted, so it takes nothing of the budget.
+    # The file is too large to be counted, so it takes nothing of the budget.
     assert observer.look(budget) == [NEXT, "2013-01-07"]
     assert "records" in observer.read(DAY)[0]
     assert "records" not in observer.read(NEXT)[0]
@@ -202,18 +204,18 @@ def test_the_sensor_says_what_it_saw_and_an_error_of_one_source_stops_no_other(
     orders = zone.root / "orders" / "orders"
     orders.mkdir(parents=True)
     pq.write_table(pa.table({"o_orderkey": [-1]}), orders / "a.parquet")
-    said, cursor = tick(instance, None)
-    observed, refused, missing = said.split("; landing/")
+    message, cursor = tick(instance, None)
+    observed, refused, missing = message.split("; landing/")
     assert observed == "landing/flights 2013-01-01...2013-01-09: observed"
     assert refused.startswith("orders: orders/orders/a.parquet holds keys from -1 on")
     assert missing.startswith("weather: the landing folder")
     pq.write_table(pa.table({"o_orderkey": [1]}), orders / "a.parquet")
     (zone.root / "weather").mkdir()
-    said, cursor = tick(instance, cursor)
-    assert said == "landing/orders 0000000: observed"
-    said, cursor = tick(instance, cursor)
-    assert said == "nothing came, went or was rewritten"
-    assert tick(instance, '{"of": "another release"}') == (said, cursor)
+    message, cursor = tick(instance, cursor)
+    assert message == "landing/orders 0000000: observed"
+    message, cursor = tick(instance, cursor)
+    assert message == "nothing came, went or was rewritten"
+    assert tick(instance, '{"of": "another release"}') == (message, cursor)
 
 
 def test_a_landing_zone_that_is_not_there_has_lost_nothing(
@@ -222,8 +224,8 @@ def test_a_landing_zone_that_is_not_there_has_lost_nothing(
     observer.look()
     monkeypatch.setenv("BACKFILL_LANDING", str(zone.root))
     zone.root.rename(zone.root.with_name("unmounted"))
-    said, _ = tick(observer.instance, None)
-    assert said.count("isn't there: mount it or set BACKFILL_LANDING") == 3
+    message, _ = tick(observer.instance, None)
+    assert message.count("isn't there: mount it or set BACKFILL_LANDING") == 3
     assert len(observer.read(DAY)) == 1
 
 
@@ -252,7 +254,7 @@ def find_hours() -> list[str]:
 
 
 def measure(observer: Observer) -> float:
-    """CPU seconds of a look; what else the machine does is no fault of it."""
+    """Measures the CPU seconds of a look, as other work of the machine must not count."""
     began = time.process_time()
     observer.look()
     return time.process_time() - began

@@ -46,10 +46,12 @@ def build_texts() -> st.SearchStrategy[str]:
             st.decimals(-1000, 1000, places=3).map(lambda number: f"{number:f}"),
         ),
         lambda part: st.one_of(
-            st.tuples(part, st.sampled_from("+-*/%"), part).map(lambda one: f"({' '.join(one)})"),
-            part.map(lambda one: f"abs({one})"),
-            part.map(lambda one: f"round({one}, 1)"),
-            part.map(lambda one: f"coalesce({one}, NULL, 1)"),
+            st.tuples(part, st.sampled_from("+-*/%"), part).map(
+                lambda operation: f"({' '.join(operation)})"
+            ),
+            part.map(lambda operand: f"abs({operand})"),
+            part.map(lambda operand: f"round({operand}, 1)"),
+            part.map(lambda operand: f"coalesce({operand}, NULL, 1)"),
         ),
         max_leaves=4,
     )
@@ -73,7 +75,7 @@ def build_texts() -> st.SearchStrategy[str]:
         atoms,
         lambda part: st.one_of(
             st.tuples(part, st.sampled_from([" AND ", " OR "]), part).map("".join),
-            part.map(lambda one: f"NOT ({one})"),
+            part.map(lambda condition: f"NOT ({condition})"),
         ),
         max_leaves=5,
     )

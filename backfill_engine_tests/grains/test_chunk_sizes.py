@@ -37,7 +37,7 @@ def draw_range(draw: st.DrawFn) -> tuple[Grain, ChunkSize, list]:
     if isinstance(grain, Buckets):
         size = ChunkSize(ChunkUnit.STEP, draw(st.integers(grain.step, 9 * grain.step)))
     else:
-        size = draw(_SIZES.filter(lambda one: not find_why_unfit(one, grain)))
+        size = draw(_SIZES.filter(lambda candidate: not find_why_unfit(candidate, grain)))
     chain = build_chain(grain, draw(draw_starts(grain)), draw(st.integers(1, 60)))
     return grain, size, chain[:-1]
 

@@ -52,5 +52,5 @@ def _is_there(store: obstore.store.ObjectStore, version: int) -> bool:
 if __name__ == "__main__":
     root, name, number, with_lock = sys.argv[1:]
     sys.stdin.readline()
-    for one in commit_versions(root, name, int(number), locked=with_lock == "locked"):
-        sys.stdout.write(f"{one}\n")
+    for version in commit_versions(root, name, int(number), locked=with_lock == "locked"):
+        sys.stdout.write(f"{version}\n")

@@ -39,9 +39,9 @@ def test_fields_of_a_later_version_are_ignored() -> None:
 
 def test_rare_fields_are_written_only_where_they_say_something() -> None:
     assert {"features", "notes"} & json.loads(RECORD.to_json()).keys() == set()
-    told = {"override_protection": "known"}
+    note = {"override_protection": "known"}
     overridden = dataclasses.replace(
-        RECORD, notes={"2013-01-01": told}, features={"new_code": "mended"}
+        RECORD, notes={"2013-01-01": note}, features={"new_code": "mended"}
     )
     assert CommitRecord.from_json(overridden.to_json()) == overridden
     assert overridden.restrict({"2013-01-02"}).notes == {}

@@ -46,7 +46,7 @@ def test_extra_fields_become_nullable_text_columns_in_a_commit_of_their_own(
 ) -> None:
     fields = evolved.pipeline.warehouse.open(RAW_FLIGHTS).schema().fields
     added = fields[len(RAW_FLIGHTS.columns) :]
-    assert [(one.name, str(one.type.type), one.nullable) for one in added] == [
+    assert [(field.name, str(field.type.type), field.nullable) for field in added] == [
         ("gate", "string", True),
         ("seats", "string", True),
     ]

@@ -152,7 +152,7 @@ def test_put_whose_answer_got_lost_is_known_as_ones_own(remote: Warehouse) -> No
     standing = place.read()
     assert standing is not None and standing.content is not None
     again = standing.content.model_copy(update={"number": 1000})
-    assert place.put(again, over=standing)  # as the lease itself would have, unanswered
+    assert place.put(again, over=standing)  # this stands for a put without an answer
     lease.check()
     lease.release()
 
@@ -185,8 +185,8 @@ def test_store_that_ignores_conditions_is_refused(
 
 def test_store_without_the_bucket_is_named(remote: Warehouse) -> None:
     absent = Warehouse("s3a://no-such-bucket/lake")
-    told = r"lease s3a://no-such-bucket/.* can't be .* \(the store answers NoSuchBucket\)"
-    with pytest.raises(TableLockedError, match=told) as caught:
+    message = r"lease s3a://no-such-bucket/.* can't be .* \(the store answers NoSuchBucket\)"
+    with pytest.raises(TableLockedError, match=message) as caught:
         take(absent)
     assert "\n" not in str(caught.value)
     with pytest.raises(TableError, match=r"can't be looked for \(the store answers NoSuchBucket\)"):

@@ -46,7 +46,9 @@ HOUR, HALF_HOUR = dt.timedelta(hours=1), dt.timedelta(minutes=30)
 BEGIN = dt.datetime(2012, 12, 30, tzinfo=dt.UTC)
 MOMENTS = [BEGIN + n * HALF_HOUR for n in range(-3, 5 * 48)]
 
-each_table = pytest.mark.parametrize("table", [READINGS, REPORTS, ORDERS], ids=lambda one: one.name)
+each_table = pytest.mark.parametrize(
+    "table", [READINGS, REPORTS, ORDERS], ids=lambda table: table.name
+)
 starts = {
     READINGS: st.dates(dt.date(1900, 1, 1), dt.date(2100, 1, 1)),
     REPORTS: st.integers(-600_000, 1_000_000).map(
@@ -72,7 +74,10 @@ def select(predicate: str) -> set[dt.datetime]:
     sql = re.sub(r"(?<= )(DATE|TIMESTAMP)(?=')", "", predicate)
     assert "DATE" not in sql
     assert "TIMESTAMP" not in sql
-    rows = [(n, f"{one:%Y-%m-%d %H:%M:%S.%f}Z", f"{one:%Y-%m-%d}") for n, one in enumerate(MOMENTS)]
+    rows = [
+        (n, f"{moment:%Y-%m-%d %H:%M:%S.%f}Z", f"{moment:%Y-%m-%d}")
+        for n, moment in enumerate(MOMENTS)
+    ]
     with sqlite3.connect(":memory:") as database:
         database.execute("CREATE TABLE reports (n INTEGER, hour TEXT, day TEXT)")
         database.executemany("INSERT INTO reports VALUES (?, ?, ?)", rows)
@@ -124,7 +129,7 @@ def test_folder_and_its_partitions_find_each_other(table: Table, data: st.DataOb
     folder = find_folder(table, partition)
     inside = find_partitions_in_folder(table, folder)
     assert partition in inside
-    assert {find_folder(table, one) for one in inside} == {folder}
+    assert {find_folder(table, partition_inside) for partition_inside in inside} == {folder}
     assert len(inside) == (24 if table is REPORTS else 1)
     assert all(left.slice.end == right.slice.start for left, right in itertools.pairwise(inside))
 

@@ -43,11 +43,11 @@ def test_spark_numbers_partitions_as_grains_do(spark: SparkSession) -> None:
         *((Buckets(step, 100_000), "INT", [0, 6, 7, -1, 2**31 - 1]) for step in STEPS),
     ]
     for grain, column_type, values in cases:
-        frame = spark.createDataFrame([(one,) for one in values], f"value {column_type}")
+        frame = spark.createDataFrame([(value,) for value in values], f"value {column_type}")
         numbers = frame.select(build_number(grain, "value").alias("number"))
         assert numbers.dtypes == [("number", "bigint")]
         found = [row.number for row in numbers.collect()]
-        assert found == [grain.find_number(one) for one in values]
+        assert found == [grain.find_number(value) for value in values]
 
 
 def test_spark_finds_starts_from_landing_folders(spark: SparkSession) -> None:

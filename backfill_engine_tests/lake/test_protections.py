@@ -1,4 +1,4 @@
-"""Of what was decided the newest that covers a partition counts, wherever it is stored."""
+"""The newest decision that covers a partition counts, wherever it is stored."""
 
 import datetime as dt
 from dataclasses import replace
@@ -45,24 +45,26 @@ def test_the_newest_decision_that_covers_a_partition_wins(decided: list[Protecti
             if (decision.first or KEYS[0]) <= key <= (decision.last or KEYS[-1]):
                 standing[key] = decision
     found = Protections(decided[::-1]).find(RAW_FLIGHTS, KEYS)
-    assert found == {key: one for key, one in sorted(standing.items()) if one.protected}
+    assert found == {
+        key: decision for key, decision in sorted(standing.items()) if decision.protected
+    }
 
 
 @given(decisions, decisions)
-def test_ranges_overlap_if_a_partition_is_in_both(one: Protection, other: Protection) -> None:
-    both = [key for key in KEYS if one.covers(key) and other.covers(key)]
-    assert one.overlaps(replace(other, table=one.table)) or not both
-    reversed_ = any(a.first and a.last and a.first > a.last for a in (one, other))
-    if one.overlaps(other) and not reversed_:
+def test_ranges_overlap_if_a_partition_is_in_both(left: Protection, right: Protection) -> None:
+    both = [key for key in KEYS if left.covers(key) and right.covers(key)]
+    assert left.overlaps(replace(right, table=left.table)) or not both
+    reversed_ = any(a.first and a.last and a.first > a.last for a in (left, right))
+    if left.overlaps(right) and not reversed_:
         assert both
-        assert one.table == other.table
+        assert left.table == right.table
 
 
 def test_what_is_declared_is_protected_whatever_is_decided() -> None:
     table = replace(RAW_FLIGHTS, protected=(Protected(last=KEYS[1], reason="audited"),))
     lifted = replace(CLOSED, protected=False)
     found = Protections([lifted, CLOSED]).find(table, KEYS)
-    assert {key: one.describe() for key, one in found.items()} == dict.fromkeys(
+    assert {key: protection.describe() for key, protection in found.items()} == dict.fromkeys(
         KEYS[:2], "audited (declared with the table)"
     )
 
@@ -75,7 +77,7 @@ def test_they_are_stored_in_the_order_in_which_they_were_decided(warehouse: Ware
     second = add_protection(warehouse, replace(CLOSED, protected=False), now=behind)
     third = add_protection(warehouse, replace(CLOSED, last=KEYS[3]), now=NOW)
     assert list(read_protections(warehouse).decisions) == [third, second, first]
-    assert [one.at - NOW for one in (first, second, third) if one.at] == [
+    assert [decision.at - NOW for decision in (first, second, third) if decision.at] == [
         dt.timedelta(microseconds=us) for us in range(3)
     ]
     assert list(read_protections(warehouse).find(RAW_FLIGHTS, KEYS)) == KEYS[:4]
@@ -90,7 +92,7 @@ def test_what_cannot_be_read_protects_nothing_in_silence(warehouse: Warehouse) -
 
 
 def test_an_object_store_keeps_them_too(object_store: ObjectStore, tmp_path: Path) -> None:
-    del object_store  # its environment
+    del object_store  # only its environment is needed
     warehouse = Warehouse(f"s3a://lake/{tmp_path.name}")
     assert read_protections(warehouse) == Protections()
     stored = [add_protection(warehouse, replace(CLOSED, last=key), now=NOW) for key in KEYS[:2]]

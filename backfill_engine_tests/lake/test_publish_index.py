@@ -29,7 +29,7 @@ KEYS = ("2013-01-01", "2013-01-02", "2013-01-03")
 
 
 def build_record(version: int, *keys: str, run: str | None = None) -> CommitRecord:
-    """A record of a run of its own, unless it is named, with figures of its version."""
+    """Builds a record whose figures follow from its version; its run is new unless it is named."""
     return replace(
         RECORD,
         commit_id=f"commit-{version}",
@@ -49,7 +49,9 @@ def publish(warehouse: Warehouse, *partitions: tuple[str, ...]) -> None:
 
 
 def describe(log: TableLog) -> dict[str, tuple[int, int, str]]:
-    return {key: (one.version, one.rows, one.checksum) for key, one in log.publishes.items()}
+    return {
+        key: (newest.version, newest.rows, newest.checksum) for key, newest in log.publishes.items()
+    }
 
 
 def find_index(warehouse: Warehouse) -> Path:
@@ -71,7 +73,7 @@ def test_publishes_stay_known_when_the_log_has_lost_their_commits(warehouse: War
     assert [commit.version for commit in log.commits] == [4]
     assert [commit.version for commit in log.iterate_commits()] == [4]
     # The last publish, and the one of the run before.
-    assert [one.version for one in group_publishes(log.known_commits)[KEYS[0]]] == [2, 1]
+    assert [commit.version for commit in group_publishes(log.known_commits)[KEYS[0]]] == [2, 1]
     with pytest.raises(HistoryError, match="version 1 is no longer in the log, which begins with"):
         log.as_of(1)
 
@@ -148,7 +150,7 @@ COMMITS = st.lists(
     ),
     max_size=12,
 )
-"""Of each its partitions, its run, whether it appends, whether the index is then brought up."""
+"""Each commit's partitions and run, whether it appends, and whether the index is then kept."""
 
 
 @given(COMMITS)
@@ -170,16 +172,19 @@ def test_an_index_made_bit_by_bit_keeps_what_all_commits_tell(
             kept, newer = keep_publishes((*newer, *kept)), []
     known = (*newer, *kept)
     found, whole = (
-        {key: (one.version, one.rows) for key, (one, *_) in group_publishes(some).items()}
-        for some in (known, commits)
+        {
+            key: (newest.version, newest.rows)
+            for key, (newest, *_) in group_publishes(history).items()
+        }
+        for history in (known, commits)
     )
     assert found == whole
     for key, publishes in group_publishes(commits).items():
-        told = [one.version for one in group_publishes(known)[key]]
-        runs = [one.record.run_id for one in publishes]
-        others = [one for one, run in zip(publishes, runs, strict=True) if run != runs[0]]
-        assert set(told) >= {one.version for one in publishes[: runs.index(runs[0]) + 1]}
-        assert not others or others[0].version in told, "to which an undo goes back"
+        versions = [commit.version for commit in group_publishes(known)[key]]
+        runs = [commit.record.run_id for commit in publishes]
+        others = [commit for commit, run in zip(publishes, runs, strict=True) if run != runs[0]]
+        assert set(versions) >= {commit.version for commit in publishes[: runs.index(runs[0]) + 1]}
+        assert not others or others[0].version in versions, "to which an undo goes back"
     index = keep_publishes(commits)
     assert len(index) <= 3 * len(commits)
     for commit in index:

@@ -51,12 +51,14 @@ def test_racing_commits_lose_none(object_store: ObjectStore, tmp_path: Path, com
         bytes(obstore.get(store, name_commit(version)).bytes()).decode()
         for version in range(2 * commits)
     ]
-    assert sorted(found) == sorted(f"{one} {number}" for one in made for number in range(commits))
+    assert sorted(found) == sorted(
+        f"{writer} {number}" for writer in made for number in range(commits)
+    )
     for writer, versions in made.items():
         assert [found[version] for version in versions] == [
             f"{writer} {number}" for number in range(commits)
         ]
-    turns = sum(one[0] != other[0] for one, other in pairwise(found))
+    turns = sum(earlier[0] != later[0] for earlier, later in pairwise(found))
     assert turns > commits / 20  # they did race
 
 

@@ -29,7 +29,7 @@ BOUNDS: dict[str, Bound] = {
     "timestamps": lambda n: BEGIN + dt.timedelta(hours=n),
 }
 spans = st.lists(
-    st.tuples(st.integers(0, 30), st.integers(1, 9)).map(lambda one: (one[0], sum(one))),
+    st.tuples(st.integers(0, 30), st.integers(1, 9)).map(lambda drawn: (drawn[0], sum(drawn))),
     max_size=12,
 )
 each_type = pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS)

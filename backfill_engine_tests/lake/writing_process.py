@@ -82,7 +82,7 @@ def _overwrite(
 def _wait_for_all(barrier: Path, step: str, writer: str) -> None:
     (barrier / f"{step}.{writer}").touch()
     deadline = time.monotonic() + _BARRIER_SECONDS
-    while not all((barrier / f"{step}.{one}").exists() for one in WRITERS):
+    while not all((barrier / f"{step}.{each_writer}").exists() for each_writer in WRITERS):
         if time.monotonic() > deadline:
             raise TimeoutError(f"the other writer never reached {step}")
         time.sleep(0.005)
@@ -94,5 +94,5 @@ if __name__ == "__main__":
         Warehouse(root),
         Path(barrier_folder),
         name,
-        [Step(**one) for one in json.loads(steps_json)],
+        [Step(**step) for step in json.loads(steps_json)],
     )

@@ -49,20 +49,20 @@ def landing(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def find_not_published(project: Project) -> dict[str, set[str]]:
-    """By table, the days of January that the instance doesn't show as materialized."""
+    """Lists by table the days of January that aren't shown as materialized."""
     days = ("--from", DAYS[0], "--to", DAYS[-1])
     listed = project.run("backfill-assets", "status", "--select", ",".join(TABLES), *days, "--json")
     assert listed.returncode == 0, listed.stderr
     found: dict[str, set[str]] = {table: set() for table in TABLES}
-    for one in json.loads(listed.stdout):
-        if one["status"] != "materialized":
-            found[one["table"]].add(one["partition"])
+    for status in json.loads(listed.stdout):
+        if status["status"] != "materialized":
+            found[status["table"]].add(status["partition"])
     return found
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def project(request: pytest.FixtureRequest, landing: Path, tmp_path: Path) -> Iterator[Project]:
-    """With the home of a clone, and with the one of a server."""
+    """Tests run with the home of a clone, and with that of a server."""
     if request.param == "sqlite":
         yield Project(tmp_path / "project", landing)
         return
@@ -90,11 +90,11 @@ def assert_certified_as_one_chain(project: Project, backfill: str) -> None:
     listed = project.run("backfill-assets", "proof", "certificate", backfill, "--json")
     assert listed.returncode == 0, listed.stderr
     certificates = json.loads(listed.stdout)
-    assert len({one["run_id"] for one in certificates}) > 1
+    assert len({certificate["run_id"] for certificate in certificates}) > 1
     published = {
-        (one["asset_key"], row["partition"])
-        for one in certificates
-        for row in one["partitions"]
+        (certificate["asset_key"], row["partition"])
+        for certificate in certificates
+        for row in certificate["partitions"]
         if row["status"] == "published"
     }
     assert published == {(key, day) for key in NOT_PUBLISHED for day in DAYS} - {
@@ -106,12 +106,12 @@ def test_the_command_line_ends_with_the_commands_that_go_on(landing: Path, tmp_p
     project = Project(tmp_path, landing)
     runs = [project.materialize(*TABLES, partitions=f"{DAYS[0]}...{DAYS[-1]}")]
     assert runs[0].returncode != 0
-    for said in (
+    for text in (
         "raw/flights: withheld 2 of 31 partitions (the other 29 are published)",
         f"{TRUNCATED}: partition_is_complete: files_are_readable",
         f"{REJECTED}: partition_is_valid: rejects = 0.05",
     ):
-        assert said in runs[0].stderr
+        assert text in runs[0].stderr
     assert [partitions for _, partitions in find_commands(runs[0])] == [
         "2013-01-01...2013-01-04",
         "2013-01-06...2013-01-19",
@@ -135,7 +135,7 @@ def assert_withheld_rows_can_be_shown(project: Project) -> None:
         "backfill-assets", "status", "--withheld", "--select", "staging/flights", *day, "--json"
     )
     assert listed.returncode == 0, listed.stderr
-    (kept,) = (one for one in json.loads(listed.stdout) if one["count"])
+    (kept,) = (kind for kind in json.loads(listed.stdout) if kind["count"])
     assert kept["what"] == "withheld rows"
     assert kept["count"] > len(kept["rows"]) == 20
     assert {row["flight_date"] for row in kept["rows"]} == {DOUBLED}

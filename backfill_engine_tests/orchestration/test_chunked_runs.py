@@ -1,4 +1,4 @@
-"""A range worked through in chunks: their records, what stands, pauses, and one that fails."""
+"""A range is worked through in chunks, which are recorded, stand, pause or fail."""
 
 import datetime as dt
 import json
@@ -40,12 +40,12 @@ TURN = ["2013-12-29", "2013-12-30", "2013-12-31", "2014-01-01"]
 
 def read_certificate(pipeline: Pipeline, run_id: str, table: str) -> Certificate:
     documents = list_documents(pipeline.warehouse)
-    (found,) = [one.read() for one in documents if one.subject == (run_id, table)]
+    (found,) = [document.read() for document in documents if document.subject == (run_id, table)]
     return found
 
 
 def ask_sensor(instance: DagsterInstance) -> tuple[Sequence[RunRequest], str]:
-    """What it requests, and why nothing."""
+    """Returns what the sensor requests, or why it requests nothing."""
     with build_sensor_context(
         instance=instance,
         repository_def=defs.get_repository_def(),
@@ -56,15 +56,15 @@ def ask_sensor(instance: DagsterInstance) -> tuple[Sequence[RunRequest], str]:
 
 
 def go_on(pipeline: Pipeline, request: RunRequest) -> str:
-    """Runs what the sensor requests, as the daemon does; the run's id."""
+    """Runs what the sensor requests, as the daemon does, and returns the run's id."""
     run = pipeline.run(
         *(key.to_user_string() for key in request.asset_selection or ()),
         first=request.tags[RANGE_START_TAG],
         last=request.tags[RANGE_END_TAG],
         tags=request.tags,
         ops={
-            name.replace("__", "/"): one["config"]
-            for name, one in request.run_config.get("ops", {}).items()
+            name.replace("__", "/"): op["config"]
+            for name, op in request.run_config.get("ops", {}).items()
         },
     )
     assert run.success, run.message
@@ -74,17 +74,19 @@ def go_on(pipeline: Pipeline, request: RunRequest) -> str:
 def test_a_chunk_that_stands_is_left_and_one_that_does_not_is_published(
     pipeline: Pipeline,
 ) -> None:
-    told = {STAGING: {"chunk": "weeks"}}
+    options = {STAGING: {"chunk": "weeks"}}
     before = read_log(pipeline.warehouse, STAGING_FLIGHTS).version
-    run = pipeline.run(STAGING, first=FIRST, last=LAST, ops=told)
+    run = pipeline.run(STAGING, first=FIRST, last=LAST, ops=options)
     assert run.success, run.message
     found = read_certificate(pipeline, run.id, STAGING)
     assert [(chunk.first, chunk.last) for chunk in found.chunks] == WEEKS
     assert [chunk.status for chunk in found.chunks] == ["already published", "published"]
     assert [chunk.operation_type for chunk in found.chunks] == ["none", "overwrite"]
     assert [(chunk.partitions, chunk.published) for chunk in found.chunks] == [(6, 0), (6, 2)]
-    said = [entry.user_message for entry in pipeline.instance.all_logs(run.id)]
-    assert [line for line in said if "published 0 of 6" in line and "6 already published" in line]
+    messages = [entry.user_message for entry in pipeline.instance.all_logs(run.id)]
+    assert [
+        line for line in messages if "published 0 of 6" in line and "6 already published" in line
+    ]
     times = [time for chunk in found.chunks for time in (chunk.started_at, chunk.completed_at)]
     assert None not in times
     assert times == sorted(map(str, times)), "one begins once the one before it is done"
@@ -100,7 +102,7 @@ def test_a_chunk_that_stands_is_left_and_one_that_does_not_is_published(
     lines = verify_certificate(log, found, partitions)
     assert all(line.holds is not False for line in lines), lines
 
-    again = pipeline.run(STAGING, first=FIRST, last=LAST, ops=told)
+    again = pipeline.run(STAGING, first=FIRST, last=LAST, ops=options)
     assert again.success, again.message
     chunks = read_certificate(pipeline, again.id, STAGING).chunks
     assert {chunk.status for chunk in chunks} == {"already published"}
@@ -143,8 +145,8 @@ def test_rows_that_came_late_bring_down_just_their_chunk(pipeline: Pipeline) -> 
     late = {**build_landed("2013-01-03")[5], "flight": 999}
     pipeline.zone.add_lines("2013-01-09", json.dumps(late))
     assert pipeline.run(RAW, first="2013-01-09", last="2013-01-09").success
-    told = {STAGING: {"chunk": "days=1"}}
-    run = pipeline.run(STAGING, first=FIRST, last="2013-01-10", ops=told)
+    options = {STAGING: {"chunk": "days=1"}}
+    run = pipeline.run(STAGING, first=FIRST, last="2013-01-10", ops=options)
     assert run.success, run.message
     chunks = read_certificate(pipeline, run.id, STAGING).chunks
     assert [chunk.first for chunk in chunks if chunk.status == "published"] == ["2013-01-03"]
@@ -152,13 +154,13 @@ def test_rows_that_came_late_bring_down_just_their_chunk(pipeline: Pipeline) -> 
 
 def test_of_a_chunk_with_a_withheld_day_only_that_day_is_tried_again(pipeline: Pipeline) -> None:
     pipeline.zone.add_lines("2013-01-05", *["{"] * 5)
-    told = {RAW: {"chunk": "weeks"}}
-    first = pipeline.run(RAW, first=FIRST, last=LAST, ops=told)
+    options = {RAW: {"chunk": "weeks"}}
+    first = pipeline.run(RAW, first=FIRST, last=LAST, ops=options)
     assert pipeline.find_days(RAW, "FAILED") == ["2013-01-05"]
     statuses = [chunk.status for chunk in read_certificate(pipeline, first.id, RAW).chunks]
     assert statuses == ["partly published", "already published"]
     version = read_log(pipeline.warehouse, RAW_FLIGHTS).version
-    again = pipeline.run(RAW, first=FIRST, last=LAST, ops=told)
+    again = pipeline.run(RAW, first=FIRST, last=LAST, ops=options)
     assert "withheld 1 of 12 partitions" in again.message
     assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == version, "nothing was good"
     assert pipeline.find_days(RAW, "FAILED") == ["2013-01-05"]
@@ -168,14 +170,14 @@ def test_the_watermark_moves_over_what_stands_or_is_published_and_stops_at_what_
     pipeline: Pipeline,
 ) -> None:
     day = "2013-01-05"
-    told = {RAW: {"chunk": "weeks", "save_watermark": True}}
+    options = {RAW: {"chunk": "weeks", "save_watermark": True}}
     pipeline.zone.add_lines(day, *["{"] * 5)
-    run = pipeline.run(RAW, first=FIRST, last=LAST, ops=told)
+    run = pipeline.run(RAW, first=FIRST, last=LAST, ops=options)
     assert "withheld 1 of 12 partitions" in run.message
     assert read_watermarks(pipeline.warehouse)[RAW].next_key == day, "later days stand"
     pipeline.zone.land([day])
     pipeline.zone.add_lines(day, json.dumps({**build_landed(day)[5], "flight": 999}))
-    again = pipeline.run(RAW, first=FIRST, last=LAST, ops=told)
+    again = pipeline.run(RAW, first=FIRST, last=LAST, ops=options)
     assert again.success, again.message
     chunks = read_certificate(pipeline, again.id, RAW).chunks
     assert [chunk.published for chunk in chunks] == [1, 0]
@@ -183,14 +185,16 @@ def test_the_watermark_moves_over_what_stands_or_is_published_and_stops_at_what_
 
 
 def test_what_a_paused_append_has_added_it_does_not_add_again(pipeline: Pipeline) -> None:
-    told = {STAGING: {"chunk": "days", "write_mode": "append_once"}}
+    options = {STAGING: {"chunk": "days", "write_mode": "append_once"}}
     days = ("2013-01-11", "2013-01-12")
-    run = pipeline.run(STAGING, first=days[0], last=days[0], ops=told)
+    run = pipeline.run(STAGING, first=days[0], last=days[0], ops=options)
     assert run.success, run.message
     rows = read_log(pipeline.warehouse, STAGING_FLIGHTS).count_rows()
     # The input moves on, as by the daily run: to an append that goes by it, that is another batch.
     assert pipeline.run(RAW, first="2013-01-02", last="2013-01-02").success
-    goes_on = pipeline.run(STAGING, first=days[0], last=days[1], ops=told, tags={CHAIN_TAG: run.id})
+    goes_on = pipeline.run(
+        STAGING, first=days[0], last=days[1], ops=options, tags={CHAIN_TAG: run.id}
+    )
     assert goes_on.success, goes_on.message
     after = read_log(pipeline.warehouse, STAGING_FLIGHTS).count_rows()
     assert after[days[0]] == rows[days[0]]
@@ -201,8 +205,8 @@ def test_a_size_that_does_not_fit_one_of_the_tables_stops_the_run_before_it_begi
     pipeline: Pipeline,
 ) -> None:
     before = read_log(pipeline.warehouse, RAW_FLIGHTS).version
-    told = {RAW: {"chunk": "weeks", "restart": True}, STAGING: {"chunk": "hours=6"}}
-    run = pipeline.run(RAW, STAGING, first=FIRST, last=LAST, ops=told)
+    options = {RAW: {"chunk": "weeks", "restart": True}, STAGING: {"chunk": "hours=6"}}
+    run = pipeline.run(RAW, STAGING, first=FIRST, last=LAST, ops=options)
     assert "staging/flights: hours=6 is smaller than a partition" in run.message
     assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == before
 
@@ -222,7 +226,7 @@ def test_a_run_that_is_paused_between_chunks_goes_on_with_what_is_left(
 
     thread = Thread(target=pause_after_the_first_chunk)
     thread.start()
-    told = {"chunk": "days", "restart": True}
+    options = {"chunk": "days", "restart": True}
     accept = [{"check": "partition_is_stable", "reason": "moved", "partitions": []}]
     paused = pipeline.run(
         RAW,
@@ -230,7 +234,7 @@ def test_a_run_that_is_paused_between_chunks_goes_on_with_what_is_left(
         first="2013-01-01",
         last="2013-01-08",
         accept=accept,
-        ops={RAW: told, STAGING: told},
+        ops={RAW: options, STAGING: options},
     )
     thread.join()
     done = read_log(pipeline.warehouse, RAW_FLIGHTS).version
@@ -267,13 +271,13 @@ def test_a_run_that_is_paused_between_chunks_goes_on_with_what_is_left(
 def test_outside_its_window_a_run_ends_before_it_writes(pipeline: Pipeline) -> None:
     now = dt.datetime.now(tz=dt.UTC)
     closed = f"{now + dt.timedelta(hours=2):%H:%M}-{now + dt.timedelta(hours=4):%H:%M}"
-    told = {STAGING: {"chunk": "weeks", "window": closed}}
+    options = {STAGING: {"chunk": "weeks", "window": closed}}
     before = read_log(pipeline.warehouse, STAGING_FLIGHTS).version
-    run = pipeline.run(STAGING, FEATURES, first=FIRST, last=LAST, ops=told)
+    run = pipeline.run(STAGING, FEATURES, first=FIRST, last=LAST, ops=options)
     assert f"paused, 12 of 12 partitions left: until its window opens, {closed} UTC" in run.message
     assert read_log(pipeline.warehouse, STAGING_FLIGHTS).version == before
     assert f"until its window opens, {closed} UTC" in ask_sensor(pipeline.instance)[1]
-    # Its partitions are somebody's: a launch of them would do them twice.
+    # The paused run keeps its partitions, and a launch would compute them twice.
     graph = defs.get_repository_def().asset_graph
     at_work = find_partitions_at_work(pipeline.instance, graph)
     assert at_work[AssetKey.from_user_string(STAGING)] == {*list_days(1, 12)}
@@ -291,8 +295,8 @@ def test_a_chunk_that_fails_stops_its_table_or_only_itself(
     log = read_log(pipeline.warehouse, RAW_FLIGHTS)
     for path in Path(log.uri).glob("landing_date=2013-01-05/*.parquet"):
         path.unlink()
-    told = {"chunk": "days", "restart": True, "keep_going": keeps_going, "save_watermark": True}
-    run = pipeline.run(STAGING, first="2013-01-01", last="2013-01-07", ops={STAGING: told})
+    options = {"chunk": "days", "restart": True, "keep_going": keeps_going, "save_watermark": True}
+    run = pipeline.run(STAGING, first="2013-01-01", last="2013-01-07", ops={STAGING: options})
     assert not run.success
     chunks = {chunk.first: chunk for chunk in read_certificate(pipeline, run.id, STAGING).chunks}
     failed = [key for key, chunk in chunks.items() if chunk.status == "failed"]

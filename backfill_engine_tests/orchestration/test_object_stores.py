@@ -48,7 +48,7 @@ class Story:
     requests: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def run(self, *arguments: str) -> str:
-        """Runs a command on S3 that must succeed; what it prints."""
+        """Runs a command on S3, which must succeed, and returns its output."""
         self.store.take_requests()
         run = self.s3.run("backfill-assets", *arguments)
         assert run.returncode == 0, run.stdout + run.stderr
@@ -62,7 +62,7 @@ def story(
     running_object_store: ObjectStore,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Story]:
-    """Three days published on a disk and on S3, by the same commands."""
+    """The same commands publish three days on a disk and on S3."""
     root = tmp_path_factory.mktemp("object_store")
     landing = copy_days(sample_landing, root / "landing", first=FIRST, count=4)
     settings = running_object_store.environment | {
@@ -108,7 +108,7 @@ def test_a_run_makes_some_hundreds_of_requests(story: Story) -> None:
 
 def test_status_and_missing_read_the_store(story: Story) -> None:
     listed = json.loads(story.run("status", "--from", FIRST, "--to", NEXT, "--json"))
-    by_day = [one["status"] for one in listed if one["table"] == "raw/flights"]
+    by_day = [status["status"] for status in listed if status["table"] == "raw/flights"]
     assert by_day == ["materialized", "materialized", "materialized", "missing"]
     missing = story.s3.run("backfill-assets", "status", "--missing", "--from", FIRST, "--to", NEXT)
     assert f"raw/flights\t{NEXT}" in missing.stdout
@@ -116,8 +116,8 @@ def test_status_and_missing_read_the_store(story: Story) -> None:
 
 def test_certificate_holds_and_source_agrees(story: Story) -> None:
     (publish, _) = json.loads(story.run("history", "raw/flights", "--json"))
-    told = story.run("proof", "certificate", publish["run_id"], "--verify")
-    assert "lines hold" in told
+    verified = story.run("proof", "certificate", publish["run_id"], "--verify")
+    assert "lines hold" in verified
     story.run("proof", "reconcile", "--from", FIRST, "--to", LAST)
 
 
@@ -142,16 +142,16 @@ def test_rollback_takes_a_day_back(story: Story) -> None:
     before = read_checksums(Warehouse(WAREHOUSE))
     again = story.s3.materialize("staging/flights", partitions=f"{LAST}...{LAST}")
     assert again.returncode == 0, again.stdout + again.stderr
-    told = story.run(
+    restored = story.run(
         *("rollback", "staging/flights", "--from", LAST, "--to", LAST, "--to-version", "1")
     )
-    assert "hold again what they held at version 1, as version 3" in told
+    assert "hold again what they held at version 1, as version 3" in restored
     assert read_checksums(Warehouse(WAREHOUSE)) == before
 
 
 def test_leases_are_given_back(story: Story) -> None:
     warehouse = from_url(WAREHOUSE)
-    paths = [one["path"] for batch in obstore.list(warehouse, "_locks") for one in batch]
+    paths = [item["path"] for batch in obstore.list(warehouse, "_locks") for item in batch]
     assert len(paths) == 3
     for path in paths:
         assert json.loads(bytes(obstore.get(warehouse, path).bytes()))["holder"] is None
@@ -160,7 +160,7 @@ def test_leases_are_given_back(story: Story) -> None:
 def test_wrong_environment_is_one_line(story: Story) -> None:
     settings = (*story.s3.settings, ("AWS_ALLOW_HTTP", ""))
     broken = Project(story.s3.root, story.s3.landing, settings)
-    told = broken.run("backfill-assets", "status", "--from", FIRST, "--to", LAST)
-    assert told.returncode != 0
-    (line,) = told.stderr.splitlines()
+    status = broken.run("backfill-assets", "status", "--from", FIRST, "--to", LAST)
+    assert status.returncode != 0
+    (line,) = status.stderr.splitlines()
     assert line.startswith("error: unusable environment: AWS_ALLOW_HTTP: must be true")

@@ -1,4 +1,4 @@
-"""Partitions are taken back to what they held, and what that undoes is said."""
+"""Partitions are taken back to what they held, and the run says what that undoes."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -114,8 +114,8 @@ def test_the_same_rollback_again_writes_nothing_and_says_what_it_has_done(
     back = roll_back(pipeline, before_run=change.id)
     assert back.success, back.message
     version = read_log(pipeline.warehouse, RAW_FLIGHTS).version
-    for told in ({"before_run": change.id}, {"to_version": version - 2}):
-        again = roll_back(pipeline, downstream=True, **told)
+    for target in ({"before_run": change.id}, {"to_version": version - 2}):
+        again = roll_back(pipeline, downstream=True, **target)
         assert again.success, again.message
         assert f"hold already what they held at version {version - 2}, since version {version}" in (
             again.message
@@ -124,9 +124,9 @@ def test_the_same_rollback_again_writes_nothing_and_says_what_it_has_done(
         assert "requested backfill" in again.message
     assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == version
     fewer = {"first": FIRST, "last": FIRST, "to_version": version - 2, "table": RAW}
-    some = pipeline.run_job("rollback_partitions", "restore_partitions", **fewer)
-    assert some.success, some.message
-    assert "hold already" in some.message
+    partial = pipeline.run_job("rollback_partitions", "restore_partitions", **fewer)
+    assert partial.success, partial.message
+    assert "hold already" in partial.message
 
 
 def test_what_was_computed_from_them_is_listed_and_rebuilt_on_request(pipeline: Pipeline) -> None:

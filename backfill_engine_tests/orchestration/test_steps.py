@@ -35,11 +35,11 @@ def test_one_range_gives_the_verdicts_and_contents_of_its_days_one_by_one(
         open_pipeline(tmp_path / "range") as at_once,
     ):
         days = list_days(1, 6)
-        one = [at_once.run(STAGING, first=days[0], last=days[-1], check_events=400)]
+        single = [at_once.run(STAGING, first=days[0], last=days[-1], check_events=400)]
         many = [day_by_day.run(STAGING, first=day, last=day, check_events=400) for day in days]
         assert at_once.find_days(STAGING, "FAILED") == [BAD]
         assert day_by_day.find_days(STAGING, "FAILED") == [BAD]
-        verdicts = read_verdicts(at_once, one)
+        verdicts = read_verdicts(at_once, single)
         assert verdicts == read_verdicts(day_by_day, many)
         assert len(verdicts) == 4 * 6, "four checks a day; what is withheld is not asked for one"
         assert read_contents(at_once) == read_contents(day_by_day)
@@ -66,7 +66,7 @@ def read_verdicts(pipeline: Pipeline, runs: Sequence[FinishedRun]) -> dict:
             evaluation.passed,
             evaluation.severity,
             # What to do names the run.
-            {name: one for name, one in evaluation.metadata.items() if name != "what to do"},
+            {name: value for name, value in evaluation.metadata.items() if name != "what to do"},
         )
         for run in runs
         for evaluation in pipeline.read_evaluations(run)

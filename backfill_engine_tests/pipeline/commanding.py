@@ -51,7 +51,7 @@ def command(project: Project, *arguments: str) -> str:
 def find_listed(project: Project, backfill: str) -> Line:
     """What `backfill list` tells of one."""
     listed = json.loads(command(project, "backfill", "list", "--json"))
-    return next(one for one in listed if one["id"] == backfill)
+    return next(item for item in listed if item["id"] == backfill)
 
 
 def list_commits(project: Project, table: str, *keys: str) -> list[Commit]:
@@ -66,7 +66,7 @@ def list_commits(project: Project, table: str, *keys: str) -> list[Commit]:
 
 def list_published(commits: Iterable[Commit]) -> list[str]:
     """The partitions that commits published, each as often as it was, in order of keys."""
-    return sorted(key for one in commits if one.record for key in one.record.rows)
+    return sorted(key for commit in commits if commit.record for key in commit.record.rows)
 
 
 @contextmanager

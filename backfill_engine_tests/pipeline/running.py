@@ -140,11 +140,15 @@ class Pipeline:
                 wait_seconds=wait_seconds,
             )
         }
-        told: dict[str, dict[str, Any]] = {key: dict(one) for key, one in (ops or {}).items()}
+        configs: dict[str, dict[str, Any]] = {
+            key: dict(options) for key, options in (ops or {}).items()
+        }
         if accept:
             for key in keys:
-                told.setdefault(key, {})["accept"] = [dict(one) for one in accept]
-        config["ops"] = {key.replace("/", "__"): {"config": one} for key, one in told.items()}
+                configs.setdefault(key, {})["accept"] = [dict(acceptance) for acceptance in accept]
+        config["ops"] = {
+            key.replace("/", "__"): {"config": options} for key, options in configs.items()
+        }
         with execute_job(
             _LOCATION.get_reconstructable_job(job or "__ASSET_JOB"),
             self.instance,
@@ -169,8 +173,8 @@ class Pipeline:
             raise_on_error=False,
         ) as result:
             finished = self._describe(result.run_id, success=result.success)
-            said = result.output_for_node(op) if result.success else finished.message
-            return replace(finished, message=said or "")
+            output = result.output_for_node(op) if result.success else finished.message
+            return replace(finished, message=output or "")
 
     def run_watch(self) -> FinishedRun:
         """Runs the assets about the tables."""
@@ -205,7 +209,7 @@ class Pipeline:
         partitions_def = find_partitions_def(CATALOG.find_table(key))
         keys = partitions_def.get_partition_keys()
         found = self.instance.get_status_by_partition(asset_key, keys, partitions_def) or {}
-        return [day for day, one in found.items() if one is not None and one.value == status]
+        return [day for day, state in found.items() if state is not None and state.value == status]
 
     def find_unsynced(self, key: str) -> list[str]:
         """Partitions that Dagster calls unsynced, as the UI does."""
@@ -244,7 +248,7 @@ class Pipeline:
         """What an independent reader finds in each partition."""
         log = read_log(self.warehouse, table)
         found = read_back(log, build_partitions(table, log.count_rows()))
-        return {key: one.checksum for key, one in found.items()}
+        return {key: partition.checksum for key, partition in found.items()}
 
     def read_checksums(self, table: Table) -> dict[str, str]:
         """What the newest commit of each published partition says of its contents."""
@@ -267,12 +271,12 @@ class Pipeline:
         failures = self.instance.all_logs(run_id, of_type=DagsterEventType.STEP_FAILURE)
         for entry in failures:
             failure = entry.get_dagster_event().step_failure_data
-            said = failure.user_failure_data
+            failure_data = failure.user_failure_data
             cause = failure.error and (failure.error.cause or failure.error)
             return FinishedRun(
                 run_id,
                 success,
-                message=(said.description if said else str(cause)) or "",
+                message=(failure_data.description if failure_data else str(cause)) or "",
                 error=(cause.cls_name if cause else "") or "",
             )
         return FinishedRun(run_id, success)

@@ -37,7 +37,7 @@ def build_slow_asset(table: Table, *upstream: Table) -> AssetsDefinition:
 
     @asset(
         key=find_asset_key(table),
-        deps=[AssetKey([one.layer, one.name]) for one in upstream],
+        deps=[AssetKey([dependency.layer, dependency.name]) for dependency in upstream],
         partitions_def=find_partitions_def(table),
         backfill_policy=BackfillPolicy.single_run(),
         op_tags=OWN_STEP,

@@ -60,17 +60,19 @@ class Sensor:
             self.cursor = result.cursor
         reason = result.skip_reason
         self.skipped = getattr(reason, "skip_message", None) or str(reason or "")
-        found = [one for one in result.run_requests or [] if one.run_key not in self.used]
-        self.used |= {one.run_key for one in found if one.run_key}
+        found = [
+            request for request in result.run_requests or [] if request.run_key not in self.used
+        ]
+        self.used |= {request.run_key for request in found if request.run_key}
         return found
 
     def tick(self) -> list[tuple[str, str, str, str]]:
         """Runs what it requests; returns table, first and last key, and the reason of each."""
         requested = self.look()
-        for one in requested:
-            table, first, last, _ = describe(one)
+        for request in requested:
+            table, first, last, _ = describe(request)
             self.pipeline.run(table, first=first, last=last, tags={INCREMENTAL_TAG: "true"})
-        return [describe(one) for one in requested]
+        return [describe(request) for request in requested]
 
     def settle(self) -> list[tuple[str, str, str, str]]:
         """Ticks until nothing is requested."""

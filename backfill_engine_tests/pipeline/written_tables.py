@@ -42,7 +42,7 @@ def commit_as_now(
     graph = defs.get_repository_def().asset_graph
     pinned = PinnedInputs(
         target=log,
-        inputs={one.key: read_log(warehouse, one) for one in recipe.inputs},
+        inputs={source.key: read_log(warehouse, source) for source in recipe.inputs},
         listing=list_landing(recipe, landing_root, build_partitions(table, keys)),
         windows=find_windows(graph, find_asset_key(table), keys, recipe.unread),
     )

@@ -44,12 +44,20 @@ def verify(pipeline: Pipeline, certificate: Certificate) -> list[VerifiedLine]:
 
 def test_it_says_what_was_published_withheld_and_left_alone(pipeline: Pipeline) -> None:
     run = run_with_a_bad_day(pipeline)
-    (one,) = find_certificates(pipeline.warehouse, run.id)
-    assert (one.asset_key, one.partition_start, one.partition_end) == (RAW, FIRST, LAST)
-    assert (one.run_id, one.backfill_id, one.write_mode) == (run.id, None, "overwrite")
-    assert [*one.input_versions] == ["landing/flights"]
-    assert "lakehouse" in one.run_config["resources"]
-    first, bad, last = one.partitions
+    (certificate,) = find_certificates(pipeline.warehouse, run.id)
+    assert (certificate.asset_key, certificate.partition_start, certificate.partition_end) == (
+        RAW,
+        FIRST,
+        LAST,
+    )
+    assert (certificate.run_id, certificate.backfill_id, certificate.write_mode) == (
+        run.id,
+        None,
+        "overwrite",
+    )
+    assert [*certificate.input_versions] == ["landing/flights"]
+    assert "lakehouse" in certificate.run_config["resources"]
+    first, bad, last = certificate.partitions
     assert (first.status, bad.status, last.status) == ("published", "withheld", "published")
     assert first.checksum != first.checksum_before
     assert last.checksum == last.checksum_before
@@ -57,9 +65,9 @@ def test_it_says_what_was_published_withheld_and_left_alone(pipeline: Pipeline) 
     assert bad.version is None
     assert bad.failures.startswith("partition_is_valid: rejects = 0.04")
     assert first.checks["partition_is_valid"] == "passed"
-    assert [commit.version for commit in one.commits] == [first.version]
-    assert not one.touched_outside
-    assert one.untouched_partitions == 9 == one.untouched_files
+    assert [commit.version for commit in certificate.commits] == [first.version]
+    assert not certificate.touched_outside
+    assert certificate.untouched_partitions == 9 == certificate.untouched_files
 
 
 def test_the_materialization_links_to_its_page(pipeline: Pipeline) -> None:
@@ -78,7 +86,7 @@ def test_all_certificates_of_a_backfill_are_found_by_its_id(pipeline: Pipeline) 
         for key in (RAW, STAGING)
     ]
     found = find_certificates(pipeline.warehouse, "abcdefgh")
-    assert [(one.run_id, one.asset_key) for one in found] == [
+    assert [(certificate.run_id, certificate.asset_key) for certificate in found] == [
         (runs[0].id, RAW),
         (runs[1].id, STAGING),
     ]
@@ -111,9 +119,10 @@ def test_it_holds_though_a_later_run_replaced_the_partitions(pipeline: Pipeline)
     assert later.success, later.message
     lines = verify(pipeline, certificate)
     assert all(line.holds for line in lines)
-    (said,) = (line.found for line in lines if line.found)
+    (description,) = (line.found for line in lines if line.found)
     assert (
-        said == f"at version {certificate.commits[0].version}; run {later.id} has replaced it since"
+        description
+        == f"at version {certificate.commits[0].version}; run {later.id} has replaced it since"
     )
 
 
@@ -146,14 +155,14 @@ def test_a_run_that_breaks_off_leaves_one_of_what_it_had_done_and_what_it_had_no
     monkeypatch.setattr(Publisher, "publish_chunk", fail_for_the_last)
     run = pipeline.run(RAW, first=FIRST, last=LAST, chunk_partitions=1)
     assert run.message == "the landing zone is gone"
-    (one,) = find_certificates(pipeline.warehouse, run.id)
-    assert [(row.partition, row.status) for row in one.partitions] == [
+    (certificate,) = find_certificates(pipeline.warehouse, run.id)
+    assert [(row.partition, row.status) for row in certificate.partitions] == [
         (FIRST, "published"),
         (BAD, "published"),
         (LAST, "failed"),
     ]
-    assert "the landing zone is gone" in one.partitions[-1].failures
-    assert len(one.commits) == 2
+    assert "the landing zone is gone" in certificate.partitions[-1].failures
+    assert len(certificate.commits) == 2
 
 
 def take_the_place(pipeline: Pipeline) -> Path:

@@ -75,7 +75,7 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def told(
+def published_run(
     published_root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Pipeline, str]]:
     root = tmp_path_factory.mktemp("forged")
@@ -95,9 +95,9 @@ def told(
 
 
 @pytest.fixture
-def story(told: tuple[Pipeline, str], tmp_path: Path) -> Story:
+def story(published_run: tuple[Pipeline, str], tmp_path: Path) -> Story:
     """A copy of the documents, beside the tables themselves."""
-    pipeline, run_id = told
+    pipeline, run_id = published_run
     source = Path(pipeline.warehouse.root)
     for layer in ("raw", "staging"):
         (tmp_path / layer).symlink_to(source / layer)
@@ -126,55 +126,67 @@ def call_published(document: Document) -> None:
 
 
 EDITS: dict[str, Callable[[Document], object]] = {
-    "code version": lambda one: one.update(code_version="f" * 16),
-    "inputs": lambda one: one["input_versions"].update({"landing/flights": "4 files 00ff"}),
-    "inputs of a commit": lambda one: one["commits"][0]["input_versions"].update(
+    "code version": lambda document: document.update(code_version="f" * 16),
+    "inputs": lambda document: document["input_versions"].update(
+        {"landing/flights": "4 files 00ff"}
+    ),
+    "inputs of a commit": lambda document: document["commits"][0]["input_versions"].update(
         {"landing/flights": "2 files 00ff"}
     ),
-    "a reason": lambda one: row(one, ACCEPTED)["accepted"].update(partition_is_valid="agreed"),
-    "an acceptance": lambda one: row(one, ACCEPTED).update(accepted={}),
-    "a verdict": lambda one: row(one, FIRST)["checks"].update(partition_is_stable="failed"),
-    "a verdict of a withheld day": lambda one: row(one, BAD)["checks"].update(
+    "a reason": lambda document: row(document, ACCEPTED)["accepted"].update(
+        partition_is_valid="agreed"
+    ),
+    "an acceptance": lambda document: row(document, ACCEPTED).update(accepted={}),
+    "a verdict": lambda document: row(document, FIRST)["checks"].update(
+        partition_is_stable="failed"
+    ),
+    "a verdict of a withheld day": lambda document: row(document, BAD)["checks"].update(
         partition_is_valid="passed"
     ),
-    "a check that is left out": lambda one: row(one, LAST)["checks"].pop("partition_is_valid"),
-    "what was read back": lambda one: row(one, LAST)["checks"].update(
+    "a check that is left out": lambda document: row(document, LAST)["checks"].pop(
+        "partition_is_valid"
+    ),
+    "what was read back": lambda document: row(document, LAST)["checks"].update(
         partition_is_readable="failed"
     ),
-    "failures": lambda one: row(one, BAD).update(failures=""),
-    "a withheld row": lambda one: without(one, BAD),
-    "a published row": lambda one: without(one, LAST),
-    "a row too many": lambda one: one["partitions"].append(
-        {**row(one, BAD), "partition": "2013-01-07"}
+    "failures": lambda document: row(document, BAD).update(failures=""),
+    "a withheld row": lambda document: without(document, BAD),
+    "a published row": lambda document: without(document, LAST),
+    "a row too many": lambda document: document["partitions"].append(
+        {**row(document, BAD), "partition": "2013-01-07"}
     ),
-    "a row that nothing states": lambda one: row(one, BAD).update(stated_in=None),
+    "a row that nothing states": lambda document: row(document, BAD).update(stated_in=None),
     "a chunk": forget_chunk,
     "a withheld day": call_published,
-    "a published day": lambda one: row(one, LAST).update(status="withheld", version=None),
-    "rows": lambda one: row(one, FIRST).update(rows=121),
-    "checksum": lambda one: row(one, BAD).update(checksum="00000000000000ff"),
-    "rows before": lambda one: row(one, FIRST).update(rows_before=121),
-    "checksum before": lambda one: row(one, BAD).update(checksum_before="00000000000000ff"),
-    "nothing before": lambda one: row(one, LAST).update(rows_before=None, checksum_before=None),
-    "version": lambda one: row(one, LAST).update(version=row(one, FIRST)["version"]),
-    "a version that is none": lambda one: row(one, LAST).update(version=99),
-    "run configuration": lambda one: one["run_config"].update(ops={}),
-    "a row filter": lambda one: one.update(row_filter="origin = 'JFK'"),
-    "the mode": lambda one: one.update(write_mode="merge"),
-    "the start": lambda one: one.update(started_at="2013-02-01T00:00:00.000+00:00"),
-    "the place of the table": lambda one: one.update(table_uri="/elsewhere/raw/flights"),
-    "the backfill": lambda one: one.update(backfill_id=None),
-    "the run": lambda one: one.update(run_id="another-run"),
-    "the table": lambda one: one.update(asset_key="raw/weather"),
-    "time of a commit": lambda one: one["commits"][0].update(
+    "a published day": lambda document: row(document, LAST).update(status="withheld", version=None),
+    "rows": lambda document: row(document, FIRST).update(rows=121),
+    "checksum": lambda document: row(document, BAD).update(checksum="00000000000000ff"),
+    "rows before": lambda document: row(document, FIRST).update(rows_before=121),
+    "checksum before": lambda document: row(document, BAD).update(
+        checksum_before="00000000000000ff"
+    ),
+    "nothing before": lambda document: row(document, LAST).update(
+        rows_before=None, checksum_before=None
+    ),
+    "version": lambda document: row(document, LAST).update(version=row(document, FIRST)["version"]),
+    "a version that is none": lambda document: row(document, LAST).update(version=99),
+    "run configuration": lambda document: document["run_config"].update(ops={}),
+    "a row filter": lambda document: document.update(row_filter="origin = 'JFK'"),
+    "the mode": lambda document: document.update(write_mode="merge"),
+    "the start": lambda document: document.update(started_at="2013-02-01T00:00:00.000+00:00"),
+    "the place of the table": lambda document: document.update(table_uri="/elsewhere/raw/flights"),
+    "the backfill": lambda document: document.update(backfill_id=None),
+    "the run": lambda document: document.update(run_id="another-run"),
+    "the table": lambda document: document.update(asset_key="raw/weather"),
+    "time of a commit": lambda document: document["commits"][0].update(
         committed_at="2013-02-01T00:00:00.000+00:00"
     ),
-    "rows that a commit replaced": lambda one: one["commits"][0].update(predicate="true"),
-    "the range": lambda one: one.update(partition_end="2013-01-07"),
-    "untouched files": lambda one: one.update(untouched_files=1),
-    "untouched partitions": lambda one: one.update(untouched_partitions=99),
-    "what else was touched": lambda one: one.update(touched_outside={"2013-01-09": [3]}),
-    "a partition that is none": lambda one: row(one, BAD).update(partition="yesterday"),
+    "rows that a commit replaced": lambda document: document["commits"][0].update(predicate="true"),
+    "the range": lambda document: document.update(partition_end="2013-01-07"),
+    "untouched files": lambda document: document.update(untouched_files=1),
+    "untouched partitions": lambda document: document.update(untouched_partitions=99),
+    "what else was touched": lambda document: document.update(touched_outside={"2013-01-09": [3]}),
+    "a partition that is none": lambda document: row(document, BAD).update(partition="yesterday"),
 }
 
 

@@ -151,7 +151,7 @@ def _set(table: pa.Table, column: str, value: Any, type_: pa.DataType) -> pa.Tab
 
 
 def _drop_keys(table: pa.Table, key: str, *rows: int) -> pa.Table:
-    keys = [None if at in rows else one for at, one in enumerate(table[key].to_pylist())]
+    keys = [None if at in rows else value for at, value in enumerate(table[key].to_pylist())]
     return table.set_column(table.schema.get_field_index(key), key, pa.array(keys, pa.int64()))
 
 

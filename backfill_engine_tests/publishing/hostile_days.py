@@ -30,7 +30,7 @@ class Day:
 
     @property
     def file(self) -> Path:
-        """The one that landed."""
+        """The file that landed."""
         return self.folder / FILE
 
     @property
@@ -139,7 +139,7 @@ def _write_twice_as_bytes(day: Day) -> None:
 
 
 def _split_members(day: Day, name: str = FILE) -> None:
-    parts = ("".join(f"{one}\n" for one in lines) for lines in (day.lines[:9], day.lines[9:]))
+    parts = ("".join(f"{line}\n" for line in lines) for lines in (day.lines[:9], day.lines[9:]))
     day.put_raw(name, b"".join(gzip.compress(part.encode()) for part in parts))
 
 
@@ -149,13 +149,13 @@ def _pack_otherwise(day: Day) -> None:
 
 
 def _leave_as_hadoop(day: Day) -> None:
-    """A job that is done, and sums of a file that was landed anew since."""
+    """Leaves the marker of a finished job, and checksums of a file that landed anew."""
     for name in ("_SUCCESS", "._SUCCESS.crc", f".{FILE}.crc"):
         day.put_raw(name, b"crc\0\0\0\2\0stale" if name.endswith(".crc") else b"")
 
 
 def add_noise(day: Day) -> None:
-    """Blank lines that no compression makes short: more bytes, and no record more."""
+    """Adds blanks that no compression makes short: the file has more bytes, but no more records."""
     blanks = random.Random(7).choices(" \t", k=400_000)
     day.write([*day.lines, "".join(blanks)])
 
@@ -464,14 +464,14 @@ LINES = [
     ),
     Case(
         "a field gone",
-        _change_all(lambda one: {name: one[name] for name in one if name != "air_time"}),
+        _change_all(lambda record: {name: record[name] for name in record if name != "air_time"}),
         WITHHELD,
         "fields_are_declared",
         "disappeared: air_time",
     ),
     Case(
         "hours to 24",
-        _change_all(lambda one: {**one, "hour": 24}),
+        _change_all(lambda record: {**record, "hour": 24}),
         WITHHELD,
         "values(hour)",
     ),

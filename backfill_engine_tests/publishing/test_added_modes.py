@@ -23,7 +23,7 @@ print(*WRITE_MODES, *ModeName)
 
 
 def ask(folder: Path, *, named: str) -> subprocess.CompletedProcess[str]:
-    """Which modes there are where a package that adds one is installed."""
+    """Asks which modes there are where a package that adds one is installed."""
     (folder / "upserting.py").write_text(MODULE)
     installed = folder / "upserting-1.0.dist-info"
     installed.mkdir()
@@ -52,5 +52,5 @@ def test_a_run_may_be_told_a_mode_that_a_package_adds(tmp_path: Path) -> None:
 def test_an_entry_point_of_another_name_is_refused(tmp_path: Path, named: str) -> None:
     refused = ask(tmp_path, named=named)
     assert refused.returncode != 0
-    said = "the entry point replace of backfill_engine.write_modes is no write mode of that name"
-    assert said in refused.stderr
+    message = "the entry point replace of backfill_engine.write_modes is no write mode of that name"
+    assert message in refused.stderr

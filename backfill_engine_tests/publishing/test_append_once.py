@@ -209,7 +209,7 @@ def test_what_is_no_longer_known_is_in_doubt() -> None:
 def test_the_index_keeps_what_other_writers_did() -> None:
     commits = [append(1, "a", FIRST), commit_nothing(2), delete(3, FIRST), restore(4, 1)]
     kept = keep_publishes(commits[::-1])
-    assert [one.version for one in kept] == [4, 3, 1]
+    assert [kept_commit.version for kept_commit in kept] == [4, 3, 1]
     assert kept[0].restores == 1
 
 

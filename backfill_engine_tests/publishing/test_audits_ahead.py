@@ -30,7 +30,7 @@ DAYS = build_days(FIRST, 3)
 
 @pytest.fixture
 def lake(spark: SparkSession, warehouse: Warehouse) -> Lake:
-    """With READINGS of three days that say "old"."""
+    """A lake whose READINGS of three days say "old"."""
     create_table(spark, read_log(warehouse, READINGS))
     overwrite_readings(spark, warehouse, DAYS, build_rows(DAYS, "old"))
     return Lake(spark, warehouse)
@@ -77,7 +77,11 @@ def test_they_are_computed_once_and_committed_one_by_one(lake: Lake) -> None:
     assert first.version is not None
     assert [second.version, third.version] == [first.version + 1, first.version + 2]
     commits = read_log(lake.warehouse, COPIES.table).list_commits_after(first.version - 1)
-    assert [[*one.record.rows] for one in commits if one.record] == [[THIRD], [SECOND], [FIRST]]
+    assert [[*commit.record.rows] for commit in commits if commit.record] == [
+        [THIRD],
+        [SECOND],
+        [FIRST],
+    ]
     assert read_values(lake.warehouse) == sorted((day.key, "old") for day in 2 * DAYS)
 
 

@@ -157,7 +157,7 @@ def test_an_independent_reader_finds_what_was_audited(shop: Shop) -> None:
     for table in (RAW, TOTALS):
         log = shop.log(table)
         found = read_back(log, DAYS)
-        assert {key: one.checksum for key, one in found.items()} == {
+        assert {key: contents.checksum for key, contents in found.items()} == {
             key: publish.checksum for key, publish in log.publishes.items()
         }
     assert shop.log(TOTALS).count_rows() == {day.key: 1 for day in DAYS}, "0.5 is filtered out"
@@ -201,7 +201,7 @@ def test_merge_keeps_rows_with_every_type(shop: Shop) -> None:
 
 def test_a_rollback_brings_back_every_type(shop: Shop) -> None:
     log = shop.log(RAW)
-    contents = [read_back(one, DAYS[1:]) for one in (log.as_of(log.version - 1), log)]
+    contents = [read_back(state, DAYS[1:]) for state in (log.as_of(log.version - 1), log)]
     for held, run_id in ((contents[0], "back"), (contents[1], "forth")):
         undo = shop.log(RAW).publishes[DAYS[1].key].record.run_id
         plan = plan_rollback(shop.log(RAW), DAYS[1:], before_run=undo, now=datetime.now(UTC))
@@ -240,7 +240,7 @@ DIFFERING = {
         'with required("source_file", …); nothing was written',
     ),
     "gone": (
-        replace(RAW, columns=tuple(one for one in RAW.columns if one.name != "tiny")),
+        replace(RAW, columns=tuple(column for column in RAW.columns if column.name != "tiny")),
         "has a column `tiny`, which isn't declared: declare it again as "
         'Column("tiny", "TINYINT", …); nothing was written',
     ),

@@ -68,15 +68,17 @@ def write_history(root: Path, flights: Iterable[Flight], *more: str) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file, delimiter="|", lineterminator="\n")
         writer.writerow(["flown", *(f"{name} then" for name in _SAME)])
-        for one in flights:
-            day = dt.date(one["year"], one["month"], one["day"])
-            writer.writerow([day, *(one[name] for name in _SAME)])
+        for flight in flights:
+            day = dt.date(flight["year"], flight["month"], flight["day"])
+            writer.writerow([day, *(flight[name] for name in _SAME)])
         file.writelines(f"{line}\n" for line in more)
 
 
 def build_month(*, without: Iterable[str] = ()) -> list[Flight]:
     """The flights of January."""
-    days = (one.key for one in build_days("2013-01-01", 31) if one.key not in without)
+    days = (
+        partition.key for partition in build_days("2013-01-01", 31) if partition.key not in without
+    )
     return [flight for day in days for flight in build_flights(day)]
 
 
@@ -92,10 +94,10 @@ class Zone:
         return Path(self.lake.landing_root)
 
     def publish(self, *days: tuple[Partition, ...], run_id: str = "run") -> dict[str, str]:
-        """Publishes days; why each was withheld, empty if it wasn't."""
-        partitions = [one for part in days for one in part]
+        """Publishes days; returns why each was withheld, which is empty if it wasn't."""
+        partitions = [partition for part in days for partition in part]
         results = self.lake.publish(RECIPE, partitions, run_id=run_id)
-        return {one.key: _find_reason(one) for one in results}
+        return {result.key: _find_reason(result) for result in results}
 
     def read(self) -> list[dict[str, Any]]:
         """All published rows but for the name of their file, sorted."""
@@ -128,17 +130,17 @@ def test_history_has_the_rows_and_the_schema_of_the_feed(
 ) -> None:
     old, daily = open_zone("old"), open_zone("daily")
     write_history(old.root, build_month())
-    land_daily(daily, [one.key for one in build_days("2013-01-05", 4)])
+    land_daily(daily, [day.key for day in build_days("2013-01-05", 4)])
     days = build_days("2013-01-05", 4)
     assert set(old.publish(days).values()) == {""}
-    assert {one.version for one in daily.lake.publish(RAW_RECIPE, days)} == {1}
+    assert {result.version for result in daily.lake.publish(RAW_RECIPE, days)} == {1}
     assert old.read() == daily.read()
     assert len(old.read()) == 4 * 120
     schemas = [zone.lake.warehouse.open(RAW_FLIGHTS).schema() for zone in (old, daily)]
     assert schemas[0] == schemas[1]
     log = read_log(old.lake.warehouse, RAW_FLIGHTS)
     found = read_back(log, days)
-    assert {key: one.checksum for key, one in found.items()} == {
+    assert {key: contents.checksum for key, contents in found.items()} == {
         key: publish.checksum for key, publish in log.publishes.items()
     }
     consumed = log.publishes["2013-01-05"].consumed.landed
@@ -150,7 +152,7 @@ def test_a_range_over_the_beginning_of_the_feed_reads_each_day_where_it_is(
     open_zone: Callable[[str], Zone],
 ) -> None:
     zone = open_zone("both")
-    # What lies in the feed's place before it begins is not read, nor the history's after it.
+    # The feed's files from before it begins aren't read, nor the history's from after that.
     write_history(zone.root, build_month(), "2013-02-01|" + "|" * (len(_SAME) - 1))
     land_daily(zone, ["2013-01-30", "2013-02-01", "2013-02-02"])
     assert set(zone.publish(build_days("2013-01-30", 4)).values()) == {""}
@@ -188,7 +190,7 @@ def test_a_bad_day_of_history_holds_back_itself_alone_and_is_mended_alone(
     assert "2013-01-10|too few" in aside.column("line").to_pylist()
     before = published["2013-01-08"]
     write_history(zone.root, build_month())
-    again = [one for one in days if one.key in ("2013-01-07", "2013-01-09")]
+    again = [day for day in days if day.key in ("2013-01-07", "2013-01-09")]
     assert set(zone.publish(tuple(again), run_id="again").values()) == {""}
     after = read_log(zone.lake.warehouse, RAW_FLIGHTS).publishes
     assert after["2013-01-08"].version == before.version
@@ -200,7 +202,7 @@ def test_no_record_is_lost_whatever_it_says(open_zone: Callable[[str], Zone]) ->
     zone = open_zone("lost")
     write_history(zone.root, build_month(), "no day|" + "|" * (len(_SAME) - 1), "2013-02-01|x")
     (result,) = zone.lake.publish(RECIPE, build_days("2013-01-01"))
-    # One in sixty is too many; they are kept aside as they came.
+    # One broken line in sixty is too many; these lines are kept aside as they came.
     assert (result.measures.rows, result.measures.rejects) == (120, 2)
     assert result.version is None
     aside = zone.lake.warehouse.open(build_quarantine_table(RAW_FLIGHTS)).to_pyarrow_table()

@@ -105,12 +105,14 @@ def test_a_spoiled_day(story: Story, case: Case) -> None:
     assert result.verdict.emptied == (case.becomes == EMPTIED or "no records" in str(odd))
     if case.rule:
         says = case.says.replace("__", key[-2:])
-        assert [one for one in odd if one.rule == case.rule and says in one.bound], odd
+        assert [
+            finding for finding in odd if finding.rule == case.rule and says in finding.bound
+        ], odd
         assert "\n" not in str(odd)
     if case.quarantined or case.becomes != WITHHELD:
         reasons = story.quarantined.get(key, [])
         assert len(reasons) == len(case.quarantined)
-        assert all(part in one for part, one in zip(case.quarantined, reasons, strict=True))
+        assert all(part in reason for part, reason in zip(case.quarantined, reasons, strict=True))
 
 
 def case_rows(story: Story, key: str) -> int:
@@ -126,7 +128,7 @@ def test_only_the_one_new_field_of_a_published_day_became_a_column(story: Story)
 
 
 def test_a_loss_can_be_accepted_with_a_reason_or_by_the_table(story: Story) -> None:
-    """Run last: it empties what the cases above look at, through what they were told."""
+    """It has to run last, because it empties the days that the cases above look at."""
     gone, unknown = DAYS["folder gone"], DAYS["named flights.jsonl"]
     shrunk, empty = DAYS["40 rows"], DAYS["file gone"]
     lenient = replace(RAW_RECIPE, table=replace(RAW_FLIGHTS, empty="publish"))

@@ -97,11 +97,13 @@ def test_a_spoiled_bucket(story: Story, case: Case) -> None:
         assert rows == result.measures.rows == case.becomes
         assert bool(odd) == bool(case.rule), odd
     if case.rule:
-        assert [one for one in odd if one.rule == case.rule and case.says in one.bound], odd
+        assert [
+            finding for finding in odd if finding.rule == case.rule and case.says in finding.bound
+        ], odd
         assert "\n" not in str(odd)
     reasons = [reason for reason, _ in story.quarantined.get(key, [])]
     assert len(reasons) == len(case.quarantined), reasons
-    assert all(part in one for part, one in zip(case.quarantined, reasons, strict=True))
+    assert all(part in reason for part, reason in zip(case.quarantined, reasons, strict=True))
 
 
 def test_there_are_cases_enough() -> None:
@@ -165,12 +167,12 @@ def test_names_that_are_not_read_are_named_for_all_buckets_and_broken_pages_alon
         write(folder / name, build_orders(0))
     write(folder / "part" / "more.parquet", build_orders(0))
     results = publish(lake, *THREE)
-    said = "not read: orders/orders/more.PARQUET (not .parquet), orders/orders/more.parq (not"
+    beginning = "not read: orders/orders/more.PARQUET (not .parquet), orders/orders/more.parq (not"
     for result in results.values():
         assert result.version is not None
         (finding,) = find_odd(result)
         assert finding.rule == "files_are_known"
-        assert finding.bound.startswith(said)
+        assert finding.bound.startswith(beginning)
         assert finding.bound.endswith("orders/orders/part (a folder)")
     # The only file of the only bucket that is asked for: nothing is left to compute.
     only = Bucket(Path(lake.landing_root), STEP).orders

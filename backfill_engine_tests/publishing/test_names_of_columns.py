@@ -70,7 +70,7 @@ def declare(*columns: Column, names: Sequence[str] = DECLARED) -> Table:
 
 
 def build_recipe(table: Table) -> Recipe:
-    fields = tuple(one for one in table.columns if one.name not in OF_LANDING)
+    fields = tuple(column for column in table.columns if column.name not in OF_LANDING)
 
     def compute(window: InputWindow) -> DataFrame:
         return build_landed_rows(
@@ -88,7 +88,7 @@ def build_recipe(table: Table) -> Recipe:
 def land(lake: Lake, at: int, *records: Mapping[str, Any] | str) -> None:
     path = Path(lake.landing_root) / f"names/year=2013/month=01/day=0{at + 1}/names.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = (one if isinstance(one, str) else json.dumps(one) for one in records)
+    lines = (record if isinstance(record, str) else json.dumps(record) for record in records)
     path.write_text("\n".join(lines))
 
 
@@ -134,8 +134,8 @@ def test_any_other_name_is_kept_declared_or_new_published_or_withheld(lake: Lake
     log = read_log(lake.warehouse, table)
     assert set(log.extra_fields) == set(NEW)
     rows = log.open_snapshot().to_pyarrow_table().to_pylist()
-    one = next(row for row in rows if row["id"] == 1)
-    assert {name: one[name] for name in (*DECLARED, *NEW)} == {
+    published_row = next(row for row in rows if row["id"] == 1)
+    assert {name: published_row[name] for name in (*DECLARED, *NEW)} == {
         name: f"{name} of 1" for name in (*DECLARED, *NEW)
     }
     quarantined = lake.warehouse.open(build_quarantine_table(table)).to_pyarrow_table()
@@ -146,10 +146,10 @@ def test_any_other_name_is_kept_declared_or_new_published_or_withheld(lake: Lake
     # Once more, by the way that reads what is published too.
     land(lake, 1, {**build_record(3, DECLARED), **build_record(3, NEW)})
     merge = WriteOptions(write_mode="merge")
-    assert [one.version for one in lake.publish(recipe, DAYS, options=merge)] != [None, None]
+    assert [result.version for result in lake.publish(recipe, DAYS, options=merge)] != [None, None]
     log = read_log(lake.warehouse, table)
     found = read_back(log, DAYS)
-    assert {key: one.checksum for key, one in found.items()} == {
+    assert {key: contents.checksum for key, contents in found.items()} == {
         key: publish.checksum for key, publish in log.publishes.items()
     }
 

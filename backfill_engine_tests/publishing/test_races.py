@@ -31,7 +31,7 @@ DAYS = build_days(FIRST, 3)
 
 @pytest.fixture
 def lake(spark: SparkSession, warehouse: Warehouse) -> Lake:
-    """With READINGS of three days that say "old"."""
+    """A lake whose READINGS of three days say "old"."""
     create_table(spark, read_log(warehouse, READINGS))
     overwrite_readings(spark, warehouse, DAYS, build_rows(DAYS, "old"))
     return Lake(spark, warehouse)
@@ -104,7 +104,7 @@ def test_a_slow_old_run_that_ends_after_a_fast_new_one_does_not_win(lake: Lake) 
 def test_rows_that_an_older_run_would_withhold_are_not_kept_beside_the_newer_ones(
     lake: Lake,
 ) -> None:
-    """Its inputs are older, so what it holds of them is no news."""
+    """The older run read older inputs, so its withheld rows are no news."""
     few = replace(COPIES, table=replace(COPIES.table, rules=(RowCount(at_most=1),)))
     days = [DAYS[1]]
 
@@ -134,7 +134,7 @@ def test_a_run_that_loses_every_race_gives_up_and_says_so(lake: Lake) -> None:
         lake.publish(replace(COPIES, compute=lose), DAYS, run_id="slow")
     assert len(rounds) == 5
     first, *fast = read_publishes(lake.warehouse)
-    assert [one[0] for one in (first, *fast)] == ["fast-0", "slow", *rounds[1:]]
+    assert [publish[0] for publish in (first, *fast)] == ["fast-0", "slow", *rounds[1:]]
     assert read_values(lake.warehouse) == {FIRST: {"old"}, SECOND: {"old"}, THIRD: {"old"}}
 
 
@@ -163,7 +163,7 @@ def test_landing_files_that_change_while_they_are_read_publish_nothing(landed: L
 
 @pytest.fixture
 def landed(spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> Lake:
-    """With two days of flights in its landing zone."""
+    """A lake with two days of flights in its landing zone."""
     zone = LandingZone(tmp_path / "landing")
     zone.land([FIRST, SECOND])
     return Lake(spark, warehouse, str(zone.root))

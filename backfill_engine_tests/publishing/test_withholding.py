@@ -30,7 +30,7 @@ def test_they_are_pruned_by_the_age_of_the_run(spark: SparkSession, warehouse: W
         READINGS,
         lambda window: build_frame(window.spark, 2 * build_rows(window.partitions, "bad", ids=1)),
     )
-    first, second = ([one] for one in DAYS)
+    first, second = ([day] for day in DAYS)
     lake.publish(recipe, first, run_id="old", today=dt.date(2013, 2, 1))
     lake.publish(recipe, second, run_id="newer", today=dt.date(2013, 2, 2))
     old, newer = 2 * [("old", DAYS[0].key)], 2 * [("newer", DAYS[1].key)]

@@ -79,7 +79,7 @@ def read(lake: Lake, day: str = FIRST, *, table: Table = COPIES.table) -> dict[i
 
 
 def read_records(lake: Lake) -> list[CommitRecord]:
-    """Of the copies, newest first."""
+    """Reads the records of the copies' commits, newest first."""
     return [
         commit.record for commit in read_log(lake.warehouse, COPIES.table).commits if commit.record
     ]
@@ -89,11 +89,11 @@ def read_source_rows(lake: Lake) -> list[int]:
     """Rows of the source from which commits say that they computed the first day, newest first."""
     consumed = [record.consumed.find(FIRST) for record in read_records(lake)]
     # What stands for a checksum of the readings.
-    return [int(one.upstream[READINGS.key][FIRST], 16) for one in consumed]
+    return [int(inputs.upstream[READINGS.key][FIRST], 16) for inputs in consumed]
 
 
 def roll_back(lake: Lake, days: Sequence[Partition], version: int) -> None:
-    """As a rollback publishes: the table at a version, as the pinned input of itself."""
+    """Publishes as a rollback does: the table at a version is the pinned input of itself."""
     restore = replace(COPIES, inputs=(COPIES.table,), count_source=None, compute=read_as_it_was)
     run = Run(
         run_id="undo",
@@ -141,7 +141,7 @@ def test_merge_is_audited_over_all_that_will_be_there(lake: Lake) -> None:
 
     (result,) = lake.publish(replace(crowded, compute=lose_one), DAYS[:1], options=MERGE)
     assert result.version is None
-    assert [one.rule for one in result.verdict.failed(Check.COMPLETE)] == ["reconciled"]
+    assert [finding.rule for finding in result.verdict.failed(Check.COMPLETE)] == ["reconciled"]
     assert read(lake) == {0: "old", 1: "old"}
 
 
@@ -213,7 +213,7 @@ def test_append_whose_keys_are_there_already_is_withheld(lake: Lake) -> None:
     land(lake, DAYS[:1], {1: "new", 2: "new", 3: "new"})
     (result,) = lake.publish(COPIES, DAYS[:1], options=APPEND)
     assert result.version is None
-    assert [one.rule for one in result.verdict.failed(Check.VALID)] == ["keys_are_unique"]
+    assert [finding.rule for finding in result.verdict.failed(Check.VALID)] == ["keys_are_unique"]
     assert read(lake) == {0: "old", 1: "old"}
 
 
@@ -346,7 +346,9 @@ def test_what_is_empty_is_not_asked_for() -> None:
 def test_a_run_is_refused_before_its_first_asset_if_a_later_one_cannot_honour_it(
     pipeline: Pipeline,
 ) -> None:
-    before = [read_log(pipeline.warehouse, one).version for one in (RAW_FLIGHTS, STAGING_FLIGHTS)]
+    before = [
+        read_log(pipeline.warehouse, table).version for table in (RAW_FLIGHTS, STAGING_FLIGHTS)
+    ]
     run = pipeline.run(
         *(RAW, STAGING, FEATURES),
         first="2013-01-03",
@@ -358,7 +360,9 @@ def test_a_run_is_refused_before_its_first_asset_if_a_later_one_cannot_honour_it
         "staging/flights: a run with a filter would overwrite whole partitions with part of their "
         "rows: set write_mode to merge, or leave the filter out"
     )
-    after = [read_log(pipeline.warehouse, one).version for one in (RAW_FLIGHTS, STAGING_FLIGHTS)]
+    after = [
+        read_log(pipeline.warehouse, table).version for table in (RAW_FLIGHTS, STAGING_FLIGHTS)
+    ]
     assert after == before
 
 
@@ -386,11 +390,11 @@ def test_a_run_told_by_tags_merges_the_rows_of_one_airport(pipeline: Pipeline) -
     )
     assert run.success, run.message
     after = pipeline.read_rows(STAGING_FLIGHTS, day)
-    changed = [one for one in after if one not in before]
+    changed = [flight for flight in after if flight not in before]
     assert len(after) == len(before)
-    assert {one["origin"] for one in changed} == {"JFK"}
-    assert {one["arr_delay"] for one in changed} == {7}
-    landed = [one for one in before if one["landing_date"].isoformat() == day]
+    assert {flight["origin"] for flight in changed} == {"JFK"}
+    assert {flight["arr_delay"] for flight in changed} == {7}
+    landed = [flight for flight in before if flight["landing_date"].isoformat() == day]
     of_jfk = [
         partition
         for partition in landed

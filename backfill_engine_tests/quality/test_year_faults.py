@@ -47,7 +47,7 @@ def _without(column: str, value: str) -> Break:
 
 
 def _some_null(column: str) -> Break:
-    """Three of ten, of the rows that have one."""
+    """Removes three of ten values, counting only rows that have a value."""
     return _change(column, lambda values: values.where(values.notna().cumsum() % 10 > 2))
 
 
@@ -88,7 +88,7 @@ WEEKLY_FAULTS: list[tuple[str, Break, str]] = [
     ),
     ("30 % nulls", _some_null("late_share_7d"), "nulls(late_share_7d)"),
 ]
-"""Of each version of the carriers' delays."""
+"""These faults are made in each version of the carriers' delays."""
 
 SEEDED: list[tuple[object, str, Break, str]] = [
     (STAGING_FLIGHTS, "no EWR", _without("origin", "EWR"), "drift(origin)"),
@@ -161,7 +161,9 @@ def test_a_seeded_fault_is_seen_on_any_day(table, break_day, rule):
     frame = FRAMES[table]()
     for key in keys:
         day = frame.loc[frame[table.partition_by] == key]
-        others = {other: one for other, one in profile_year(table).items() if other < key}
+        others = {
+            earlier: profile for earlier, profile in profile_year(table).items() if earlier < key
+        }
         found = judge(table, {key: measure(break_day(day), table)}, others)
         assert (key, rule) in find_not_passed(found)
         assert (key, rule) not in find_not_passed(judge(table, {key: measure(day, table)}, others))
@@ -224,7 +226,7 @@ def test_a_broken_day_is_withheld(break_day, check, rule, key, rerun):
     assert rule in [finding.rule for finding in verdict.failed(check)]
 
 
-@pytest.mark.parametrize("table", [CARRIER_DELAYS, CARRIER_DELAYS_V2], ids=lambda one: one.key)
+@pytest.mark.parametrize("table", [CARRIER_DELAYS, CARRIER_DELAYS_V2], ids=lambda table: table.key)
 @pytest.mark.parametrize("key", ODD_DAYS.values(), ids=ODD_DAYS)
 @pytest.mark.parametrize(
     ("break_day", "rule"),
@@ -241,7 +243,7 @@ def test_a_broken_day_is_withheld(break_day, check, rule, key, rerun):
 def test_a_spoiled_day_of_features_is_withheld(break_day, rule, key, table):
     frame = FRAMES[table]()
     broken = measure(break_day(frame.loc[frame["flight_date"] == key]), table)
-    others = {other: one for other, one in profile_year(table).items() if other < key}
+    others = {earlier: profile for earlier, profile in profile_year(table).items() if earlier < key}
     (verdict,) = judge(table, {key: broken}, others).values()
     assert rule in [finding.rule for finding in verdict.failed(Check.STABLE)]
 

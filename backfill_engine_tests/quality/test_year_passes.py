@@ -79,7 +79,9 @@ def test_every_partition_passes_in_one_range_ascending(table):
     verdicts = judge(table, measure_year(table), {})
     assert len(verdicts) == PARTITIONS[table]
     assert find_not_passed(verdicts) == ({STRAGGLERS} if table is RAW_FLIGHTS else set())
-    assert {one.rule for _, one in list_findings(verdicts) if not find_name(one.rule)} == set()
+    assert {
+        finding.rule for _, finding in list_findings(verdicts) if not find_name(finding.rule)
+    } == set()
 
 
 @each_table
@@ -87,14 +89,14 @@ def test_every_partition_passes_again_when_all_is_published(table):
     verdicts = judge(table, measure_year(table), profile_year(table))
     assert find_not_passed(verdicts) <= {STRAGGLERS}
     for verdict in verdicts.values():
-        # None of the bucket that has one order.
+        # The value is None in the bucket that has a single order.
         stable = verdict.findings.get(Check.STABLE, ())
         assert all(finding.value in (0, None) for finding in stable)
 
 
 @each_table
 def test_every_partition_passes_whichever_one_a_backfill_begins_on(table):
-    # Three weeks of each: the smaller the baseline, the more a holiday in it counts.
+    # Three weeks are judged at a time: the smaller a baseline, the more a holiday in it counts.
     days = list(measure_year(table).items())
     of_flights = (
         RAW_FLIGHTS,
@@ -123,7 +125,9 @@ def test_stragglers_pass_also_beside_the_busiest_day_alone():
     others = {busiest, "2013-01-01", "2013-01-03", "2013-01-04"}
     published = {key: profiles[key] for key in others}
     verdicts = judge(RAW_FLIGHTS, {"2014-01-01": measures["2014-01-01"]}, published)
-    (ratio,) = (one for _, one in list_findings(verdicts) if one.rule == "row_count_ratio")
+    (ratio,) = (
+        finding for _, finding in list_findings(verdicts) if finding.rule == "row_count_ratio"
+    )
     assert (round(ratio.value or 0, 3), ratio.outcome) == (0.047, Outcome.WARNED)
 
 
@@ -172,7 +176,9 @@ def test_hours_of_weather_warn_of_one_wind_that_cannot_be():
 )
 def test_the_years_highest_figures(table, rule, day, highest):
     verdicts = judge(table, measure_year(table), {})
-    found = {key: one.value or 0 for key, one in list_findings(verdicts) if one.rule == rule}
+    found = {
+        key: finding.value or 0 for key, finding in list_findings(verdicts) if finding.rule == rule
+    }
     assert max(found.items(), key=lambda item: item[1]) == (day, pytest.approx(highest, abs=0.001))
 
 

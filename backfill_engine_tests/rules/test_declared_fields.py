@@ -48,8 +48,12 @@ def test_a_table_takes_on_so_many_fields_and_no_more(new, outcome):
         source_fields=("id",),
         evolved_fields=("evolved",),
     )
-    found = [one for one in verdict.findings[Check.VALID] if one.rule == "new_fields_are_few"]
-    assert [(one.value, one.outcome) for one in found] == ([(4, outcome)] if outcome else [])
+    found = [
+        finding for finding in verdict.findings[Check.VALID] if finding.rule == "new_fields_are_few"
+    ]
+    assert [(finding.value, finding.outcome) for finding in found] == (
+        [(4, outcome)] if outcome else []
+    )
     assert verdict.withheld == (outcome is FAILED)
 
 

@@ -16,7 +16,9 @@ def judge_shrink(
     measures: PartitionMeasures, before: PartitionProfile, *rules: Rule, **others
 ) -> list[Finding]:
     verdict = judge(build_table(*rules), measures, published={DAY: before}, **others)
-    return [one for one in verdict.findings[Check.COMPLETE] if one.rule.startswith("shrink")]
+    return [
+        finding for finding in verdict.findings[Check.COMPLETE] if finding.rule.startswith("shrink")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,14 +68,14 @@ def test_an_emptied_partition_is_another_rules_affair():
 def test_bytes_are_compared_only_like_with_like(before, now, outcome):
     measures = PartitionMeasures(rows=900, landed_bytes=now)
     found = judge_shrink(measures, PartitionProfile(900, landed_bytes=before))
-    assert [one.outcome for one in found] == [PASSED, *([outcome] if outcome else [])]
+    assert [finding.outcome for finding in found] == [PASSED, *([outcome] if outcome else [])]
 
 
 def test_where_published_rows_stay_the_files_say_nothing():
     measures = PartitionMeasures(rows=900, kept=10, landed_bytes={GZIP: 1})
     assert measures.profile().landed_bytes == {}
     found = judge_shrink(measures, PartitionProfile(900, landed_bytes={GZIP: 1000}))
-    assert [one.rule for one in found] == ["shrink"]
+    assert [finding.rule for finding in found] == ["shrink"]
 
 
 def test_profiles_keep_bytes_and_older_ones_have_none():
@@ -85,8 +87,8 @@ def test_profiles_keep_bytes_and_older_ones_have_none():
 
 def test_a_rule_of_the_tables_own_takes_the_place_of_the_one_of_every_table():
     own = Shrink(at_most=0.9)
-    assert [one for one in build_table(own).all_rules if isinstance(one, Shrink)] == [own]
-    assert [one for one in build_table().all_rules if isinstance(one, Shrink)] == [Shrink()]
+    assert [rule for rule in build_table(own).all_rules if isinstance(rule, Shrink)] == [own]
+    assert [rule for rule in build_table().all_rules if isinstance(rule, Shrink)] == [Shrink()]
     assert (
         find(
             judge(

@@ -20,7 +20,7 @@ CONTENTS = [
     b"\xef\xbb\xbf\n{}",
     b"\xef\xbb\xbf{}\n\xef\xbb\xbf\n",
     b"{}\n" * 1000,
-    *(one + other + b"{}" + other + one for one in PARTS for other in PARTS),
+    *(outer + inner + b"{}" + inner + outer for outer in PARTS for inner in PARTS),
 ]
 
 

@@ -167,8 +167,8 @@ def test_fingerprint_changes_when_a_file_is_rewritten(tmp_path: Path) -> None:
 def test_fingerprint_does_not_depend_on_the_root(tmp_path: Path) -> None:
     land(tmp_path / "here", NEW_YEAR, "a.json")
     shutil.copytree(tmp_path / "here", tmp_path / "there" / "too")
-    here, there = list_events(tmp_path / "here"), list_events(tmp_path / "there" / "too")
-    assert here.fingerprint() == there.fingerprint()
+    original, copied = list_events(tmp_path / "here"), list_events(tmp_path / "there" / "too")
+    assert original.fingerprint() == copied.fingerprint()
 
 
 def test_unchanged_files_pass_the_check(tmp_path: Path) -> None:
@@ -218,7 +218,10 @@ def test_only_broken_gzip_files_are_found(tmp_path: Path) -> None:
     land(tmp_path, DAYS[1], "flipped.json.gz", content[:20] + b"\xff\xff" + content[22:])
     land(tmp_path, DAYS[2], "unpacked.json.gz", b'{"id":1}\n')
     broken = list_events(tmp_path).find_broken("no file is named")
-    assert [(dt.date.fromisoformat(one.partition.key), Path(one.name).name) for one in broken] == [
+    assert [
+        (dt.date.fromisoformat(broken_file.partition.key), Path(broken_file.name).name)
+        for broken_file in broken
+    ] == [
         (DAYS[1], "flipped.json.gz"),
         (DAYS[1], "truncated.json.gz"),
         (DAYS[2], "unpacked.json.gz"),

@@ -71,7 +71,7 @@ def test_a_day_is_in_the_files_whose_names_say_so(tmp_path: Path) -> None:
     assert named["2011-01-31"] == january
     assert named["2011-02-01"] == named["2011-02-28"] == ["old/2011/readings_2011-02.csv"]
     assert named["2011-03-01"] == []
-    assert [one.key for one in listing.missing] == ["2011-03-01"]
+    assert [day.key for day in listing.missing] == ["2011-03-01"]
     assert listing.measure_bytes()["2011-02-01"] == len(PLAIN) // 28
     described = listing.describe_files()
     assert described["2011-01-31"].files == 2
@@ -87,8 +87,8 @@ def test_restricting_leaves_the_files_of_the_days(tmp_path: Path) -> None:
     write(tmp_path, "old/2011/readings_2011-02.csv")
     listing = list_days(tmp_path, "2011-01-01", 59)
     february = listing.restrict(build_days("2011-02-03", 2))
-    assert [one.key for one in february.partitions] == ["2011-02-03", "2011-02-04"]
-    assert [listing.name_file(one.file) for one in february.files] == [
+    assert [day.key for day in february.partitions] == ["2011-02-03", "2011-02-04"]
+    assert [listing.name_file(part.file) for part in february.files] == [
         "old/2011/readings_2011-02.csv"
     ]
     assert february.fingerprint() != listing.fingerprint()
@@ -99,7 +99,7 @@ def test_older_files_are_left_out_if_the_flow_says_so(tmp_path: Path) -> None:
     write(tmp_path, "old/2011/readings_2011-02.csv")
     os.utime(old, (1_000_000_000, 1_000_000_000))
     since = replace(FLOW, modified_after=dt.datetime(2001, 9, 9, 1, 46, 40, tzinfo=dt.UTC))
-    assert [one.key for one in list_days(tmp_path, "2011-01-31", 2, since).missing] == [
+    assert [day.key for day in list_days(tmp_path, "2011-01-31", 2, since).missing] == [
         "2011-01-31"
     ]
     before = replace(FLOW, modified_after=dt.datetime(2001, 9, 9, 1, 46, 39, tzinfo=dt.UTC))
@@ -133,9 +133,14 @@ def test_files_that_are_not_as_declared_are_faults_of_all_their_days(
     write(tmp_path, "old/2011/readings_2011-01.csv", content)
     write(tmp_path, "old/2011/readings_2011-02.csv")
     listing = list_days(tmp_path, "2011-01-30", 4)
-    assert [one.partition.key for one in listing.faults] == ["2011-01-30", "2011-01-31"]
-    assert {one.name for one in listing.faults} == {"old/2011/readings_2011-01.csv"}
-    assert all(one.fault.startswith(fault) for one in listing.faults)
+    assert [landing_fault.partition.key for landing_fault in listing.faults] == [
+        "2011-01-30",
+        "2011-01-31",
+    ]
+    assert {landing_fault.name for landing_fault in listing.faults} == {
+        "old/2011/readings_2011-01.csv"
+    }
+    assert all(landing_fault.fault.startswith(fault) for landing_fault in listing.faults)
 
 
 def test_what_is_half_written_is_a_fault_of_the_days_that_it_may_hold(tmp_path: Path) -> None:
@@ -178,8 +183,10 @@ def test_an_upload_that_broke_off_is_a_fault(tmp_path: Path) -> None:
     write(tmp_path, "old/2011-02.csv.gz", b"")
     listing = list_days(tmp_path, "2011-01-31", 2, flow)
     # Its first line can be read, the rest can't.
-    assert [one.partition.key for one in listing.faults] == ["2011-02-01"]
-    assert [(one.partition.key, one.name) for one in listing.find_broken("")] == [
+    assert [landing_fault.partition.key for landing_fault in listing.faults] == ["2011-02-01"]
+    assert [
+        (broken_file.partition.key, broken_file.name) for broken_file in listing.find_broken("")
+    ] == [
         ("2011-01-31", "old/2011-01.csv.gz"),
         ("2011-02-01", "old/2011-02.csv.gz"),
     ]
@@ -254,7 +261,7 @@ def test_history_is_never_read_from_the_feed_nor_the_feed_from_history(tmp_path:
     listing.check_unchanged()
     only = source.list_files(str(tmp_path), TABLE, build_days("2011-12-20"))
     assert only.dataset == "readings"
-    # Where no day of the history is asked for, its folder needn't be there.
+    # If no day of the history is asked for, its folder need not exist.
     other = tmp_path / "other"
     land_feed(other, ["2011-12-20"])
     assert source.list_files(str(other), TABLE, build_days("2011-12-20"))

@@ -57,19 +57,19 @@ def test_declared_fields_are_mapped_and_what_cannot_be_stays_as_it_came(
         "x,2011-01-03,1,2\n"
         "\n",
     )
-    # Other columns, in another order.
+    # This file has its columns in another order.
     write(tmp_path, "old/2011/readings_2011-01_b.csv", "Number,on\n5,2011-01-02\n")
     listing = list_days(tmp_path, "2011-01-01", 31, FLOW)
     found = read(spark, listing)
-    of_day = {day: [value for one, value, _ in found if one == day] for day, _, _ in found}
+    of_day = {day: [value for date, value, _ in found if date == day] for day, _, _ in found}
     assert list(map(json.loads, of_day["2011-01-02"])) == [
         {"id": number, "note": "old", "month": "1", "later": None} for number in "57"
     ]
     good = [json.loads(value) for value in of_day["2011-01-03"] if value.startswith("{")]
-    assert {one["id"] for one in good} == {'say "no", twice', None}
+    assert {record["id"] for record in good} == {'say "no", twice', None}
     # Broken lines as they are: no parser takes them for an object.
     assert {"x,2011-01-03", "x,2011-01-03,1,2"} <= {*of_day["2011-01-01"], *of_day["2011-01-03"]}
-    # Of another file's day, or none: with the first day of their own.
+    # Records whose day is in another file, or invalid, get the first day of their own file.
     assert [json.loads(value) for value in of_day["2011-01-01"] if value.startswith("{")] == [
         {"id": "8", "note": "old", "month": "2", "later": None},
         {"on": "2011-02-30", "Number": "9"},
@@ -124,12 +124,12 @@ def test_parquet_files_of_different_types_are_read_alike(
     listing = list_days(tmp_path, "2011-01-01", 32, flow)
     found = read(spark, listing)
     lines = {day + value[:6]: json.loads(value) for day, value, _ in found}
-    assert [(one["id"], one["later"]) for one in lines.values() if "id" in one] == [
+    assert [(record["id"], record["later"]) for record in lines.values() if "id" in record] == [
         ("1", "2011-01-02T03:04:05.000600Z"),
         ("3", "x"),
     ]
-    # Without a date: as they came, with the first day of their file.
-    assert [(one["Number"], one["on"]) for one in lines.values() if "on" in one] == [
+    # Records without a date stay as they came, and get the first day of their file.
+    assert [(record["Number"], record["on"]) for record in lines.values() if "on" in record] == [
         ("2", None),
         ("4", "?"),
     ]

@@ -183,7 +183,7 @@ def test_bucket_without_keys_below_the_largest_is_not_missing(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "fault"),
     [
         ((7, 1000), "holds keys from 7 to 1000, outside of the key space 0 to 999"),
         ((-1, 7), "holds keys from -1 on, and no partition holds negative ones"),
@@ -192,12 +192,12 @@ def test_bucket_without_keys_below_the_largest_is_not_missing(tmp_path: Path) ->
 )
 @pytest.mark.parametrize("kind", KEYS)
 def test_key_outside_of_the_space_is_refused_whatever_is_asked_for(
-    tmp_path: Path, keys: tuple[int, int], said: str, kind: str
+    tmp_path: Path, keys: tuple[int, int], fault: str, kind: str
 ) -> None:
     land(tmp_path, "a.parquet", range(700, 710))
     land(tmp_path, "b.parquet", [*range(700, 710), *keys], kind)
     message = refuse(tmp_path)
-    assert message.startswith(f"orders/{kind}/b.parquet {said}")
+    assert message.startswith(f"orders/{kind}/b.parquet {fault}")
     assert "nothing was written" in message
     assert "\n" not in message
 
@@ -324,7 +324,7 @@ def test_part_of_a_listing_is_about_its_partitions(tmp_path: Path) -> None:
 @st.composite
 def draw_row_groups(draw: st.DrawFn) -> list[RowGroup]:
     spans = draw(st.lists(st.tuples(st.integers(0, 999), st.integers(0, 999)), max_size=8))
-    return [RowGroup(min(one), max(one), draw(st.integers(0, 10_000))) for one in spans]
+    return [RowGroup(min(span), max(span), draw(st.integers(0, 10_000))) for span in spans]
 
 
 @given(groups=draw_row_groups())
@@ -336,13 +336,13 @@ def test_bytes_are_shared_among_the_buckets_that_may_hold_them(groups: list[RowG
     )
     listing = ParquetListing(LANDING, "/landing", table, tuple(BUCKETS), files)
     sizes = listing.measure_bytes()
-    assert list(sizes) == [one.key for one in BUCKETS]
+    assert list(sizes) == [bucket.key for bucket in BUCKETS]
     # Each share is rounded down.
     lost = sum(group.bytes for group in groups) - sum(sizes.values())
     assert 0 <= lost <= len(BUCKETS) * len(groups)
     for bucket in BUCKETS:
         overlapping = [group for group in groups if group.overlaps(bucket)]
-        assert sizes[bucket.key] <= sum(one.bytes for one in overlapping)
+        assert sizes[bucket.key] <= sum(group.bytes for group in overlapping)
         assert listing.restrict([bucket]).measure_bytes() == {bucket.key: sizes[bucket.key]}
 
 
@@ -406,7 +406,7 @@ def test_where_all_files_can_be_read_the_error_names_the_broken_one(tmp_path: Pa
 
 def test_overlap_is_with_the_first_and_the_last_key_of_a_bucket() -> None:
     def find(smallest: int, largest: int) -> list[Partition]:
-        return [one for one in BUCKETS if RowGroup(smallest, largest, 1).overlaps(one)]
+        return [bucket for bucket in BUCKETS if RowGroup(smallest, largest, 1).overlaps(bucket)]
 
     assert find(99, 100) == BUCKETS[:2]
     assert find(100, 199) == [BUCKETS[1]]

@@ -32,7 +32,7 @@ FIRST, SECOND, THIRD = "0000000", "0000100", "0000200"
 def land(root: Path, name: str, ids: Sequence[int | None], kind: str = "a") -> None:
     path = root / "things" / kind / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.table({"id": pa.array(ids, pa.int32()), "note": [str(one) for one in ids]})
+    table = pa.table({"id": pa.array(ids, pa.int32()), "note": [str(number) for number in ids]})
     pq.write_table(table, path)
 
 
@@ -60,8 +60,8 @@ def test_bucket_begins_with_its_first_key_and_ends_before_the_next(
     land(tmp_path, "x y+%.parquet", [0, 1, 99, 100, 199, 200, 201])
     window = open_window(spark, tmp_path, FIRST, THIRD, fields=fields)
     name = "things/a/x y+%.parquet"
-    assert read(window) == [(0, one, name) for one in (0, 1, 99)] + [
-        (200, one, name) for one in (200, 201)
+    assert read(window) == [(0, key, name) for key in (0, 1, 99)] + [
+        (200, key, name) for key in (200, 201)
     ]
 
 

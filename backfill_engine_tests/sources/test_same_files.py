@@ -18,7 +18,8 @@ def land(root: Path, **contents: bytes) -> list[LandingFile]:
 
 def list_pairs(files: list[LandingFile]) -> list[tuple[str, str]]:
     return [
-        (Path(one.uri).name, Path(other.uri).name) for one, other in find_same_in_groups([files])[0]
+        (Path(file.uri).name, Path(earlier.uri).name)
+        for file, earlier in find_same_in_groups([files])[0]
     ]
 
 

@@ -87,7 +87,7 @@ def test_a_range_is_published_the_same_through_spark_connect(connect_url, sample
         project = Project(tmp_path / name, landing, (("SPARK_REMOTE", remote),))
         for run in (
             project.materialize(*FLIGHTS, partitions=THREE_DAYS),
-            # Merged, filtered, and taking the watermark on.
+            # This run merges filtered rows, and moves the watermark on.
             project.materialize(
                 FLIGHTS[1],
                 partitions=THREE_DAYS,
@@ -117,8 +117,8 @@ def test_a_run_in_chunks_goes_by_the_server_that_it_names(connect_url, sample_la
             (",".join(FLIGHTS),),
             (FLIGHTS[1], *by_column, "--write-mode", "merge"),
         ):
-            told = ("run", "--select", select, *in_chunks, *options, *remote)
-            run = project.run("backfill-assets", *told)
+            command = ("run", "--select", select, *in_chunks, *options, *remote)
+            run = project.run("backfill-assets", *command)
             assert run.returncode == 0, run.stdout + run.stderr
         checksums.append(project.read_checksums())
         log = read_log(Warehouse(str(project.warehouse)), STAGING_FLIGHTS)

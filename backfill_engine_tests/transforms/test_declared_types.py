@@ -167,7 +167,7 @@ def test_a_value_of_another_type_is_rejected_and_no_other(
     for type_, text, made in read_landed(spark, values):
         expected = judge(text, type_)
         if type_ == "DOUBLE" and REJECTED not in (expected, *made) and None not in made:
-            made, expected = {float(one) for one in made}, float(expected)
+            made, expected = {float(value) for value in made}, float(expected)
         if made != {expected}:
             wrong.append((type_, text, made, expected))
     assert wrong == []

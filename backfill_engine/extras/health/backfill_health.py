@@ -128,7 +128,7 @@ def build_backfill_health(catalog: Catalog) -> AssetsDefinition:
     def backfill_health(
         context: AssetExecutionContext, config: BackfillHealthConfig
     ) -> Iterator[MaterializeResult]:
-        """How backfills do: lag, what is due, runtimes, what changed; with a page of plots."""
+        """How backfills do: lag, what is due, runtimes, what changed; with a page."""
         _, lakehouse = find_resources(catalog, context)
         with fail_with_message(context):
             warehouse, settings = lakehouse.warehouse(), catalog.settings

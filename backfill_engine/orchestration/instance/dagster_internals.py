@@ -69,7 +69,10 @@ from dagster._core.storage.asset_check_execution_record import (
 
 # Dagster's storages of events store each in a transaction of its own; to extend one is private.
 from dagster._core.storage.event_log import SqlEventLogStorage, SqliteEventLogStorage
-from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
+from dagster._core.storage.event_log.schema import (
+    AssetCheckExecutionsTable,
+    SqlEventLogStorageTable,
+)
 
 # The states of all partitions of an asset at once: the public method compares each key that it is
 # given with each state, which was a third of the time of a plan over a year of hours.
@@ -108,6 +111,7 @@ __all__ = [
     "ReconstructableRepository",
     "RemoteJob",
     "SqlEventLogStorage",
+    "SqlEventLogStorageTable",
     "SqliteEventLogStorage",
     "StepMaterializationData",
     "TargetMaterialization",

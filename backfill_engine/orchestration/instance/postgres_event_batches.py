@@ -14,8 +14,8 @@ from dagster_postgres.utils import get_token_provider_from_config, pg_url_from_c
 from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
 
-from backfill_engine.orchestration.instance.batching_instance import StoresBatches
 from backfill_engine.orchestration.instance.dagster_internals import ConfigurableClassData
+from backfill_engine.orchestration.instance.event_batches import StoresBatches
 
 _TURN = int.from_bytes(b"backfill")
 """The advisory lock of who stores events."""

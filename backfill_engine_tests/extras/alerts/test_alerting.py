@@ -1,4 +1,4 @@
-"""Each chain of runs with something held back is told of once, whatever the receiver does."""
+"""One notice tells of each chain that held something back, whatever the receiver does."""
 
 import datetime as dt
 import time
@@ -104,7 +104,7 @@ def test_what_was_cancelled_while_it_was_paused_did_not_fail(home: Home) -> None
     def find_held_back() -> list[tuple[str, list[str]]]:
         chain = read_chain(home.instance, "paused")
         found = find_chain_result(CATALOG, home.instance, home.warehouse, chain)
-        return [(one.status, list(one.reasons)) for one in found.held_back]
+        return [(verdict.status, list(verdict.reasons)) for verdict in found.held_back]
 
     assert find_held_back() == [(PAUSED_STATUS, days[2:])]
     drop_paused(home.instance, read_chain(home.instance, "paused").runs)

@@ -1,4 +1,4 @@
-"""The sensor that posts notices: when it is asked to, of our own runs, and no more than that."""
+"""The sensor posts notices only when it is asked to, and only of our own runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ def receiver() -> Iterator[Receiver]:
 def home(
     receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[DagsterInstance]:
-    """A Dagster home in an environment that names the receiver; chains end at once in it."""
+    """The environment names the receiver, and chains in this Dagster home end at once."""
     monkeypatch.setenv("BACKFILL_ALERT_URL", receiver.url)
     monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
     monkeypatch.setattr("backfill_engine.orchestration.runs.chains.SETTLE_SECONDS", 0)
@@ -45,7 +45,7 @@ def home(
 
 
 def look(instance: DagsterInstance, cursor: str | None) -> tuple[str | None, str]:
-    """One tick: its new cursor, and what it says."""
+    """Ticks once and returns the new cursor and the message."""
     with build_sensor_context(
         instance=instance,
         repository_def=defs.get_repository_def(),
@@ -75,15 +75,15 @@ def test_it_tells_of_our_failures_from_when_it_is_first_asked_to(
     home: DagsterInstance, receiver: Receiver
 ) -> None:
     fail_run(home, "old", "maintain")
-    cursor, said = look(home, None)
-    assert (said, receiver.requests) == ("nothing to tell", 0)
+    cursor, message = look(home, None)
+    assert (message, receiver.requests) == ("nothing to tell", 0)
     fail_run(home, "job", "maintain")
     fail_run(home, "asset", "__ASSET_JOB", "raw/flights")
     fail_run(home, "watch", "watch", "ops/backfill_health")
     fail_run(home, "other job", "maintain", is_ours=False)
     fail_run(home, "other asset", "__ASSET_JOB", "raw/flights", is_ours=False)
-    cursor, said = look(home, cursor)
-    assert said == "notices accepted: 3"
+    cursor, message = look(home, cursor)
+    assert message == "notices accepted: 3"
     assert [notice["chain"] for notice in receiver.accepted] == ["job", "asset", "watch"]
     assert look(home, cursor)[1] == "nothing to tell"
 
@@ -94,8 +94,8 @@ def test_nobody_who_sets_no_address_is_told_anything(
     cursor, _ = look(home, None)
     monkeypatch.setenv("BACKFILL_ALERT_URL", "")
     fail_run(home, "meanwhile", "maintain")
-    cursor, said = look(home, cursor)
-    assert said == "BACKFILL_ALERT_URL is not set: nobody wants notices"
+    cursor, message = look(home, cursor)
+    assert message == "BACKFILL_ALERT_URL is not set: nobody wants notices"
     monkeypatch.setenv("BACKFILL_ALERT_URL", receiver.url)
     cursor, _ = look(home, cursor)
     look(home, cursor)
@@ -114,21 +114,21 @@ def test_the_log_says_what_is_wrong_with_the_receiver_and_no_secret(
     receiver.status = {"broken": 500, "down": 200, "redirecting": 302}[trouble]
     if trouble == "down":
         receiver.go_down()
-    cursor, said = look(home, cursor)
+    cursor, message = look(home, cursor)
     out, err = capfd.readouterr()
-    assert said.startswith("127.0.0.1 ")
+    assert message.startswith("127.0.0.1 ")
     assert "notices kept, to be posted again for up to a day: 1" in out + err
-    assert "s3cret" not in out + err + said + (cursor or "")
+    assert "s3cret" not in out + err + message + (cursor or "")
 
 
 def test_no_cursor_and_no_setting_that_is_broken_makes_it_fail(
     home: DagsterInstance, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cursor, said = look(home, "{")
-    assert (said, receiver.requests) == ("nothing to tell", 0)
+    cursor, message = look(home, "{")
+    assert (message, receiver.requests) == ("nothing to tell", 0)
     monkeypatch.setenv("BACKFILL_ALERT_URL", "ftp://s3cret")
-    kept, said = look(home, cursor)
-    assert (kept, said) == (cursor, "no notices were posted: SettingsError")
+    kept, message = look(home, cursor)
+    assert (kept, message) == (cursor, "no notices were posted: SettingsError")
 
 
 @pytest.mark.parametrize("turned_on", [True, False])

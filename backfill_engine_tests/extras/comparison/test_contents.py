@@ -35,14 +35,14 @@ def test_nulls_are_not_the_numbers_that_stand_for_them(warehouse: Warehouse) -> 
     pairs = [*zip(alike, [None, math.nan, math.inf], strict=True), (None, math.nan), (0.0, 1e-6)]
     days = build_days("2013-01-01", len(pairs) + 1)
     before, after = build_flights(days), build_flights(days)
-    for day, (one, other) in zip(days, pairs, strict=False):
-        find_flight(before, day, 0)["delay"], find_flight(after, day, 0)["delay"] = one, other
+    for day, (former, latter) in zip(days, pairs, strict=False):
+        find_flight(before, day, 0)["delay"], find_flight(after, day, 0)["delay"] = former, latter
     for rows in (before, after):
         find_flight(rows, days[-1], 0)["delay"] = math.nan
     find_flight(before, days[0], 1)["miles"] = 0x6E756C6C
     find_flight(after, days[0], 1)["miles"] = None
     older, newer = read_both(warehouse, FLIGHTS, days, before, after)
-    changed = {key: one.changed for key, one in compare_contents(older, newer).items()}
+    changed = {key: diff.changed for key, diff in compare_contents(older, newer).items()}
     assert changed == dict(zip([day.key for day in days], [2, 1, 1, 1, 1, 0], strict=True))
 
 
@@ -53,12 +53,12 @@ def test_column_added_later_reads_as_null(warehouse: Warehouse) -> None:
     newer = write_rows(warehouse, FLIGHTS, [{**row, "cancelled": None} for row in rows])
     newest = write_rows(warehouse, FLIGHTS, rows)
     before, null, after = (
-        read_contents(read_log(warehouse, FLIGHTS, version=one), WEEK[:2])
-        for one in (older, newer, newest)
+        read_contents(read_log(warehouse, FLIGHTS, version=version), WEEK[:2])
+        for version in (older, newer, newest)
     )
     assert find_changes(compare_contents(before, null)) == {}
     diffs = compare_contents(before, after)
-    assert {key: one.changed for key, one in diffs.items()} == {day.key: 20 for day in WEEK[:2]}
+    assert {key: diff.changed for key, diff in diffs.items()} == {day.key: 20 for day in WEEK[:2]}
     assert diffs[WEEK[0].key].null_shares == {"delay": (0.05, 0.05), "cancelled": (1.0, 0.0)}
 
 

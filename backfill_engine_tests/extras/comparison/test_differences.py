@@ -42,7 +42,7 @@ class Seeded:
 
     @property
     def log(self) -> TableLog:
-        """Staging's, as it is now."""
+        """Reads the log of staging as it is now."""
         return read_log(self.pipeline.warehouse, STAGING_FLIGHTS)
 
 
@@ -58,7 +58,7 @@ def seeded(
         table = f"delta.`{pipeline.warehouse.uri(STAGING_FLIGHTS)}`"
 
         def one_row(day: str) -> str:
-            """A condition that one row of the day meets."""
+            """Builds a condition that one row of the day meets."""
             row = pipeline.read_rows(STAGING_FLIGHTS, day)[0]
             return (
                 f"flight_date = DATE'{day}' AND carrier = '{row['carrier']}' "
@@ -66,7 +66,7 @@ def seeded(
             )
 
         def insert_again(day: str, change: str = "") -> str:
-            # Through a list of values, as a table can't be inserted into from itself while read.
+            # The rows go through a list, as a table can't be read while it is inserted into.
             columns = ", ".join(
                 change if name == "flight" and change else name
                 for name in STAGING_FLIGHTS.column_names
@@ -134,8 +134,11 @@ def test_golden_comparison_counts_the_same_by_key(seeded: Seeded) -> None:
 def test_reconciliation_finds_the_days_that_do_not_follow_from_raw(
     spark: SparkSession, seeded: Seeded
 ) -> None:
-    found = {one.partition: one for one in reconcile(spark, seeded.pipeline, "staging/flights")}
-    assert {key for key, one in found.items() if one.mismatch} == SEEDED
+    found = {
+        partition.partition: partition
+        for partition in reconcile(spark, seeded.pipeline, "staging/flights")
+    }
+    assert {key for key, partition in found.items() if partition.mismatch} == SEEDED
     assert found[MISSING].mismatch == "119 rows are published, 120 follow from the source"
     assert found[CHANGED].mismatch == "the rows differ from those that follow from the source"
     assert found[DUPLICATE].duplicates_per_1000 == pytest.approx(1000 / 121)
@@ -145,12 +148,16 @@ def test_reconciliation_finds_the_days_that_do_not_follow_from_raw(
 
 
 def test_raw_is_reconciled_with_the_landing_files(spark: SparkSession, pipeline: Pipeline) -> None:
-    assert not [one for one in reconcile(spark, pipeline, "raw/flights") if one.mismatch]
+    assert not [
+        partition for partition in reconcile(spark, pipeline, "raw/flights") if partition.mismatch
+    ]
     pipeline.zone.add_lines("2013-01-03", "{")
     pipeline.zone.land(["2013-01-04"])
     pipeline.zone.change("2013-01-05", lambda flight: {**flight, "arr_delay": 7})
-    found = {one.partition: one for one in reconcile(spark, pipeline, "raw/flights")}
-    assert {key: one.mismatch for key, one in found.items() if one.mismatch} == {
+    found = {
+        partition.partition: partition for partition in reconcile(spark, pipeline, "raw/flights")
+    }
+    assert {key: partition.mismatch for key, partition in found.items() if partition.mismatch} == {
         "2013-01-05": "the rows differ from those that follow from the source"
     }
     assert (found["2013-01-03"].source_records, found["2013-01-03"].rejects) == (121, 1)
@@ -170,7 +177,7 @@ def test_the_job_fails_with_the_partitions_that_differ(pipeline: Pipeline) -> No
 def run_command(
     seeded: Seeded, monkeypatch: pytest.MonkeyPatch, *arguments: str
 ) -> tuple[int, str]:
-    """Exit code and output of a command on the seeded tables."""
+    """Returns the exit code and output of a command on the seeded tables."""
     monkeypatch.setenv("BACKFILL_WAREHOUSE", seeded.pipeline.warehouse.root)
     monkeypatch.setenv("BACKFILL_LANDING", str(seeded.pipeline.zone.root))
     result = CliRunner().invoke(app, [*arguments, "--from", DAYS[0].key, "--to", DAYS[-1].key])

@@ -66,14 +66,14 @@ def test_examples_of_each_kind_are_limited(warehouse: Warehouse) -> None:
     after.append({**after[0], "flight": 99, "day": WEEK[0].slice.start})
     older, newer = read_both(warehouse, FLIGHTS, WEEK[:2], before, after)
     (found,) = find_example_keys(older, newer, limit=2).values()
-    assert [one.difference for one in found] == [
+    assert [example.difference for example in found] == [
         *("changed", "changed", "missing", "missing", "extra")
     ]
-    assert len({one.values["flight"] for one in found}) == 5
+    assert len({example.values["flight"] for example in found}) == 5
     again = read_both(warehouse, FLIGHTS, WEEK[:2], before[::-1], after[::-1])
     assert find_example_keys(*again, limit=2) == {WEEK[0].key: found}
     everything = find_example_keys(older, newer, limit=100)[WEEK[0].key]
-    kinds = Counter(one.difference for one in everything)
+    kinds = Counter(example.difference for example in everything)
     assert kinds == {"changed": 10, "missing": 8, "extra": 1}
 
 

@@ -1,4 +1,4 @@
-"""What is proven of partitions that Spark's tasks read is what one process proves of them."""
+"""Spark's tasks prove the same of partitions as one process does."""
 
 import datetime as dt
 import json
@@ -49,7 +49,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def published_again(pipeline: Pipeline) -> FinishedRun:
-    """Days 4 to 6 of raw, of which the first two came out otherwise than before."""
+    """Publishes days 4 to 6 of raw again; the first two then differ from before."""
     for day in (CHANGED, ALSO_CHANGED):
         pipeline.zone.change(day, lambda flight: {**flight, "arr_delay": 7})
     run = pipeline.run(RAW, first=CHANGED, last=SPOILED)
@@ -148,7 +148,11 @@ def test_the_check_finds_a_spoiled_data_file_either_way(
     find_data_file(pipeline, SPOILED).unlink()
     run = pipeline.run_readable_check(RAW, first=DAYS[0].key, last=DAYS[-1].key)
     assert run.success, run.message
-    failed = [one.partition for one in pipeline.read_evaluations(run) if not one.passed]
+    failed = [
+        evaluation.partition
+        for evaluation in pipeline.read_evaluations(run)
+        if not evaluation.passed
+    ]
     assert failed == [SPOILED, None]
     assert bool(counts) == (read_back_bytes == "1")
 
@@ -220,10 +224,10 @@ def test_a_command_says_when_it_starts_spark(
     here = run_diff(pipeline, monkeypatch)
     assert (here.exit_code, here.stderr, counts) == (0, "", [])
     monkeypatch.setenv("BACKFILL_READ_BACK_BYTES", "1000")
-    there = run_diff(pipeline, monkeypatch)
-    assert there.exit_code == 0
-    assert json.loads(there.stdout) == json.loads(here.stdout)
-    assert there.stderr == (
+    with_spark = run_diff(pipeline, monkeypatch)
+    assert with_spark.exit_code == 0
+    assert json.loads(with_spark.stdout) == json.loads(here.stdout)
+    assert with_spark.stderr == (
         "1,000 bytes of data files or more are to be read: Spark's tasks read them "
         "(BACKFILL_READ_BACK_BYTES)\n"
     )

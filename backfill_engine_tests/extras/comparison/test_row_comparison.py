@@ -72,9 +72,9 @@ def test_every_kind_of_difference_is_found_in_exactly_its_partition(warehouse: W
         WEEK[5].key: Changes(same=19, removed=1),
         WEEK[6].key: Changes(same=20, added=1, duplicates=1),
     }
-    shares = {key: one.null_shares for key, one in compare_contents(older, newer).items()}
+    shares = {key: diff.null_shares for key, diff in compare_contents(older, newer).items()}
     assert shares.pop(WEEK[4].key) == {"delay": (0.05, 0.1)}
-    assert {name for one in shares.values() for name in one} == {"delay"}
+    assert {name for names in shares.values() for name in names} == {"delay"}
 
 
 def test_each_column_is_compared(warehouse: Warehouse) -> None:
@@ -119,7 +119,7 @@ def test_thousands_of_separate_partitions(warehouse: Warehouse) -> None:
     older, newer = read_both(warehouse, EVENTS_BY_CODE, parts, before, after)
     changes = count_changes(compare_contents(older, newer))
     assert len(changes) == len(parts)
-    assert {key: one for key, one in changes.items() if one != Changes()} == {
+    assert {key: counts for key, counts in changes.items() if counts != Changes()} == {
         "part 0": Changes(same=2),
         "part 2000": Changes(added=1),
         "part 4000": Changes(removed=1),
@@ -129,15 +129,15 @@ def test_thousands_of_separate_partitions(warehouse: Warehouse) -> None:
 def test_psi_null_shares_and_rows_of_partitions(warehouse: Warehouse) -> None:
     before = build_flights(WEEK[:4], count=MIN_VALUES + 1)
     after = build_flights(WEEK[:4], count=MIN_VALUES + 1)
-    for one in before + after:
-        one["departed"] = None
-        one["miles"] = [100, 499, 500, 1000][one["flight"] % 4]
-    for one in after:
-        if one["day"] == WEEK[0].slice.start:
-            one["miles"] += 1
+    for flight in before + after:
+        flight["departed"] = None
+        flight["miles"] = [100, 499, 500, 1000][flight["flight"] % 4]
+    for flight in after:
+        if flight["day"] == WEEK[0].slice.start:
+            flight["miles"] += 1
     for number in (0, 1):
         find_flight(after, WEEK[1], number)["miles"] = None
-    after = [one for one in after if one["day"] != WEEK[2].slice.start]
+    after = [flight for flight in after if flight["day"] != WEEK[2].slice.start]
     older, newer = read_both(warehouse, FLIGHTS, WEEK[:4], before, after)
     # Of flights 0 to 100: 26 of 100 miles, 25 each of 499 (then 500), 500 and 1000.
     psi = compute_psi([26, 50, 25], [51, 25, 25])
@@ -177,7 +177,7 @@ def test_psi_null_shares_and_rows_of_partitions(warehouse: Warehouse) -> None:
 
 
 def build_contents(rows: Sequence[tuple[int, int, int]], *, keyed: bool) -> Contents:
-    """Contents of `(partition, key, value)` rows, hashed in a simple way; three partitions."""
+    """Builds contents of three partitions from `(partition, key, value)` rows by a simple hash."""
     owners, keys, values = np.array(rows, np.int64).reshape(-1, 3).T
     spread = np.uint64(0x9E3779B97F4A7C15)
     return Contents(
@@ -204,7 +204,7 @@ def compare_naively(
 ) -> Changes:
     older, newer = (Counter(row for row in rows if row[0] == part) for rows in (before, after))
     same = (older & newer).total()
-    lost, gained = ((one - two) for one, two in ((older, newer), (newer, older)))
+    lost, gained = ((left - right) for left, right in ((older, newer), (newer, older)))
     changed = 0
     if keyed:
         lost_keys, gained_keys = Counter[int](), Counter[int]()
@@ -230,5 +230,5 @@ def test_small_multisets_compare_as_counters_do(
         f"part {part}": compare_naively(before, after, part, keyed=keyed) for part in range(3)
     }
     for kind in ("same", "added", "removed", "changed", "duplicates"):
-        if any(getattr(one, kind) for one in found.values()):
+        if any(getattr(counts, kind) for counts in found.values()):
             event(kind)

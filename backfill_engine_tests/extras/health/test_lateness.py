@@ -1,4 +1,4 @@
-"""How late rows come, against counting them one by one."""
+"""The measured lateness of rows equals a count of them one by one."""
 
 import datetime as dt
 from pathlib import Path
@@ -69,7 +69,9 @@ def test_rows_are_counted_by_the_day_that_they_landed_on_and_the_one_they_are_of
         Lateness(day(3), rows=4, late=3, p50=2, p95=2, most=2, after_one=0.5, after_two=0.0),
         Lateness(day(4), rows=1, late=1, p50=3, p95=3, most=3, after_one=1.0, after_two=1.0),
     ]
-    assert [(one.day, one.rows, one.after_two) for one in summarize_days(found, "of")] == [
+    assert [
+        (summary.day, summary.rows, summary.after_two) for summary in summarize_days(found, "of")
+    ] == [
         (day(1), 3, pytest.approx(1 / 3)),
         (day(2), 1, 0.0),
         (day(3), 1, 0.0),
@@ -95,5 +97,5 @@ def test_nothing_has_no_lateness() -> None:
 def test_times_are_late_by_parts_of_a_day() -> None:
     hour = dt.datetime(2013, 1, 1, 6, tzinfo=dt.UTC)
     assert Arrivals(hour + dt.timedelta(hours=6), hour, 1).days_late == 0.25
-    # Landed by the hour, read by the day.
+    # Rows land by the hour and are read by the day.
     assert Arrivals(hour, day(1), 1).days_late == 0.25

@@ -1,4 +1,4 @@
-"""The assets about the tables tell what is so: lateness, lag, what is due, changed and withheld."""
+"""The watching assets report lateness, lag, and what is due, changed or withheld."""
 
 import datetime as dt
 import json
@@ -65,12 +65,12 @@ def run_watch(pipeline: Pipeline) -> Watched:
         figures[name] = {key: value.value for key, value in metadata.items()}
         pages[name] = Path(figures[name].pop("page")).read_text(encoding="utf-8")
     checks = {
-        one.check_name: Check(
-            one.passed,
-            one.description or "",
-            {key: value.value for key, value in one.metadata.items()},
+        evaluation.check_name: Check(
+            evaluation.passed,
+            evaluation.description or "",
+            {key: value.value for key, value in evaluation.metadata.items()},
         )
-        for one in pipeline.read_evaluations(run)
+        for evaluation in pipeline.read_evaluations(run)
     }
     return Watched(figures, checks, pages)
 
@@ -131,7 +131,7 @@ def test_they_tell_what_came_late_what_lags_and_what_is_withheld(
     lag = found.checks["raw_flights_lag"]
     assert not lag.passed
     assert lag.figures["next"] == "2013-01-10"
-    # Up to BACKFILL_END, 2014-01-02.
+    # The range goes up to BACKFILL_END, 2014-01-02.
     assert lag.figures["behind"] == 357
     assert found.checks["raw_orders_lag"].description.startswith("no watermark")
 
@@ -154,7 +154,9 @@ def test_their_pages_need_nothing_beside_them(root: Path, monkeypatch: pytest.Mo
 
 
 def find_rolling(name: str):
-    (found,) = (one for one in rolling_schedules if one.name == f"rolling_reprocess_{name}")
+    (found,) = (
+        schedule for schedule in rolling_schedules if schedule.name == f"rolling_reprocess_{name}"
+    )
     return found
 
 

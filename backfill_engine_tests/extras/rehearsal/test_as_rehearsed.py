@@ -1,4 +1,4 @@
-"""A run that applies a rehearsal publishes what that has shown, or withholds."""
+"""A run that applies a rehearsal publishes what the rehearsal has shown, or withholds it."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_what_is_as_shown_is_published_over_what_it_was_compared_with_or_itself(
 ) -> None:
     verdict = judge_as_rehearsed(GOOD, ReadBack(2, "new"), SHOWN, published=published)
     assert not verdict.withheld
-    assert [one.rule for one in verdict.findings[Check.COMPLETE]] == [
+    assert [finding.rule for finding in verdict.findings[Check.COMPLETE]] == [
         "row_count",
         "content_is_as_rehearsed",
     ]

@@ -1,4 +1,4 @@
-"""What a rehearsal shows is what applying it publishes, and until then nothing is touched."""
+"""Applying a rehearsal publishes what it shows, and until then nothing is touched."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def find_partitions(rehearsal: Rehearsal, key: str) -> dict[str, RehearsedPartit
 
 
 def look(pipeline: Pipeline) -> dict[str, Any]:
-    """All that readers and Dagster see of the tables."""
+    """Reads all that readers and Dagster see of the tables."""
     return {
         table.key: (
             read_log(pipeline.warehouse, table).version,
@@ -105,7 +105,7 @@ def list_left(pipeline: Pipeline, rehearsal: Rehearsal) -> dict[str, list[str]]:
 
 
 def list_apart(pipeline: Pipeline) -> dict[str, list[str]]:
-    """Partitions that were computed from other contents than the tables now have."""
+    """Finds partitions that were computed from other contents than the tables now have."""
     logs = [read_log(pipeline.warehouse, table) for table in TABLES]
     return {pin.table: [*pin.apart] for pin in pin_tables(logs)}
 
@@ -116,7 +116,7 @@ def test_a_rehearsal_touches_nothing(repair: Repair) -> None:
 
 def test_its_tables_are_gone_and_what_it_showed_is_kept(repair: Repair) -> None:
     folder = Path(repair.pipeline.warehouse.root, "rehearsals", repair.rehearsal.rehearsal_id)
-    assert [one.name for one in folder.iterdir()] == ["rehearsal.json"]
+    assert [path.name for path in folder.iterdir()] == ["rehearsal.json"]
 
 
 def test_it_shows_the_difference_by_partition(repair: Repair) -> None:
@@ -147,7 +147,9 @@ def test_applying_it_publishes_what_was_shown_and_nothing_else(repair: Repair) -
     for table in TABLES:
         shown = find_partitions(repair.rehearsal, table.key)
         now, was = repair.after[table.key][1], repair.before[table.key][1]
-        assert {key: now[key] for key in shown} == {key: one.checksum for key, one in shown.items()}
+        assert {key: now[key] for key in shown} == {
+            key: partition.checksum for key, partition in shown.items()
+        }
         assert {key: now[key] for key in now if key not in shown} == {
             key: was[key] for key in was if key not in shown
         }
@@ -178,7 +180,7 @@ def test_only_what_is_still_as_shown_is_published(published_root: Path, tmp_path
             pipeline, ranges={RAW: [["2013-01-04", "2013-01-07"]], STAGING: [["2013-01-07"] * 2]}
         )
         shown = find_partitions(rehearsal, RAW)
-        assert [day for day, one in shown.items() if one.withheld] == ["2013-01-07"]
+        assert [day for day, partition in shown.items() if partition.withheld] == ["2013-01-07"]
         blocked = find_partitions(rehearsal, STAGING)["2013-01-07"].withheld
         assert blocked == f"{RAW} 2013-01-07 is failed or withheld"
 

@@ -1,4 +1,4 @@
-"""Means and shares of nulls, before and after, whatever the files; and what lies beyond bounds."""
+"""Shifts of means and of shares of nulls don't depend on how rows lie in files."""
 
 import math
 import statistics
@@ -39,10 +39,13 @@ def measure(
     *,
     days: Sequence[Partition] = WEEK,
 ) -> dict[tuple[str, str], ColumnShift]:
-    """Measures two versions of FLIGHTS; by partition and column."""
+    """Measures the shifts between two versions of FLIGHTS, by partition and column."""
     versions = [write_rows(warehouse, FLIGHTS, rows) for rows in (before, after)]
     older, newer = (read_log(warehouse, FLIGHTS, version=version) for version in versions)
-    return {(one.partition, one.column): one for one in measure_shifts(spark, older, newer, days)}
+    return {
+        (shift.partition, shift.column): shift
+        for shift in measure_shifts(spark, older, newer, days)
+    }
 
 
 def test_each_column_of_each_partition_before_and_after(
@@ -50,9 +53,9 @@ def test_each_column_of_each_partition_before_and_after(
 ) -> None:
     before, after = build_flights(), build_flights()
     moved, other = WEEK[2], WEEK[4]
-    for one in after:
-        if one["day"] == moved.slice.start and one["delay"] is not None:
-            one["delay"] += 2.5
+    for flight in after:
+        if flight["day"] == moved.slice.start and flight["delay"] is not None:
+            flight["delay"] += 2.5
     for number in (3, 4):
         find_flight(after, other, number).update(gate=None, miles=None)
     found = measure(spark, warehouse, before, after, days=WEEK[::-1])
@@ -70,7 +73,7 @@ def test_each_column_of_each_partition_before_and_after(
     assert miles.mean_before == 950
     assert miles.mean_after == pytest.approx((19_000 - 700) / 18)
     assert miles.nulls_after == 0.1
-    same = {key for key, one in found.items() if not (one.mean_shift or one.null_shift)}
+    same = {key for key, shift in found.items() if not (shift.mean_shift or shift.null_shift)}
     assert found.keys() - same == {
         (moved.key, "delay"),
         (other.key, "gate"),
@@ -81,27 +84,27 @@ def test_each_column_of_each_partition_before_and_after(
 def test_means_are_the_same_however_rows_are_filed(
     spark: SparkSession, warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    """As doubles, these sum up to other means in other orders."""
+    """Doubles that are summed up in another order give another mean."""
     rows = build_flights(WEEK[:1], count=300)
-    for one in rows:
-        one["delay"] = round(10.0 ** (one["flight"] % 9) / 7, 6)
-    assert len({sum(one["delay"] for one in order) for order in (rows, rows[::-1])}) == 2
+    for flight in rows:
+        flight["delay"] = round(10.0 ** (flight["flight"] % 9) / 7, 6)
+    assert len({sum(flight["delay"] for flight in order) for order in (rows, rows[::-1])}) == 2
     copy = Warehouse(str(tmp_path / "copy"))
     for warehouse_, order, size in ((warehouse, rows, 300), (copy, rows[::-1], 37)):
         write_rows(warehouse_, FLIGHTS, order[:size])
         for first in range(size, len(order), size):
-            some = as_arrow(FLIGHTS, order[first : first + size])
-            write_deltalake(warehouse_.uri(FLIGHTS), some, mode="append")
-    one, other = (read_log(warehouse_, FLIGHTS) for warehouse_ in (warehouse, copy))
-    assert (len(one.list_files()), len(other.list_files())) == (1, 9)
-    shifts = measure_shifts(spark, one, other, WEEK[:1])
+            part = as_arrow(FLIGHTS, order[first : first + size])
+            write_deltalake(warehouse_.uri(FLIGHTS), part, mode="append")
+    whole, parts = (read_log(warehouse_, FLIGHTS) for warehouse_ in (warehouse, copy))
+    assert (len(whole.list_files()), len(parts.list_files())) == (1, 9)
+    shifts = measure_shifts(spark, whole, parts, WEEK[:1])
     assert [shift.mean_before for shift in shifts] == [shift.mean_after for shift in shifts]
-    assert shifts == measure_shifts(spark, other, one, WEEK[:1])
+    assert shifts == measure_shifts(spark, parts, whole, WEEK[:1])
     assert shifts[0].mean_before
 
 
 def test_what_is_no_number_is_no_value(spark: SparkSession, warehouse: Warehouse) -> None:
-    """A mean of NaN would hide the others, and one that is left out silently its loss."""
+    """A mean of NaN would hide the others, and leaving NaN out silently would hide its loss."""
     before, after = build_flights(WEEK[:1], count=10), build_flights(WEEK[:1], count=10)
     for number, value in ((0, math.nan), (1, math.inf), (2, -math.inf), (3, 1e22)):
         find_flight(after, WEEK[0], number)["delay"] = value
@@ -127,11 +130,13 @@ def test_a_table_that_is_not_there_yet_has_no_rows(
     absent = read_log(warehouse, replace(FLIGHTS, name="flights_v0"))
     days = build_days("2013-01-01", 2)
     shifts = measure_shifts(spark, absent, read_log(warehouse, FLIGHTS), days)
-    assert [one.mean_after is None for one in shifts] == [False, True, True, False, True] + [
+    assert [shift.mean_after is None for shift in shifts] == [False, True, True, False, True] + [
         True
     ] * 5
-    assert {(one.mean_before, one.nulls_before, one.stddev) for one in shifts} == {(None, 0, None)}
-    assert {one.mean_shift for one in shifts} == {None}
+    assert {(shift.mean_before, shift.nulls_before, shift.stddev) for shift in shifts} == {
+        (None, 0, None)
+    }
+    assert {shift.mean_shift for shift in shifts} == {None}
 
 
 def test_a_column_that_came_later_was_null(spark: SparkSession, warehouse: Warehouse) -> None:
@@ -139,8 +144,8 @@ def test_a_column_that_came_later_was_null(spark: SparkSession, warehouse: Wareh
     narrow = replace(FLIGHTS, name="flights_v0", columns=FLIGHTS.columns[:-2], rules=())
     write_rows(warehouse, narrow, rows)
     write_rows(warehouse, FLIGHTS, rows)
-    before, after = (read_log(warehouse, one) for one in (narrow, FLIGHTS))
-    found = {one.column: one for one in measure_shifts(spark, before, after, WEEK[:1])}
+    before, after = (read_log(warehouse, table) for table in (narrow, FLIGHTS))
+    found = {shift.column: shift for shift in measure_shifts(spark, before, after, WEEK[:1])}
     assert found["miles"] == ColumnShift(WEEK[0].key, "miles", None, 950.0, 1.0, 0.0)
     assert found["cancelled"].nulls_before == 1
     assert found["delay"].mean_shift == 0

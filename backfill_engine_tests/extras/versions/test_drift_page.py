@@ -60,18 +60,18 @@ DIFFS = {
 
 
 def read_texts(page: str) -> str:
-    """All that a person reads of a page or a plot, tags taken out."""
+    """Returns the text of a page or a plot without its tags."""
     return " ".join(re.sub(r"<[^>]*>", "\n", page).split())
 
 
 def read_sections(page: str) -> dict[str, str]:
-    """What stands below each heading."""
+    """Returns the text below each heading."""
     _, *parts = page.split("<h2>")
     return dict(part.split("</h2>", 1) for part in parts)
 
 
 def find_marks(plots: str, kind: str) -> int:
-    """How many marks of a kind are in plots, without those of their legends."""
+    """Counts the marks of a kind in plots, without those of their legends."""
     found = 0
     for plot in re.findall(r"<svg.*?</svg>", plots, re.DOTALL):
         for group in ElementTree.fromstring(plot).iter("{http://www.w3.org/2000/svg}g"):
@@ -239,11 +239,11 @@ def test_distributions_are_shares_by_the_bins_of_the_rules() -> None:
 
 def test_the_partition_that_drifted_most_and_how_it_is_distributed(warehouse: Warehouse) -> None:
     before, after = build_flights(WEEK[:3], count=120), build_flights(WEEK[:3], count=120)
-    for one in after:
-        if one["day"] == WEEK[1].slice.start:
-            one["miles"] //= 10
-        if one["day"] == WEEK[2].slice.start:
-            one["miles"] += 30
+    for flight in after:
+        if flight["day"] == WEEK[1].slice.start:
+            flight["miles"] //= 10
+        if flight["day"] == WEEK[2].slice.start:
+            flight["miles"] += 30
     versions = [write_rows(warehouse, FLIGHTS, rows) for rows in (before, after)]
     older, newer = (read_log(warehouse, FLIGHTS, version=version) for version in versions)
     assert find_most_drifted(compare_partitions(older, newer, WEEK[:3])) == WEEK[1].key

@@ -59,7 +59,7 @@ TIMES = ("dep_time", "arr_time")
 
 
 def delay_by_day(flight: Flight) -> Flight:
-    """Later on some days than on others, so that it matters how a week's days are weighed."""
+    """Delays differ from day to day, so that it matters how a week's days are weighed."""
     if flight["dep_time"] is None:
         return flight
     late = 12 * (flight["day"] % 3)
@@ -70,12 +70,12 @@ def delay_by_day(flight: Flight) -> Flight:
 
 @pytest.fixture(scope="module")
 def serving_root(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both versions and the examples over eight days, v1 served. For copying."""
+    """Both versions and the examples have eight days, and v1 is served. Tests copy this."""
     root = tmp_path_factory.mktemp("serving")
     with copy_pipeline(published_root, root) as pipeline:
         for day in list_days(1, 12):
             pipeline.zone.change(day, delay_by_day)
-        for keys, last in ((RAW,), 12), ((STAGING,), 10), ([one.key for one in TABLES], 8):
+        for keys, last in ((RAW,), 12), ((STAGING,), 10), ([table.key for table in TABLES], 8):
             run = pipeline.run(*keys, first="2013-01-01", last=f"2013-01-{last:02}")
             assert run.success, run.message
     return root
@@ -88,8 +88,8 @@ def serving(serving_root: Path, tmp_path: Path) -> Iterator[Pipeline]:
 
 
 def promote(pipeline: Pipeline, version: str = "v2", **config: Any) -> FinishedRun:
-    told = {"table": SERVED, "version": version, "by": "anna", **config}
-    return pipeline.run_job("promote", "promote_version", **told)
+    options = {"table": SERVED, "version": version, "by": "anna", **config}
+    return pipeline.run_job("promote", "promote_version", **options)
 
 
 def read_found(pipeline: Pipeline, run: FinishedRun) -> Promotion:
@@ -114,7 +114,7 @@ def look(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def list_due(pipeline: Pipeline) -> dict[str, set[tuple[str, str]]]:
-    """What the sensor would request: ranges by table."""
+    """Finds the ranges that the sensor would request, by table."""
     found = look_for_work(
         CATALOG,
         pipeline.instance,
@@ -125,14 +125,14 @@ def list_due(pipeline: Pipeline) -> dict[str, set[tuple[str, str]]]:
         late_days=60,
     )
     due: dict[str, set[tuple[str, str]]] = {}
-    for one in found.requested:
-        due.setdefault(one.table, set()).add((one.first, one.last))
+    for request in found.requested:
+        due.setdefault(request.table, set()).add((request.first, request.last))
     return due
 
 
 @dataclass(frozen=True)
 class Story:
-    """A dry run, a refusal, the promotion, the same again."""
+    """Makes a dry run, is refused, promotes, and promotes once more."""
 
     pipeline: Pipeline
     before: dict[str, Any]
@@ -201,15 +201,17 @@ def test_the_switch_is_one_commit_of_all_partitions_and_says_why(story: Story) -
 
 def test_its_evidence_is_kept_and_its_scratch_tables_are_not(story: Story) -> None:
     folder = Path(story.pipeline.warehouse.root, "rehearsals", story.promoted.id)
-    assert sorted(one.name for one in folder.iterdir()) == [
+    assert sorted(path.name for path in folder.iterdir()) == [
         "drift.html",
         "promotion.json",
         "rehearsal.json",
     ]
     rehearsal = read_rehearsal(story.pipeline.warehouse, story.promoted.id)
-    assert [one.table for one in rehearsal.tables] == [SERVED, EXAMPLES]
+    assert [table.table for table in rehearsal.tables] == [SERVED, EXAMPLES]
     # Of the first day no other is weighed.
-    differing = [one.partition for one in rehearsal.tables[0].partitions if one.differs]
+    differing = [
+        partition.partition for partition in rehearsal.tables[0].partitions if partition.differs
+    ]
     assert differing == list_days(2, 8)
 
 
@@ -284,11 +286,11 @@ def test_it_goes_back_whole_with_the_days_served_since(promoted: Pipeline) -> No
 def test_part_of_another_version_is_never_brought_back(promoted: Pipeline) -> None:
     before = read_served_log(promoted).version - 1
     where = {"table": SERVED, "to_version": before}
-    some = promoted.run_job(
+    partial = promoted.run_job(
         "rollback_partitions", "restore_partitions", first="2013-01-02", last="2013-01-03", **where
     )
-    assert not some.success
-    assert f"serves {V2}, and served {V1} at version {before}" in some.message
+    assert not partial.success
+    assert f"serves {V2}, and served {V1} at version {before}" in partial.message
     assert promoted.read_contents_checksums(
         SERVED_CARRIER_DELAYS
     ) == promoted.read_contents_checksums(CARRIER_DELAYS_V2)
@@ -340,7 +342,7 @@ def test_a_run_that_was_to_follow_the_version_before_publishes_nothing(
 def test_a_switch_leaves_no_partition_of_the_version_before(
     serving: Pipeline, spark: SparkSession
 ) -> None:
-    """Of a day that a run serves between look and switch nothing is lost, and nothing mixed."""
+    """A day that a run serves between look and switch is neither lost nor mixed."""
     recipe = serve(CATALOG.recipes[SERVED], V2)
     log = read_served_log(serving)
     partitions = build_partitions(SERVED_CARRIER_DELAYS, list_days(1, 8))
@@ -388,8 +390,8 @@ def test_a_version_with_a_failed_partition_is_refused(serving: Pipeline) -> None
 
 def accept(serving: Pipeline, table: str, day: str) -> None:
     """Accepts what another program made of a day, without which nothing would read the day."""
-    told = {"table": table, "first": day, "last": day, "accept": WHY}
-    accepted = serving.run_job("rollback_partitions", "restore_partitions", **told)
+    options = {"table": table, "first": day, "last": day, "accept": WHY}
+    accepted = serving.run_job("rollback_partitions", "restore_partitions", **options)
     assert accepted.success, accepted.message
 
 
@@ -398,8 +400,8 @@ def test_a_version_with_other_keys_is_refused_whatever_anyone_accepts(
 ) -> None:
     # Another program takes a row out of v2, behind everybody's back.
     uri = serving.warehouse.uri(CARRIER_DELAYS_V2)
-    one = "flight_date = '2013-01-06' AND carrier = 'UA' AND origin = 'EWR'"
-    spark.sql(f"DELETE FROM delta.`{uri}` WHERE {one}")
+    condition = "flight_date = '2013-01-06' AND carrier = 'UA' AND origin = 'EWR'"
+    spark.sql(f"DELETE FROM delta.`{uri}` WHERE {condition}")
     accept(serving, V2, "2013-01-06")
     refused = promote(serving, accept=WHY, canary=["2013-01-06", "2013-01-06"])
     assert not refused.success
@@ -420,9 +422,11 @@ def test_a_day_over_which_no_examples_could_be_built_is_not_served(
     assert serving.find_days(SERVED, "FAILED") == ["2013-01-05"], run.message
     assert serving.read_contents_checksums(SERVED_CARRIER_DELAYS) == before
     failed = {
-        (one.partition, one.check_name)
-        for one in serving.read_evaluations(run)
-        if one.partition and not one.passed and one.severity is AssetCheckSeverity.ERROR
+        (evaluation.partition, evaluation.check_name)
+        for evaluation in serving.read_evaluations(run)
+        if evaluation.partition
+        and not evaluation.passed
+        and evaluation.severity is AssetCheckSeverity.ERROR
     }
     assert failed == {("2013-01-05", Check.VALID)}
     assert "readers_can_be_built(serving/training_examples)" in run.message
@@ -439,8 +443,8 @@ def test_a_day_over_which_no_examples_could_be_built_is_not_served(
 
 def test_a_retired_version_is_empty_protected_and_not_served(promoted: Pipeline) -> None:
     def retire() -> FinishedRun:
-        told = {"table": SERVED, "version": "v2", "by": "anna", "reason": "worse"}
-        return promoted.run_job("retire", "retire_version", **told)
+        options = {"table": SERVED, "version": "v2", "by": "anna", "reason": "worse"}
+        return promoted.run_job("retire", "retire_version", **options)
 
     refused = retire()
     assert not refused.success
@@ -462,7 +466,7 @@ def test_a_retired_version_is_empty_protected_and_not_served(promoted: Pipeline)
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "expected"),
     [
         ({"version": "v9"}, "has no version v9: there are v1 (features/carrier_delays), v2"),
         ({"version": ""}, "there is nothing to go back to"),
@@ -472,12 +476,12 @@ def test_a_retired_version_is_empty_protected_and_not_served(promoted: Pipeline)
     ],
 )
 def test_what_can_not_be_promoted_is_said_in_a_line(
-    story: Story, serving_root: Path, tmp_path: Path, config: dict[str, Any], said: str
+    story: Story, serving_root: Path, tmp_path: Path, config: dict[str, Any], expected: str
 ) -> None:
     with copy_pipeline(serving_root, tmp_path) as pipeline:
         refused = promote(pipeline, **{"version": "v2", **config})
     assert not refused.success
-    assert said in refused.message
+    assert expected in refused.message
 
 
 def test_each_read_beside_a_switch_is_wholly_of_one_version(
@@ -497,15 +501,15 @@ def test_each_read_beside_a_switch_is_wholly_of_one_version(
 
     readers = (lambda: read_means(serving, SERVED_CARRIER_DELAYS), read_by_spark)
     threads = [threading.Thread(target=poll, args=(read,)) for read in readers]
-    for one in threads:
-        one.start()
+    for thread in threads:
+        thread.start()
     try:
         assert promote(serving, accept=WHY).success
         assert promote(serving, "").success
     finally:
         stop.set()
-        for one in threads:
-            one.join()
+        for thread in threads:
+            thread.join()
     assert set(seen) == wholes
     assert len(wholes) == 2
 
@@ -516,5 +520,5 @@ def read_means(pipeline: Pipeline, table: Table) -> list[float | None]:
 
 
 def sum_up(means: Iterable[float | None]) -> float:
-    """In whatever order they come."""
+    """The sum is the same in whatever order the values come."""
     return math.fsum(mean for mean in means if mean is not None)

@@ -135,10 +135,10 @@ def test_a_run_that_only_starts_is_asked_again_once_its_process_is_known(home: H
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"]) as process:
         identity = identify_process(process.pid)
         assert identity is not None
-        said = Timer(1, home.instance.add_run_tags, ["starts", {PROCESS_TAG: identity}])
-        said.start()
+        timer = Timer(1, home.instance.add_run_tags, ["starts", {PROCESS_TAG: identity}])
+        timer.start()
         found = cancel(CATALOG, home.instance, "starts", wait_seconds=20, silent_seconds=3600)
-        said.join()
+        timer.join()
         assert process.wait(timeout=5) != 0
     assert (found.ended, found.unfinished) == (["starts"], [])
 
@@ -152,7 +152,7 @@ def test_what_nobody_here_can_end_is_told(home: Home) -> None:
 
 
 def ask_sensor(home: Home, cursor: str | None) -> tuple[str | None, bool, str]:
-    """Its new cursor, whether it requests anything, and why not."""
+    """Returns the sensor's new cursor, whether it requests anything, and why not."""
     with build_sensor_context(
         instance=home.instance,
         repository_def=defs.get_repository_def(),

@@ -1,4 +1,4 @@
-"""A real daemon, and backfills in chunks that people command, on SQLite and on PostgreSQL."""
+"""A real daemon runs backfills in chunks that people command, on SQLite and PostgreSQL."""
 
 import json
 import time
@@ -34,7 +34,7 @@ BY_DAYS = ("--chunk", "days=1")
 def project(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Project]:
-    """With the home of a clone, and with the one of a server."""
+    """Tests run with the home of a clone, and with that of a server."""
     root = tmp_path_factory.mktemp("project")
     LandingZone(root / "landing").land(list_days(1, 20))
     with open_home(root, request.param) as project:
@@ -52,7 +52,7 @@ def wait_until(condition: Callable[[], object], *, seconds: float = 400) -> None
 
 
 def run_undisturbed(root: Path, landing: Path, *keys: str, days: list[str]) -> dict:
-    """What one run makes of the same landing zone, by table and partition."""
+    """One run computes the expected checksums from the same landing zone."""
     project = Project(root, landing)
     run = project.materialize(*keys, partitions=f"{days[0]}...{days[-1]}")
     assert run.returncode == 0, run.stderr
@@ -60,15 +60,15 @@ def run_undisturbed(root: Path, landing: Path, *keys: str, days: list[str]) -> d
 
 
 def read_checksums(project: Project, days: list[str]) -> dict:
-    """Of some days, by an independent reader."""
-    return {key: one for key, one in project.read_checksums().items() if key[1] in days}
+    """An independent reader computes the checksums of these days."""
+    return {key: checksum for key, checksum in project.read_checksums().items() if key[1] in days}
 
 
 def list_statuses(project: Project) -> dict[tuple[str, str], str]:
-    """What `status` tells of the days."""
+    """Reads what `status` tells of the days."""
     ends = ("--from", DAYS[0], "--to", DAYS[-1])
     listed = json.loads(command(project, "status", "--select", f"{RAW},{STAGING}", *ends, "--json"))
-    return {(one["table"], one["partition"]): one["status"] for one in listed}
+    return {(status["table"], status["partition"]): status["status"] for status in listed}
 
 
 def test_it_is_paused_goes_on_is_cancelled_and_resumed(
@@ -96,7 +96,7 @@ def test_it_is_paused_goes_on_is_cancelled_and_resumed(
         assert time.monotonic() - asked_at < 30, "within seconds, of which 3 are the command's"
         assert (len(cancelled["ended"]), cancelled["unfinished"]) == (1, [])
         assert watching.wait(timeout=120) == 130
-    # It was inside a chunk: one that it had committed it may not have recorded yet.
+    # It was inside a chunk, which it may have committed but not recorded yet.
     published = len(read_checksums(project, DAYS))
     recorded = sum(read_lines(project, backfill)[-1]["published"].values())
     assert paused_at < published < 16
@@ -143,8 +143,12 @@ def test_a_protected_day_is_refused_also_to_who_launches_in_the_ui(
     refused = dagster.launch_backfill(RAW, **ends)
     with watch(project, refused) as watching:
         assert watching.wait(timeout=600) == 1
-    told = [why for one in read_lines(project, refused)[-1]["held_back"] for why in one["reasons"]]
-    assert any(f"protected: {RAW} {DAYS[2]}: books closed" in why for why in told), told
+    reasons = [
+        why
+        for held_back in read_lines(project, refused)[-1]["held_back"]
+        for why in held_back["reasons"]
+    ]
+    assert any(f"protected: {RAW} {DAYS[2]}: books closed" in why for why in reasons), reasons
     assert list_commits(project, RAW, *DAYS) == before
     overridden = dagster.launch_backfill(RAW, **ends, override_protection="restated")
     with watch(project, overridden) as watching:
@@ -156,8 +160,8 @@ def test_overlapping_backfills_lose_no_update(
     project: Project, dagster: Dagster, tmp_path: Path
 ) -> None:
     first, second = OTHERS[:8], OTHERS[4:]
-    told = {"chunk": "days=1", "restart": "true"}
-    one = dagster.launch_backfill(RAW, first=first[0], last=first[-1], **told)
+    options = {"chunk": "days=1", "restart": "true"}
+    former = dagster.launch_backfill(RAW, first=first[0], last=first[-1], **options)
     refused = project.run(
         *("backfill-assets", "launch", "--select", RAW, "--yes"),
         *("--from", second[0], "--to", second[-1], *BY_DAYS),
@@ -168,17 +172,17 @@ def test_overlapping_backfills_lose_no_update(
         "them, cancel them (`backfill-assets backfill list` lists them), or choose others with "
         "--only; nothing was launched"
     ) in refused.stderr
-    other = dagster.launch_backfill(RAW, first=second[0], last=second[-1], **told)
+    latter = dagster.launch_backfill(RAW, first=second[0], last=second[-1], **options)
     wait_until(lambda: list_commits(project, RAW, *OTHERS))
-    # What one of them may have listed already is another file now.
+    # One of them may have listed this file before it changed.
     more = {**build_landed(CHANGED)[5], "flight": 9001}
     LandingZone(project.landing).add_lines(CHANGED, json.dumps(more))
-    for backfill in (one, other):
+    for backfill in (former, latter):
         with watch(project, backfill) as watching:
             assert watching.wait(timeout=600) in (0, 1)
-        # Of what both were to publish, each tells what became of it, whoever tried it last.
+        # Each tells how the partitions of both ended, whoever tried them last.
         for held_back in read_lines(project, backfill)[-1]["held_back"]:
-            if backfill == one and held_back["status"] == "in progress":
+            if backfill == former and held_back["status"] == "in progress":
                 continue  # The other is at work on it.
             assert held_back["status"] == "failed", held_back
             assert "changed while they were read" in held_back["reasons"][0]
@@ -187,7 +191,7 @@ def test_overlapping_backfills_lose_no_update(
     assert found.items() <= expected.items()
     # A file that changed while it was read fails its chunk, and that stops the run.
     assert {key[1] for key in expected.keys() - found.keys()} <= {*list_days(16, 20)}
-    for backfill in (one, other):
+    for backfill in (former, latter):
         if find_listed(project, backfill)["state"] != "published":
             resumed = json.loads(command(project, "backfill", "retry", backfill, "--yes", "--json"))
             with watch(project, resumed["backfill_id"]) as watching:

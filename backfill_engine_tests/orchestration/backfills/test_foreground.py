@@ -1,4 +1,4 @@
-"""How a plan is cut into runs, and what becomes of runs that are never made, or ended. No Spark."""
+"""A plan is cut into runs, and verdicts tell of runs that were never made or ended. No Spark."""
 
 import datetime as dt
 import json
@@ -159,7 +159,7 @@ class Executions:
 
 
 def carry_two_out(home: Home, execute: Callable[[Home, str], None]) -> tuple[list[str], Verdicts]:
-    """Which runs of two were made, and the verdicts."""
+    """Returns which of two runs were made, and the verdicts."""
     executions = Executions(home, execute)
     targets = {RAW: DAYS, STAGING: DAYS}
     foreground = Foreground(
@@ -177,9 +177,9 @@ def carry_two_out(home: Home, execute: Callable[[Home, str], None]) -> tuple[lis
 
 def list_held_back(found: Verdicts) -> list[tuple[str, str, int, str]]:
     return [
-        (one["table"], one["status"], one["partitions"], one["reasons"][0])
+        (held_back["table"], held_back["status"], held_back["partitions"], held_back["reasons"][0])
         for table in found.tables
-        for one in table.held_back
+        for held_back in table.held_back
     ]
 
 
@@ -194,7 +194,7 @@ def test_the_last_line_says_how_much_was_left_as_up_to_date(
         home.succeed(run_id)
 
     _, found = carry_two_out(home, execute)
-    assert [(one.partitions, one.published, one.up_to_date) for one in found.tables] == [
+    assert [(table.partitions, table.published, table.up_to_date) for table in found.tables] == [
         (4, 1, 3),
         (6, 1, 5),
     ]
@@ -205,7 +205,9 @@ def test_the_last_line_says_how_much_was_left_as_up_to_date(
         f"published: 1 of 4 of {RAW}, 1 of 6 of {STAGING}; 8 left as up to date"
     )
     idle = build_idle_verdicts(Plan([replace(plan_table(RAW), up_to_date=5)], {}))
-    assert [(one.table, one.partitions, one.up_to_date) for one in idle.tables] == [(RAW, 5, 5)]
+    assert [(table.table, table.partitions, table.up_to_date) for table in idle.tables] == [
+        (RAW, 5, 5)
+    ]
     print_idle(idle)
     assert capsys.readouterr().out == "nothing is to be run; 5 left as up to date\n"
 
@@ -256,7 +258,7 @@ def test_a_cancellation_between_two_runs_ends_it_before_the_next(home: Home) -> 
     assert (runs, found.state) == (["run-1"], "cancelled")
     why = "2013-01-04...2013-01-07: cancelled before a run of it was requested"
     assert list_held_back(found) == [(STAGING, "cancelled", 4, why)]
-    # Who looks from elsewhere knows of the runs that were made.
+    # An observer elsewhere knows of the runs that were made.
     assert read_progress(home.instance, "run-1").is_over
     with pytest.raises(BackfillError, match=r"run run-1 is over \(success\)"):
         cancel(CATALOG, home.instance, "run-1", wait_seconds=0, silent_seconds=3600)
@@ -268,7 +270,7 @@ def test_a_run_that_begins_as_it_is_cancelled_is_ended_by_its_shell(home: Home) 
             home.publish(run_id, RAW, *DAYS)
             home.succeed(run_id)
             return
-        # Somebody looked before this one was made.
+        # An observer looked before this run was made.
         home.instance.add_run_tags("run-1", {FOREGROUND_CANCELLED_TAG: "true"})
         work_until_interrupted(home, run_id)
 
@@ -284,7 +286,7 @@ def test_a_run_that_begins_as_it_is_cancelled_is_ended_by_its_shell(home: Home) 
 
 
 def work_until_interrupted(home: Home, run_id: str) -> None:
-    """Works as long as nobody interrupts it; ends as Dagster lets a run end then."""
+    """Works until somebody interrupts it, and then ends as Dagster lets a run end."""
     deadline = time.monotonic() + 30
     try:
         while time.monotonic() < deadline:
@@ -335,11 +337,13 @@ def test_an_error_in_mid_way_leaves_the_verdicts_of_what_was_done(
     found = json.loads(capsys.readouterr().out)
     why = "no run could be made: this machine has no room"
     assert found["errors"] == [why]
-    assert [(one["table"], one["published"], one["partitions"]) for one in found["tables"]] == [
+    assert [
+        (table["table"], table["published"], table["partitions"]) for table in found["tables"]
+    ] == [
         (RAW, 4, 4),
         (STAGING, 0, 2),
     ]
-    assert [one for table in found["tables"] for one in table["held_back"]] == [
+    assert [held_back for table in found["tables"] for held_back in table["held_back"]] == [
         {
             "table": STAGING,
             "status": "failed",

@@ -1,4 +1,4 @@
-"""A real daemon with two places for backfills, and one that may take but one of them."""
+"""A real daemon has two places for runs, and a backfill may take only one of them."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +30,7 @@ from backfill_engine_tests.servers import serve, wait_for
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
 ASSET = AssetKey.from_user_string(RAW)
-# What is published before lies between them: so each is a run of its own.
+# Published days lie between them, so each is a run of its own.
 PUBLISHED, DAYS = ("2013-01-02", "2013-01-04"), ("2013-01-01", "2013-01-03", "2013-01-05")
 BESIDE = "2013-01-06"
 
@@ -50,7 +50,7 @@ def project(tmp_path: Path) -> Project:
 def test_runs_of_a_backfill_go_one_at_a_time_and_once_each_where_two_could(
     project: Project,
 ) -> None:
-    """As dagster issue 15155 has it, runs that wait for such a limit may be launched twice."""
+    """Runs that wait for such a limit may be launched twice, says dagster issue 15155."""
     ends = ("--from", DAYS[0], "--to", DAYS[-1], "--only", "missing,failed,withheld")
     with (
         DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance,
@@ -75,7 +75,7 @@ def test_runs_of_a_backfill_go_one_at_a_time_and_once_each_where_two_could(
             ]
             for day in DAYS
         }
-    runs = [one.dagster_run for one in ours]
+    runs = [record.dagster_run for record in ours]
     assert {run.status for run in runs} == {DagsterRunStatus.SUCCESS}
     assert [run.asset_selection for run in runs] == [{ASSET}] * len(DAYS)
     assert sorted(find_run_range(run) or () for run in runs) == [(day, day) for day in DAYS]
@@ -87,7 +87,8 @@ def test_runs_of_a_backfill_go_one_at_a_time_and_once_each_where_two_could(
     # Another run had the other place.
     assert f"{AT_MOST_TAG}1" not in other.dagster_run.tags
     assert any(
-        find_start(one) < find_end(other) and find_start(other) < find_end(one) for one in ours
+        find_start(record) < find_end(other) and find_start(other) < find_end(record)
+        for record in ours
     )
 
     by_day = {day: run.run_id for run in runs for day in (find_run_range(run) or ())}

@@ -42,7 +42,7 @@ from backfill_engine_tests.shared_fixtures import build_days
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
 OF_RAW = ("--select", RAW)
-# What is published before: so a range around it, of what is not, is two runs.
+# These days are published before, so a range of the days around them is two runs.
 BEFORE = ("2013-01-04", "2013-01-15")
 NOT_PUBLISHED = ("--only", "missing,failed,withheld")
 BY_DAYS = ("--chunk", "days=1")
@@ -51,7 +51,7 @@ YEAR = [day.key for day in build_days("2013-01-01", 365)]
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
-    """What one undisturbed run makes of the same landing zone."""
+    """One undisturbed run computes the expected checksums from the same landing zone."""
     root = tmp_path_factory.mktemp("undisturbed")
     LandingZone(root / "landing").land(YEAR)
     project = Project(root, root / "landing")
@@ -64,7 +64,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
 def project(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Project]:
-    """What is deployed is a copy; two days are published."""
+    """A copy of the project is deployed, and two days are published."""
     root = tmp_path_factory.mktemp("project")
     code = (("PYTHONPATH", str(deploy(root / "deployed"))),)
     zone = LandingZone(root / "landing")
@@ -79,10 +79,10 @@ def project(
 
 
 def leave_one_place(home: Project, root: Path) -> Path:
-    """A `dagster.yaml` as that of the home, but for two places, of which backfills have one."""
+    """Writes the home's `dagster.yaml` with two places, of which backfills may take one."""
     config = yaml.safe_load(home.dagster_yaml.read_text())
     runs = config["concurrency"]["runs"]
-    (limit,) = (one for one in runs["tag_concurrency_limits"] if one["key"] == BACKGROUND_TAG)
+    (limit,) = (limit for limit in runs["tag_concurrency_limits"] if limit["key"] == BACKGROUND_TAG)
     assert limit["limit"] == runs["max_concurrent_runs"] - 1
     limit["limit"], runs["max_concurrent_runs"] = 1, 2
     path = root / "one_place.yaml"
@@ -133,7 +133,7 @@ def test_the_daily_run_finds_a_place_beside_a_backfill_of_several_runs(
 ) -> None:
     days, others = YEAR[18:], [*list_days(12, 14), *list_days(16, 18)]
     long = launch(project, *OF_RAW, "--from", days[0], "--to", days[-1], "--chunk", "weeks")
-    # Less urgent still, and of two runs; a bound of one adds nothing where there is one place.
+    # It is less urgent still and has two runs; a bound of one adds nothing to one place.
     ends = ("--from", others[0], "--to", others[-1])
     repair = ("--template", "repair", "--priority", "-2", "--max-parallel", "1")
     last = launch(project, *OF_RAW, *ends, *repair)
@@ -146,29 +146,32 @@ def test_the_daily_run_finds_a_place_beside_a_backfill_of_several_runs(
     for backfill in (long, last):
         with watch(project, backfill) as watching:
             assert watching.wait(timeout=600) == 0, read_lines(project, backfill)[-1]
-    records = {one.dagster_run.run_id: one for one in instance.get_run_records()}
+    records = {record.dagster_run.run_id: record for record in instance.get_run_records()}
     (of_long,), of_last = (
         sorted(
-            (one for one in records.values() if find_chain(one.dagster_run) == backfill),
+            (record for record in records.values() if find_chain(record.dagster_run) == backfill),
             key=find_start,
         )
         for backfill in (long, last)
     )
     assert find_start(records[daily]) < find_end(of_long), "it waited for none of them"
-    # No place for two, so no two at once; and none twice.
+    # There is no place for two, so no two run at once, and none runs twice.
     for earlier, later in pairwise([of_long, *of_last]):
         assert find_end(earlier) <= find_start(later) + 0.1
     assert len(of_last) == 2
 
     published = [
-        key for one in list_commits(project, RAW, *days) if one.record for key in one.record.rows
+        key
+        for commit in list_commits(project, RAW, *days)
+        if commit.record
+        for key in commit.record.rows
     ]
     assert sorted(published) == days, "each once"
     assert len(list_commits(project, RAW, *others)) == 2
     assert len(list_commits(project, RAW, day)) == 2, "before, and by the daily run"
     found = project.read_checksums()
     assert {key: found[key] for key in found if key[1] >= others[0]} == {
-        key: one for key, one in expected.items() if key[1] >= others[0]
+        key: checksum for key, checksum in expected.items() if key[1] >= others[0]
     }
 
 
@@ -216,26 +219,33 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     with watch(project, allowed) as watching:
         assert watching.wait(timeout=600) == 0, read_lines(project, allowed)[-1]
     commits = list_commits(project, RAW, *days)
-    told = [one.record.features.get("new_code", "") for one in commits if one.record]
-    assert {*told} == {"", why}
-    assert told == sorted(told), "the chunks before the deploy went by the code of the backfill"
-    published = [key for one in commits if one.record for key in one.record.rows]
+    remarks = [commit.record.features.get("new_code", "") for commit in commits if commit.record]
+    assert {*remarks} == {"", why}
+    assert remarks == sorted(remarks), (
+        "the chunks before the deploy went by the code of the backfill"
+    )
+    published = [key for commit in commits if commit.record for key in commit.record.rows]
     assert sorted(published) == days, "and they stand: each once"
     certificates = json.loads(command(project, "proof", "certificate", allowed, "--json"))
-    assert [one["features"] for one in certificates] == [{}, {"new_code": why}]
-    assert {key: one for key, one in project.read_checksums().items() if key[1] <= days[-1]} == {
-        key: one for key, one in expected.items() if key[1] <= days[-1]
-    }
+    assert [certificate["features"] for certificate in certificates] == [{}, {"new_code": why}]
+    assert {
+        key: checksum for key, checksum in project.read_checksums().items() if key[1] <= days[-1]
+    } == {key: checksum for key, checksum in expected.items() if key[1] <= days[-1]}
 
     # The backfill is published, and Dagster closes it at its daemon's next look.
     wait_until(lambda: find_partitions_at_work(instance, defs.resolve_asset_graph()) == {})
-    # What other code published is stale, and just that is computed again.
+    # Only what other code published is stale, and only that is computed again.
     ends = ("--from", days[0], "--to", days[-1])
     logic = launch(project, *OF_RAW, *ends, "--template", "logic_change", "--reason", why)
     with watch(project, logic) as watching:
         assert watching.wait(timeout=600) == 0, read_lines(project, logic)[-1]
     stale = [
-        key for one in commits if one.record and not one.record.features for key in one.record.rows
+        key
+        for commit in commits
+        if commit.record and not commit.record.features
+        for key in commit.record.rows
     ]
-    again = [one for one in list_commits(project, RAW, *days) if one not in commits]
-    assert sorted(key for one in again if one.record for key in one.record.rows) == sorted(stale)
+    again = [commit for commit in list_commits(project, RAW, *days) if commit not in commits]
+    assert sorted(key for commit in again if commit.record for key in commit.record.rows) == sorted(
+        stale
+    )

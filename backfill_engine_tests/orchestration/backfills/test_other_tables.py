@@ -1,4 +1,4 @@
-"""A real daemon, and one backfill of tables whose partitions are days, hours and integers."""
+"""A real daemon backfills tables whose partitions are days, hours and integers."""
 
 import json
 import shutil
@@ -65,17 +65,17 @@ def test_what_failed_of_tables_of_different_grains_is_one_backfill(project: Proj
         with watch(project, backfill) as watching:
             assert watching.wait(timeout=900) == 1
         runs = ask(dagster.address, _RUNS, {"backfill": backfill})["runsOrError"]["results"]
-    assert [one["id"] for one in json.loads(command(project, "backfill", "list", "--json"))] == [
-        backfill
-    ]
+    assert [
+        listed["id"] for listed in json.loads(command(project, "backfill", "list", "--json"))
+    ] == [backfill]
     commits = {key: list_commits(project, key, *keys) for key, keys in TARGETS.items()}
     published = {key: list_published(of) for key, of in commits.items()}
     assert published == {**TARGETS, STAGING: DAYS[:1]}
     assert len(commits[RAW_WEATHER.key]) == len(HOURS)
     held_back = read_lines(project, backfill)[-1]["held_back"]
-    assert {one["table"] for one in held_back} == {STAGING}
-    assert sum(one["partitions"] for one in held_back) == 2
-    # As many of its runs as there are places for are at work at the same time.
-    spans = sorted((one["startTime"], one["endTime"]) for one in runs)
+    assert {entry["table"] for entry in held_back} == {STAGING}
+    assert sum(entry["partitions"] for entry in held_back) == 2
+    # Its runs take all the places at the same time.
+    spans = sorted((run["startTime"], run["endTime"]) for run in runs)
     assert len(spans) == len(TARGETS)
     assert spans[1][0] < spans[0][1]

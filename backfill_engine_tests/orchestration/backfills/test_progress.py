@@ -1,4 +1,4 @@
-"""How far a backfill has come is told by its runs, their retries and those that continue it."""
+"""The runs of a backfill, their retries and continuations tell how far it has come."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -36,8 +36,8 @@ def home(tmp_path: Path) -> Iterator[Home]:
 def count(progress: Progress) -> dict[str, tuple[int, int, int, int]]:
     """By table: published, held back, at work, waiting."""
     return {
-        one.table: (one.published, one.held_back, one.at_work, one.waiting)
-        for one in progress.tables
+        table.table: (table.published, table.held_back, table.at_work, table.waiting)
+        for table in progress.tables
     }
 
 
@@ -163,7 +163,7 @@ def test_what_is_withheld_is_told_with_ranges_reasons_and_commands(home: Home) -
     assert (progress.state, progress.is_over) == ("held back", True)
     outcome = find_outcome(CATALOG, home.instance, home.warehouse, progress)
     assert not outcome.only_waits
-    assert [(one["table"], one["status"], one["reasons"]) for one in outcome.held_back] == [
+    assert [(entry["table"], entry["status"], entry["reasons"]) for entry in outcome.held_back] == [
         (RAW, "withheld", [f"2013-01-05: {WHY}"]),
         (
             *(STAGING, "held up"),
@@ -174,7 +174,7 @@ def test_what_is_withheld_is_told_with_ranges_reasons_and_commands(home: Home) -
         f"backfill-assets status --withheld --select {RAW} --from 2013-01-05 --to 2013-01-05",
         f"backfill-assets backfill retry {backfill}",
     ]
-    # Another run publishes it since: nothing is left to do.
+    # Another run has published it since, so nothing is left to do.
     home.begin("mended", RAW, STAGING, days=DAYS[:2])
     for key in (RAW, STAGING):
         home.publish("mended", key, *DAYS[:2])
@@ -190,7 +190,7 @@ def test_what_never_came_to_its_turn_is_held_back_at_the_end(home: Home) -> None
     progress = read_progress(home.instance, backfill)
     assert count(progress) == {RAW: (0, 4, 0, 0), STAGING: (0, 4, 0, 0)}
     outcome = find_outcome(CATALOG, home.instance, home.warehouse, progress)
-    assert [(one["table"], one["status"], one["reasons"]) for one in outcome.held_back] == [
+    assert [(entry["table"], entry["status"], entry["reasons"]) for entry in outcome.held_back] == [
         (RAW, "failed", ["2013-01-04...2013-01-07: its run failed: No space left on device"]),
         (
             *(STAGING, "held up"),
@@ -211,7 +211,7 @@ def test_a_cancelled_backfill_is_over_once_its_runs_are(home: Home) -> None:
     progress = read_progress(home.instance, backfill)
     assert (progress.state, count(progress)) == ("cancelled", {RAW: (1, 3, 0, 0)})
     outcome = find_outcome(CATALOG, home.instance, home.warehouse, progress)
-    assert [one["reasons"] for one in outcome.held_back] == [
+    assert [entry["reasons"] for entry in outcome.held_back] == [
         [
             "2013-01-05: its run was cancelled",
             "2013-01-06...2013-01-07: cancelled before a run of it was requested",
@@ -287,7 +287,7 @@ def test_what_is_cancelled_while_it_is_paused_is_over(home: Home) -> None:
     progress = read_progress(home.instance, backfill)
     assert (progress.state, count(progress)) == ("cancelled", {RAW: (2, 2, 0, 0)})
     outcome = find_outcome(CATALOG, home.instance, home.warehouse, progress)
-    assert [one["reasons"] for one in outcome.held_back] == [
+    assert [entry["reasons"] for entry in outcome.held_back] == [
         ["2013-01-06...2013-01-07: its run was cancelled while it was paused"]
     ]
 
@@ -319,7 +319,7 @@ def test_what_another_run_tried_last_is_told_as_that_left_it(home: Home) -> None
             home.warehouse,
             read_progress(home.instance, backfill, later=3600),
         )
-        return [(one["status"], one["reasons"]) for one in outcome.held_back]
+        return [(entry["status"], entry["reasons"]) for entry in outcome.held_back]
 
     days = f"{DAYS[2]}...{DAYS[3]}"
     assert tell() == [
@@ -368,9 +368,9 @@ def test_backfills_are_listed_newest_first(home: Home) -> None:
         for key, title in ((RAW, "older"), (STAGING, "newer"))
     )
     found = list_backfills(CATALOG, home.instance, limit=5)
-    assert [(one.id, one.title, one.reason) for one in found] == [
+    assert [(backfill.id, backfill.title, backfill.reason) for backfill in found] == [
         (newer, "newer", "wrong numbers"),
         (older, "older", "wrong numbers"),
     ]
     assert found[0].list_target_ranges(CATALOG) == [(STAGING, [("2013-01-04", "2013-01-07")])]
-    assert [one.id for one in list_backfills(CATALOG, home.instance, limit=1)] == [newer]
+    assert [backfill.id for backfill in list_backfills(CATALOG, home.instance, limit=1)] == [newer]

@@ -1,4 +1,4 @@
-"""What Dagster requested no run for, as a run of a backfill paused, is requested in the end."""
+"""When a run pauses, Dagster requests no runs for the rest, and the sensor does in the end."""
 
 import datetime as dt
 import time
@@ -53,7 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 def look(home: Home, *, later: float = 60) -> UnrequestedPartitions:
-    """What is requested some seconds later than now."""
+    """Looks for unrequested partitions some seconds later than now."""
     landing = str(Path(home.warehouse.root).parent / "landing")
     resumer = Resumer(home.instance, GRAPH, home.warehouse, CATALOG, landing)
     return look_for_unrequested(
@@ -62,7 +62,10 @@ def look(home: Home, *, later: float = 60) -> UnrequestedPartitions:
 
 
 def list_requested(found: UnrequestedPartitions) -> list[tuple[str, ...]]:
-    return [(*(key.to_user_string() for key in one.assets), *one.ends) for one in found.requested]
+    return [
+        (*(key.to_user_string() for key in requested.assets), *requested.ends)
+        for requested in found.requested
+    ]
 
 
 def request(home: Home, targets: dict[str, list[str]], **tags: str) -> str:
@@ -77,7 +80,7 @@ def request(home: Home, targets: dict[str, list[str]], **tags: str) -> str:
 
 
 def pause_backfill(home: Home, targets: dict[str, list[str]], **tags: str) -> str:
-    """A backfill of which the first table's run paused, so that Dagster is done with it."""
+    """Pauses the run of a backfill's first table, so that Dagster is done with the backfill."""
     backfill = request(home, targets, **tags)
     table, keys = next(iter(targets.items()))
     home.begin("first-run", table, days=keys, backfill=backfill)
@@ -157,7 +160,7 @@ def test_what_was_withheld_and_what_reads_it_is_left_alone_and_the_rest_goes_in_
     home.fail("run-c", "No space left on device")
     assert list_requested(look(home)) == [], "what an error ended is not asked for again"
     assert read_tag(home) == SETTLED
-    # Its cause is mended later: that is for a person, and `backfill retry`.
+    # Its cause is mended later, so a person has to run `backfill retry`.
     home.begin("mended", RAW, days=[DAYS[2]])
     home.publish("mended", RAW, DAYS[2])
     home.succeed("mended")
@@ -189,8 +192,8 @@ def test_the_sensor_requests_it_as_the_backfill_was_told(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chains, "SETTLE_SECONDS", 0)
-    told = {"chunk": "days=1", "reason": "wrong numbers"}
-    backfill = pause_backfill(home, {RAW: DAYS, STAGING: DAYS}, **told)
+    options = {"chunk": "days=1", "reason": "wrong numbers"}
+    backfill = pause_backfill(home, {RAW: DAYS, STAGING: DAYS}, **options)
     go_on(home, backfill, RAW, DAYS)
     ((found,), _) = ask_sensor(home)
     assert list_assets(found) == [STAGING]
@@ -210,13 +213,13 @@ def test_the_sensor_requests_it_as_the_backfill_was_told(
 def test_until_it_is_looked_for_the_backfill_is_not_over(home: Home) -> None:
     backfill = pause_backfill(home, {RAW: DAYS, STAGING: DAYS})
     paused = read_progress(home.instance, backfill)
-    assert [(one.held_back, one.waiting) for one in paused.tables] == [(0, 3), (0, 4)]
+    assert [(table.held_back, table.waiting) for table in paused.tables] == [(0, 3), (0, 4)]
     go_on(home, backfill, RAW, DAYS)
     assert read_progress(home.instance, backfill).is_over, "no daemon is there to look"
     beat = DaemonHeartbeat(time.time(), "BACKFILL", "a daemon", [])
     home.instance.add_daemon_heartbeat(beat)
     found = read_progress(home.instance, backfill, later=60)
-    assert [(one.held_back, one.waiting) for one in found.tables] == [(0, 0), (0, 4)]
+    assert [(table.held_back, table.waiting) for table in found.tables] == [(0, 0), (0, 4)]
     why = "it was paused, and what no run was requested for is to be looked at"
     assert (found.state, found.at_work) == ("running", why)
     found = read_progress(home.instance, backfill, later=700)

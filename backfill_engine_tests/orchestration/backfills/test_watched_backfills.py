@@ -116,7 +116,7 @@ def test_a_backfill_is_watched_cancelled_and_resumed(project: Project) -> None:
             assert watching.wait(timeout=300) == 0
         assert read_lines(project, next_id)[-1]["outcome"] == "published"
         listed = json.loads(project.run("backfill-assets", "backfill", "list", "--json").stdout)
-        assert [(one["id"], one["state"], one["published"]) for one in listed] == [
+        assert [(entry["id"], entry["state"], entry["published"]) for entry in listed] == [
             (next_id, "published", 58 - published),
             (backfill, "published", 58),
         ]
@@ -143,7 +143,7 @@ def test_a_failed_day_ends_the_watching_with_its_range_and_the_next_command(
 def test_a_daily_run_finds_a_place_while_a_backfill_of_several_runs_is_queued(
     project: Project,
 ) -> None:
-    """By the limits and priorities of `dagster.yaml` alone."""
+    """The limits and priorities of `dagster.yaml` alone bring this about."""
     with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
         ranges = [list_days(first, first + 4) for first in (1, 7, 13, 19)]
         request(instance, RAW, days=[day for days in ranges for day in days])
@@ -152,21 +152,21 @@ def test_a_daily_run_finds_a_place_while_a_backfill_of_several_runs_is_queued(
             runs = instance.get_runs(RunsFilter(tags={BACKGROUND_TAG: "true"}))
             return Counter(run.status.value for run in runs)
 
-        with run_daemon(project, SECONDS_A_DAY="6"):
+        with run_daemon(project, SECONDS_A_DAY="15"):
             wait_for(lambda: count_runs() == {"STARTED": 2, "QUEUED": 2}, seconds=240)
             daily = launch_daily_run(project, instance, "2013-01-31")
-            wait_for(lambda: find_status(instance, daily) == "STARTED", seconds=60)
+            wait_for(lambda: find_status(instance, daily) == "STARTED", seconds=240)
             assert count_runs() == {"STARTED": 2, "QUEUED": 2}, "it waited for none of them"
-            wait_for(lambda: find_status(instance, daily) == "SUCCESS", seconds=120)
-            wait_for(lambda: count_runs() == {"SUCCESS": 4}, seconds=300)
+            wait_for(lambda: find_status(instance, daily) == "SUCCESS", seconds=240)
+            wait_for(lambda: count_runs() == {"SUCCESS": 4}, seconds=480)
         records = instance.get_run_records(RunsFilter(tags={BACKGROUND_TAG: "true"}))
-        spans = sorted((one.start_time or 0.0, one.end_time or 0.0) for one in records)
+        spans = sorted((record.start_time or 0.0, record.end_time or 0.0) for record in records)
         for (_, first_end), (third_start, _) in zip(spans, spans[2:], strict=False):
             assert third_start >= first_end - 0.1, "two of them at once, and never three"
 
 
 def launch_daily_run(project: Project, instance: DagsterInstance, day: str) -> str:
-    """Puts a run of a day into the queue, as a schedule does; its id."""
+    """Puts a run of a day into the queue, as a schedule does, and returns its id."""
     before = {run.run_id for run in instance.get_runs()}
     tags = json.dumps({RANGE_START_TAG: day, RANGE_END_TAG: day})
     location = ("-m", "backfill_engine_tests.pipeline.slow_tables", "-j", "__ASSET_JOB")

@@ -103,7 +103,7 @@ def test_it_takes_each_table_on_as_far_as_its_input_has_come(sensor: Sensor) -> 
     # Flights of day 4 landed on day 5; of day 3 none, but it is final now.
     assert sensor.tick() == [(STAGING, "2013-01-03", "2013-01-06", "1 changed, 1 due, 2 new")]
     assert read(sensor.pipeline)[STAGING] == "2013-01-05"
-    assert [one[:3] for one in sensor.settle()] == [(FEATURES, "2013-01-03", "2013-01-06")]
+    assert [request[:3] for request in sensor.settle()] == [(FEATURES, "2013-01-03", "2013-01-06")]
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_late_rows_reach_exactly_the_days_they_are_of_however_late(settled: Sens
         (STAGING, "2013-01-13", "2013-01-15", "1 changed, 1 due, 1 new"),
     ]
     found = settled.tick()
-    assert [one[:3] for one in found] == [(FEATURES, "2013-01-02", "2013-01-15")]
+    assert [request[:3] for request in found] == [(FEATURES, "2013-01-02", "2013-01-15")]
     assert settled.tick() == []
     after = read_versions(settled.pipeline)
     assert {key for key in before[STAGING] if before[STAGING][key] != after[STAGING][key]} == {
@@ -164,7 +164,7 @@ def plan(
     downstream: bool = False,
     new_code: str = "",
 ) -> Plan:
-    """A plan up to day 15, as if the table `new_code` were computed by another code."""
+    """Plans up to day 15 as if the table `new_code` were computed by another code."""
     tables = [CATALOG.find_table(key) for key in keys]
     recipes = {
         key: replace(recipe, code_version="mended") if key == new_code else recipe
@@ -208,7 +208,7 @@ def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     assert day.seconds is not None
     # Both tables in one plan: staging doesn't wait for what this plan is to publish before.
     both = plan(settled, STAGING, RAW, only=Only.ALL, first="2013-01-14")
-    assert [(one.table, one.partitions, one.waits) for one in both.tables] == [
+    assert [(table.table, table.partitions, table.waits) for table in both.tables] == [
         (RAW, 2, []),
         (STAGING, 2, []),
     ]
@@ -218,7 +218,7 @@ def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     }
     # With what was computed from them: no state chooses it, as it is not stale yet.
     more = plan(settled, RAW, only=Only.STALE, downstream=True)
-    assert [(one.table, *one.ranges) for one in more.tables] == [
+    assert [(table.table, *table.ranges) for table in more.tables] == [
         (RAW, ("2013-01-10", "2013-01-10")),
         (STAGING, ("2013-01-08", "2013-01-10")),
         (FEATURES, ("2013-01-08", "2013-01-14")),
@@ -226,7 +226,7 @@ def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     assert [*more.downstream] == [STAGING, FEATURES]
     assert more.tables[1].states == {"materialized": 3}
     more = plan(settled, STAGING, RAW, only=Only.ALL, first="2013-01-14", downstream=True)
-    assert [(one.table, *one.ranges) for one in more.tables] == [
+    assert [(table.table, *table.ranges) for table in more.tables] == [
         (RAW, ("2013-01-14", "2013-01-15")),
         (STAGING, ("2013-01-12", "2013-01-15")),
         (FEATURES, ("2013-01-12", "2013-01-14")),
@@ -250,7 +250,9 @@ def test_a_plan_is_launched_as_one_backfill_of_just_its_partitions(settled: Sens
     for day in ("2013-01-03", "2013-01-10"):
         settled.pipeline.zone.add_lines(day, json.dumps(build_landed(day)[5]))
     found = plan(settled, RAW, only=Only.STALE)
-    assert [(one.partitions, one.commits, len(one.ranges)) for one in found.tables] == [(2, 2, 2)]
+    assert [(table.partitions, table.commits, len(table.ranges)) for table in found.tables] == [
+        (2, 2, 2)
+    ]
     launched = request_planned(
         CATALOG, instance, graph, found, Launch(reason="rewritten files", priority=-1)
     )
@@ -275,7 +277,7 @@ def test_a_plan_is_launched_as_one_backfill_of_just_its_partitions(settled: Sens
 
 
 def find_why_changed(sensor: Sensor, key: str, day: str) -> str:
-    """Why a final partition holds something else, as its newest materialization says it."""
+    """Reads from its newest materialization why a final partition holds something else."""
     metadata = sensor.pipeline.read_materializations(key, day)[0].metadata
     return str(metadata[FINAL_CHANGED].value) if FINAL_CHANGED in metadata else ""
 
@@ -310,13 +312,16 @@ def test_files_that_come_late_change_or_vanish_are_told_by_themselves(settled: S
     again = build_landed("2013-01-10")[5]
     zone.add_lines("2013-01-10", json.dumps(again))
     done = settled.settle()
-    assert [one for one in done if one[0] == RAW] == [
+    assert [request for request in done if request[0] == RAW] == [
         (RAW, "2013-01-06", "2013-01-06", "1 changed"),
         (RAW, "2013-01-10", "2013-01-10", "1 changed"),
     ]
     assert find_why_changed(settled, RAW, "2013-01-10") == "its landed files changed"
     # The sixth's flights, the late ones of the fifth among them.
-    assert next(one[1:3] for one in done if one[0] == STAGING) == ("2013-01-05", "2013-01-06")
+    assert next(request[1:3] for request in done if request[0] == STAGING) == (
+        "2013-01-05",
+        "2013-01-06",
+    )
 
 
 def test_what_is_withheld_is_tried_again_once_its_source_is_mended(settled: Sensor) -> None:
@@ -345,7 +350,7 @@ def test_a_published_day_whose_bad_file_goes_again_is_no_longer_held_back(
     assert settled.tick() == [(RAW, day, day, "1 changed")]
     assert settled.pipeline.find_days(RAW, "FAILED") == [day]
     assert settled.tick() == []
-    # All is as it was consumed, and Dagster alone doesn't know.
+    # All is as it was consumed, and only Dagster doesn't know it.
     bad.unlink()
     assert settled.tick() == [(RAW, day, day, "1 due")]
     assert settled.pipeline.find_days(RAW, "FAILED") == []
@@ -361,7 +366,7 @@ def test_a_tick_that_dies_before_its_cursor_is_stored_requests_nothing_twice(
     # A cursor that is lost, or of another release, is found again from the tables.
     settled.used.clear()
     settled.cursor = "no cursor"
-    assert [describe(one)[0] for one in settled.look()] == [RAW]
+    assert [describe(request)[0] for request in settled.look()] == [RAW]
 
 
 def test_rows_beyond_the_horizon_wait_for_a_person(
@@ -370,7 +375,7 @@ def test_rows_beyond_the_horizon_wait_for_a_person(
     monkeypatch.setenv("BACKFILL_LATE_DAYS", "10")
     add_late(settled, "2013-01-15", "2013-01-02", "2013-01-09")
     settled.tick()
-    assert [one[1:3] for one in settled.tick() if one[0] == STAGING] == [
+    assert [request[1:3] for request in settled.tick() if request[0] == STAGING] == [
         ("2013-01-09", "2013-01-09"),
         ("2013-01-13", "2013-01-15"),
     ]
@@ -382,7 +387,7 @@ def test_rows_beyond_the_horizon_wait_for_a_person(
     assert "--partition-range 2013-01-02...2013-01-02" in settled.skipped
     day = "2013-01-02"
     assert settled.pipeline.run(STAGING, first=day, last=day).success
-    assert [one[:3] for one in settled.settle()] == [(FEATURES, "2013-01-02", "2013-01-08")]
+    assert [request[:3] for request in settled.settle()] == [(FEATURES, "2013-01-02", "2013-01-08")]
 
 
 def test_a_rollback_stands_until_the_input_changes_again(settled: Sensor) -> None:
@@ -391,7 +396,7 @@ def test_a_rollback_stands_until_the_input_changes_again(settled: Sensor) -> Non
     settled.settle()
     version = read_log(settled.pipeline.warehouse, RAW_FLIGHTS).version
     assert roll_back(settled.pipeline, day, to_version=version - 1).success
-    assert RAW not in {one[0] for one in settled.settle()}
+    assert RAW not in {request[0] for request in settled.settle()}
     settled.pipeline.zone.land([day])
     assert settled.tick() == [(RAW, day, day, "1 changed")]
 
@@ -405,7 +410,7 @@ def test_a_pipeline_that_lost_its_source_or_cannot_read_it_keeps_no_other_waitin
     broken.write_bytes(b"no Parquet")
     assert sensor.tick() == [(RAW, "2013-01-01", "2013-01-02", "2 new")]
     shutil.move(sensor.pipeline.zone.root / "flights", sensor.pipeline.root / "away")
-    assert [one[0] for one in sensor.tick()] == [STAGING]
+    assert [request[0] for request in sensor.tick()] == [STAGING]
     sensor.settle()
     assert "landing/flights isn't there: mount it or set" in sensor.skipped
     assert "orders/orders/a.parquet can't be read as Parquet" in sensor.skipped
@@ -416,10 +421,12 @@ def test_it_waits_for_runs_at_work_on_what_they_work(settled: Sensor) -> None:
     zone.add_lines("2013-01-04", "{}")
     zone.land(["2013-01-15"])
     with at_work(settled, RAW, "2013-01-01", "2013-01-05"):
-        assert [describe(one) for one in settled.look()] == [
+        assert [describe(request) for request in settled.look()] == [
             (RAW, "2013-01-15", "2013-01-15", "1 new")
         ]
-    assert [describe(one)[:3] for one in settled.look()] == [(RAW, "2013-01-04", "2013-01-04")]
+    assert [describe(request)[:3] for request in settled.look()] == [
+        (RAW, "2013-01-04", "2013-01-04")
+    ]
 
 
 @contextmanager

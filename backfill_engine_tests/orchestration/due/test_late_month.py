@@ -58,7 +58,10 @@ class Stream:
         copy_days(self.sample, self.landing, first=day, count=1)
         folder = self.folder(number)
         if number in LATE:
-            write(folder / "late.json.gz", [build_untold(self.sample, one) for one in LATE[number]])
+            write(
+                folder / "late.json.gz",
+                [build_untold(self.sample, late_day) for late_day in LATE[number]],
+            )
         if number == BROKEN:
             write(folder / "broken.json", ["{"] * 50)
         if number == MENDED:
@@ -81,15 +84,15 @@ class Stream:
         if number == WHILE_AT_WORK:
             write(self.folder(number) / "late.json.gz", [build_untold(self.sample, 33)])
         while requested:
-            for one in requested:
-                table, first, last, _reason = describe(one)
+            for request in requested:
+                table, first, last, _reason = describe(request)
                 tags = {"backfill_assets/incremental": "true"}
                 self.sensor.pipeline.run(table, first=first, last=last, tags=tags)
                 self.runs[table] += 1
             requested = self.sensor.look()
 
     def folder(self, number: int) -> Path:
-        """Where a day lands."""
+        """Returns the folder in which a day lands."""
         return self.landing / day_folder(dt.date.fromisoformat(to_day(number)))
 
 
@@ -103,7 +106,7 @@ def write(path: Path, lines: list[str]) -> None:
 
 
 def build_untold(sample: Path, number: int) -> str:
-    """A flight of a day that is like one of its flights, under a number that no other has."""
+    """Copies a flight of a day under a number that no other flight has."""
     path = sample / day_folder(dt.date.fromisoformat(to_day(number))) / "flights.json.gz"
     record = json.loads(gzip.decompress(path.read_bytes()).splitlines()[-1])
     return json.dumps({**record, "flight": 9000 + number})
@@ -138,7 +141,7 @@ def find_checksums(pipeline: Pipeline, key: str) -> dict[str, str]:
 
 
 def find_needless(pipeline: Pipeline, key: str) -> set[tuple[str, int]]:
-    """Partitions that a run published with the contents that they had, though they were final."""
+    """Finds final partitions that a run published with the contents that they had already."""
     commits = read_log(pipeline.warehouse, CATALOG.find_table(key)).commits
     return {
         (day, after.version)

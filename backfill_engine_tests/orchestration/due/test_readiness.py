@@ -115,9 +115,9 @@ def test_what_waits_for_days_that_never_came_is_not_due_and_counted_apart(
         f"{STAGING} 2013-01-12 never came"
     )
     remarks = {
-        (one.partition, one.check_name): one.metadata.get("not asked")
-        for one in layers.pipeline.read_evaluations(run)
-        if one.passed and one.partition is not None
+        (evaluation.partition, evaluation.check_name): evaluation.metadata.get("not asked")
+        for evaluation in layers.pipeline.read_evaluations(run)
+        if evaluation.passed and evaluation.partition is not None
     }
     checks = {check.value for check in Check}
     assert {check for day, check in remarks if day == "2013-01-11"} == checks

@@ -36,8 +36,8 @@ def test_a_step_goes_on_when_the_other_run_has_published(at_work: Pipeline) -> N
     finish.join()
     assert run.success, run.message
     assert time.monotonic() - begun > 3
-    said = [entry.user_message for entry in at_work.instance.all_logs(run.id)]
-    assert f"waiting for {RAW} {DAY}, for up to 900 s" in said
+    messages = [entry.user_message for entry in at_work.instance.all_logs(run.id)]
+    assert f"waiting for {RAW} {DAY}, for up to 900 s" in messages
 
 
 def test_a_step_that_waited_in_vain_withholds_what_is_still_in_progress(at_work: Pipeline) -> None:

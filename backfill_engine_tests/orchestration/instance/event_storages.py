@@ -27,7 +27,7 @@ from dagster._core.storage.event_log.schema import SqlEventLogStorageMetadata
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster_postgres import PostgresEventLogStorage
 
-from backfill_engine.orchestration.instance.batching_instance import BatchingSqliteEventLogStorage
+from backfill_engine.orchestration.instance.event_batches import BatchingSqliteEventLogStorage
 from backfill_engine.orchestration.instance.postgres_event_batches import (
     BatchingPostgresEventLogStorage,
 )

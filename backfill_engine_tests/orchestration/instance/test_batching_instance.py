@@ -12,11 +12,9 @@ from dagster._core.storage.event_log import SqliteEventLogStorage
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError
 
-from backfill_engine.orchestration.instance.batching_instance import (
-    BatchingSqliteEventLogStorage,
-    store_together,
-)
+from backfill_engine.orchestration.instance.batching_instance import store_together
 from backfill_engine.orchestration.instance.dagster_internals import InstanceRef
+from backfill_engine.orchestration.instance.event_batches import BatchingSqliteEventLogStorage
 from backfill_engine.orchestration.instance.recovered_runs import enter_materialization
 from backfill_engine.orchestration.runs.claims import ClaimingInstance
 from backfill_engine_tests.commands import PROJECT

@@ -32,7 +32,7 @@ AGAIN, FEW, GONE = "2013-01-03", "2013-01-05", "2013-01-07"
 def cleaned(
     spark: SparkSession, published_root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pipeline]:
-    """The published days; the log has only the commits of one of them that came later."""
+    """Days are published, and the log has only later commits, those of one day."""
     with copy_pipeline(published_root, tmp_path_factory.mktemp("cleaned")) as pipeline:
         for _ in range(2):
             assert pipeline.run(RAW, STAGING, first=AGAIN, last=AGAIN).success
@@ -51,7 +51,10 @@ def test_status_knows_all_partitions(cleaned: Pipeline) -> None:
         first=days[0],
         last=days[-1],
     )
-    shown = {one.partition: (one.rows, one.version, one.status) for one in found[0].partitions}
+    shown = {
+        partition.partition: (partition.rows, partition.version, partition.status)
+        for partition in found[0].partitions
+    }
     log = read_log(cleaned.warehouse, STAGING_FLIGHTS)
     rows = log.count_rows()
     assert shown == {
@@ -84,8 +87,12 @@ def test_a_partition_whose_file_is_gone_is_not_readable(cleaned: Pipeline) -> No
         checked = cleaned.run_readable_check(STAGING, first=GONE, last=GONE)
     finally:
         file.write_bytes(kept)
-    of_day = [one for one in cleaned.read_evaluations(checked) if one.partition == GONE]
-    assert [one.passed for one in of_day] == [False]
+    of_day = [
+        evaluation
+        for evaluation in cleaned.read_evaluations(checked)
+        if evaluation.partition == GONE
+    ]
+    assert [evaluation.passed for evaluation in of_day] == [False]
 
 
 def test_a_day_is_compared_with_those_whose_commits_are_gone(cleaned: Pipeline) -> None:

@@ -13,7 +13,7 @@ from dagster import AssetCheckKey, AssetKey, DagsterEventType, EventLogEntry, se
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster_postgres import PostgresEventLogStorage
 
-from backfill_engine.orchestration.instance.batching_instance import (
+from backfill_engine.orchestration.instance.event_batches import (
     BatchingSqliteEventLogStorage,
     StoresBatches,
 )

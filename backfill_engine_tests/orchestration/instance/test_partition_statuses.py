@@ -1,4 +1,4 @@
-"""Statuses that are asked for all at once are those that the instance tells key by key."""
+"""Statuses asked for all at once equal those that the instance tells key by key."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_an_asset_that_nothing_is_known_of_has_none(instance: DagsterInstance) -
 
 
 def test_an_asset_is_asked_about_once(instance: DagsterInstance) -> None:
-    days, told = DEFINITIONS[0], PartitionStatusCache(instance)
-    assert told.find(KEY, ["2013-01-02"], days) == {"2013-01-02": None}
+    days, cache = DEFINITIONS[0], PartitionStatusCache(instance)
+    assert cache.find(KEY, ["2013-01-02"], days) == {"2013-01-02": None}
     enter_materialization(instance, "good", AssetMaterialization(KEY, partition="2013-01-02"))
-    assert told.find(KEY, ["2013-01-02"], days) == {"2013-01-02": None}
+    assert cache.find(KEY, ["2013-01-02"], days) == {"2013-01-02": None}

@@ -1,4 +1,4 @@
-"""Which check evaluations a run stores, within its budget of events and beyond."""
+"""A run stores check evaluations by its budget of events."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -47,7 +47,7 @@ def beyond_budget(
 
 
 def count_by_partition(evaluations: Iterable[AssetCheckEvaluation]) -> Counter:
-    """How many there are for each check and partition; None is the range as a whole."""
+    """Counts evaluations by check and partition; None stands for the whole range."""
     return Counter((evaluation.check_name, evaluation.partition) for evaluation in evaluations)
 
 
@@ -71,7 +71,7 @@ def test_dagster_takes_the_evaluations_for_those_of_what_is_published(pipeline: 
     for check in (COMPLETE, VALID):
         key = AssetCheckKey(AssetKey.from_user_string(RAW), check)
         infos = pipeline.instance.event_log_storage.get_asset_check_partition_info([key])
-        found = {one.partition_key: one for one in infos}
+        found = {info.partition_key: info for info in infos}
         assert all(found[day].is_current for day in (FIRST, BAD, LAST))
         statuses = [found[day].latest_execution_status.value for day in (FIRST, BAD, LAST)]
         assert statuses == ["SUCCEEDED", "FAILED" if check == VALID else "SUCCEEDED", "SUCCEEDED"]
@@ -89,9 +89,17 @@ def test_a_failing_run_tells_of_four_times_the_budget_which_checks_passed(
     run = pipeline.run(RAW, STAGING, first=FIRST, last=LAST, check_events=3)
     assert not run.success
     evaluations = pipeline.read_evaluations(run)
-    found = Counter(one.check_name for one in evaluations if one.partition and one.passed)
+    found = Counter(
+        evaluation.check_name
+        for evaluation in evaluations
+        if evaluation.partition and evaluation.passed
+    )
     assert found == {COMPLETE: 3, VALID: 2, READABLE: 3}
-    (remark,) = (one.metadata["not asked"] for one in evaluations if "not asked" in one.metadata)
+    (remark,) = (
+        evaluation.metadata["not asked"]
+        for evaluation in evaluations
+        if "not asked" in evaluation.metadata
+    )
     assert remark.value == "nothing of the partition was published"
 
 
@@ -113,12 +121,12 @@ def test_beyond_the_budget_only_failures_have_evaluations_of_their_own(
     assert own.metadata["rejects"].value == 5 / 125
     assert own.description == "rejects = 0.04 (at most 0.01 of the records)"
     page = str(own.metadata["what to do"].value)
-    for said in (
+    for text in (
         "was withheld",
         "120 rows are kept aside",
         f"--withheld --select {RAW} --from {BAD}",
     ):
-        assert said in page
+        assert text in page
 
 
 def test_beyond_the_budget_passes_are_folded_into_one_evaluation_a_check(

@@ -1,4 +1,4 @@
-"""What a step says of a chunk: what it published, and what needed no publishing."""
+"""A step says of a chunk what it published and what needed no publishing."""
 
 import logging
 from dataclasses import replace
@@ -23,12 +23,12 @@ def test_what_stands_is_not_said_to_be_published_but_that_it_stands(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     standing = [replace(build_published(day), unchanged=True) for day in DAYS]
-    some = [*standing[:4], *map(build_published, DAYS[4:])]
+    mixed = [*standing[:4], *map(build_published, DAYS[4:])]
     assert list_messages(caplog, standing) == [
         "staging/flights: published 0 of 6 partitions (2013-01-01...2013-01-06, 0 rows); "
         "6 already published, left as they stand"
     ]
-    assert list_messages(caplog, some) == [
+    assert list_messages(caplog, mixed) == [
         "staging/flights: published 2 of 6 partitions (2013-01-01...2013-01-06, 2,000 rows) "
         "as version 7; 4 already published, left as they stand"
     ]

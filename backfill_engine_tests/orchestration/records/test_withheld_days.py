@@ -1,4 +1,4 @@
-"""Two weeks in one range, with three bad days of different kinds; then they are mended."""
+"""A range of two weeks has three bad days of different kinds, which are then mended."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ TABLES = {RAW: RAW_FLIGHTS, STAGING: STAGING_FLIGHTS}
 
 @dataclass(frozen=True)
 class State:
-    """What the instance and a reader see, by asset."""
+    """Reads what the instance and a reader see, by asset."""
 
     materialized: dict[str, list[str]]
     failed: dict[str, list[str]]
@@ -47,7 +47,7 @@ class State:
 
 @dataclass(frozen=True)
 class Story:
-    """All that happened, in order."""
+    """The story keeps all that happened, in order."""
 
     published: State
     raw_run: FinishedRun
@@ -193,7 +193,7 @@ def test_rejects_are_quarantined_with_reason_file_and_line(story: Story) -> None
 
 
 def test_rerun_of_the_failed_days_heals_them(story: Story) -> None:
-    assert [(one.table, one.first, one.last) for one in story.withheld.ranges_to_rerun] == [
+    assert [(rerun.table, rerun.first, rerun.last) for rerun in story.withheld.ranges_to_rerun] == [
         (RAW, TRUNCATED, TRUNCATED),
         (RAW, BROKEN_LINES, BROKEN_LINES),
         (STAGING, TRUNCATED, TRUNCATED),

@@ -52,9 +52,9 @@ def test_deleted_day_is_withheld_from_what_reads_it_until_it_is_run_again(
     (pin,) = pin_tables([log])
     assert list(pin.apart) == [DAY]
     (certificate,) = (
-        one
-        for one in find_certificates(pipeline.warehouse, log.publishes[DAY].record.run_id)
-        if one.asset_key == RAW
+        certificate
+        for certificate in find_certificates(pipeline.warehouse, log.publishes[DAY].record.run_id)
+        if certificate.asset_key == RAW
     )
     lines = verify_certificate(log, certificate, build_partitions(RAW_FLIGHTS, list_days(1, 12)))
     assert [DAY in line.statement for line in lines if line.holds is False] == [True]
@@ -141,8 +141,8 @@ def test_a_table_made_anew_for_some_days_is_not_read_for_those_that_it_has_lost(
     """A flight of the fifth may land on the sixth, which raw had, and has no more."""
     staged = pipeline.read_contents_checksums(STAGING_FLIGHTS)
     shutil.rmtree(pipeline.warehouse.uri(RAW_FLIGHTS))
-    some = pipeline.run(RAW, first="2013-01-01", last=DAY)
-    assert some.success, some.message
+    partial = pipeline.run(RAW, first="2013-01-01", last=DAY)
+    assert partial.success, partial.message
 
     reading = pipeline.run(STAGING, first="2013-01-01", last=DAY)
     assert "raw/flights 2013-01-06 is changed by another writer (version" in reading.message

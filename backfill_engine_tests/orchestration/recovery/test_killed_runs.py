@@ -1,4 +1,4 @@
-"""Range runs killed with -9, and what the next run makes of it."""
+"""The next run recovers from range runs that were killed with -9."""
 
 import json
 from collections import Counter
@@ -26,7 +26,7 @@ def landing(sample_landing, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def undisturbed(landing, tmp_path_factory):
-    """Checksums that a run gives which nobody kills."""
+    """A run that nobody kills gives the expected checksums."""
     project = Project(tmp_path_factory.mktemp("undisturbed"), landing)
     run = project.materialize(*TABLES, partitions=RANGE)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -55,7 +55,9 @@ def has_version(project, table, version):
             id="while files are written",
             marks=pytest.mark.by_hand,
         ),
-        pytest.param(lambda one: has_version(one, "staging/flights", 2), id="between two chunks"),
+        pytest.param(
+            lambda project: has_version(project, "staging/flights", 2), id="between two chunks"
+        ),
     ],
 )
 def test_a_run_after_a_killed_one_ends_as_if_nothing_had_happened(
@@ -95,7 +97,7 @@ def test_the_missing_partitions_alone_finish_a_killed_run(landing, undisturbed, 
         )
     )
     missing = json.loads(listed.stdout)
-    assert "raw/flights" not in {one["table"] for one in missing}
+    assert "raw/flights" not in {partition["table"] for partition in missing}
     assert missing, "staging and features are to be done"
     run = project.materialize(*TABLES[1:], partitions=RANGE)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -115,7 +117,7 @@ def test_a_killed_merge_or_append_ends_as_if_nothing_had_happened(
     run = project.materialize(*staging, partitions=RANGE, config=config)
     assert run.returncode == 0, run.stdout + run.stderr
     found = {key: check for key, check in project.read_checksums().items() if key[0] == staging[0]}
-    assert found == {key: one for key, one in undisturbed.items() if key[0] == staging[0]}
+    assert found == {key: checksum for key, checksum in undisturbed.items() if key[0] == staging[0]}
     log = Warehouse(str(project.warehouse))
     records = [commit.record for commit in read_log(log, STAGING_FLIGHTS).commits if commit.record]
     written = Counter(key for record in records for key in record.rows)

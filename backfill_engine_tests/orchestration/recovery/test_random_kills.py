@@ -41,14 +41,14 @@ def materialize_and_kill(project: Project, *, after_seconds: float) -> None:
 
 
 def list_missing(project: Project) -> tuple[int, set[tuple[str, str]], str]:
-    """Exit code, the partitions that are listed, and what is said beside."""
+    """Returns the exit code, the listed partitions and the output on stderr."""
     found = project.run(
         "backfill-assets", "status", "--missing", "--from", FIRST, "--to", LAST, "--json"
     )
     listed = {
-        (one["table"], f"2013-01-{day:02}")
-        for one in json.loads(found.stdout)
-        for day in range(int(one["first"][-2:]), int(one["last"][-2:]) + 1)
+        (missing["table"], f"2013-01-{day:02}")
+        for missing in json.loads(found.stdout)
+        for day in range(int(missing["first"][-2:]), int(missing["last"][-2:]) + 1)
     }
     return found.returncode, listed, found.stderr
 
@@ -76,10 +76,10 @@ def test_after_each_kill_missing_lists_what_is_not_as_an_undisturbed_run_leaves_
         exact = project.read_checksums()
         where = f"kill {kill} after {after_seconds:.1f} of {lasts:.1f} s"
         assert exact.items() <= expected.items(), f"{where}: something half-done can be read"
-        code, missing, said = list_missing(project)
-        assert "in progress" not in said, f"{where}: {said}"
-        assert {*expected} - {*exact} <= missing, f"{where}: {said}"
-        assert code == (1 if missing else 0), f"{where}: {said}"
+        code, missing, output = list_missing(project)
+        assert "in progress" not in output, f"{where}: {output}"
+        assert {*expected} - {*exact} <= missing, f"{where}: {output}"
+        assert code == (1 if missing else 0), f"{where}: {output}"
 
     run = project.materialize(*TABLES, partitions=RANGE)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -23,7 +23,7 @@ from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 from backfill_engine_tests.shared_fixtures import build_days
 
 KILLED_IN = build_days("2013-01-11", 2)
-LOST = [one.key for one in KILLED_IN]
+LOST = [partition.key for partition in KILLED_IN]
 CODE_VERSION = "0123456789abcdef"
 
 
@@ -56,7 +56,9 @@ def commit(
     audited = pipeline.read_checksums(RAW_FLIGHTS)
     audited = {day: audited[day] for day in LOST} | (checksums or {})
     log = read_log(pipeline.warehouse, RAW_FLIGHTS)
-    predicate = build_predicate(RAW_FLIGHTS.partition_by, (one.slice for one in KILLED_IN))
+    predicate = build_predicate(
+        RAW_FLIGHTS.partition_by, (partition.slice for partition in KILLED_IN)
+    )
     rows = read_table(spark, log).where(predicate)
     record = build_record(
         RAW_FLIGHTS,
@@ -160,7 +162,10 @@ def test_what_a_run_would_have_said_is_recorded_from_its_commit(
     assert recorded[first]["certificate"].value == place
 
     evaluations = pipeline.read_evaluations(FinishedRun("killed", success=False))
-    found = {(one.partition, one.check_name): (one.passed, one.severity) for one in evaluations}
+    found = {
+        (evaluation.partition, evaluation.check_name): (evaluation.passed, evaluation.severity)
+        for evaluation in evaluations
+    }
     assert found == {
         (first, "partition_is_complete"): (True, AssetCheckSeverity.WARN),
         (first, "partition_is_valid"): (False, AssetCheckSeverity.WARN),
@@ -173,7 +178,7 @@ def test_what_a_run_would_have_said_is_recorded_from_its_commit(
 def test_a_commit_from_older_inputs_than_the_one_it_replaced_is_to_be_run_again(
     spark: SparkSession, pipeline: Pipeline
 ) -> None:
-    """Where nothing locks a table, its run would have seen that right after the commit."""
+    """Where nothing locks a table, its run would have seen the change right after the commit."""
     base = read_log(pipeline.warehouse, RAW_FLIGHTS).version
     begin_run(pipeline, "newer", dead=False)
     newer = commit(spark, pipeline, "newer", based_on=base)

@@ -41,7 +41,7 @@ def test_a_run_that_a_shell_started_goes_on(pipeline: Pipeline, job: str | None)
     cursor, _, _ = ask_sensor(pipeline, None)
     run = pipeline.run(RAW, STAGING, first=FIRST, last=LAST, job=job)
     assert "To go on with what does not depend on them:" in run.message
-    # Afterwards, as this run has its session from the test.
+    # The tags are added afterwards, as this run has its session from the test.
     carried = {
         SPARK_REMOTE_TAG: "sc://other",
         PRIORITY_TAG: "-1",
@@ -50,7 +50,7 @@ def test_a_run_that_a_shell_started_goes_on(pipeline: Pipeline, job: str | None)
     }
     pipeline.instance.add_run_tags(run.id, {**carried, INCREMENTAL_TAG: "true"})
     _, requests, _ = ask_sensor(pipeline, cursor)
-    asked = [(one.tags[RANGE_START_TAG], one.tags[RANGE_END_TAG]) for one in requests]
+    asked = [(request.tags[RANGE_START_TAG], request.tags[RANGE_END_TAG]) for request in requests]
     assert asked == [(FIRST, FIRST), (LAST, LAST)]
     for request in requests:
         assert [key.to_user_string() for key in request.asset_selection or ()] == [STAGING]

@@ -53,7 +53,7 @@ def workspace(instance: DagsterInstance) -> Iterator[WorkspaceProcessContext]:
 
 
 def carry_out(workspace: WorkspaceProcessContext) -> DagsterRun:
-    """Lets the daemon look at its backfills once; the run that it puts into the queue."""
+    """Lets the daemon look at its backfills once, and returns the run that it queues."""
     errors = [*execute_backfill_iteration(workspace, logging.getLogger(__name__))]
     assert not any(errors)
     (run,) = workspace.instance.get_runs()
@@ -133,9 +133,9 @@ def test_runs_of_no_backfill_stay_as_they_are(instance: DagsterInstance) -> None
 
 
 @pytest.mark.parametrize(
-    ("priority", "told"), [(None, None), (0, "0"), (BEHIND_THE_DAILY_RUN, BEHIND)]
+    ("priority", "expected"), [(None, None), (0, "0"), (BEHIND_THE_DAILY_RUN, BEHIND)]
 )
 def test_a_launch_says_its_priority_also_where_that_is_the_daily_runs(
-    priority: int | None, told: str | None
+    priority: int | None, expected: str | None
 ) -> None:
-    assert build_launch_tags(Launch(priority=priority)).get(PRIORITY_TAG) == told
+    assert build_launch_tags(Launch(priority=priority)).get(PRIORITY_TAG) == expected

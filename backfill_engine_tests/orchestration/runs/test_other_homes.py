@@ -40,12 +40,12 @@ ACCEPT = [{"check": "partition_is_stable", "reason": "longer routes", "partition
 OF_RECOVERY = {"recovered_at"}
 OF_PLACE = {"dagster/uri", "certificate"}
 EVENT_POINTER = "dagster/input_event_pointer"
-"""Counts the events of one home."""
+"""The pointer counts the events of one home."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What a home shows: statuses, figures of what is published, what failed or is unsynced."""
+    """A home shows statuses, figures of what is published, and what failed or is unsynced."""
 
     statuses: dict[tuple[str, str], str]
     figures: dict[tuple[str, str], dict[str, Any]]
@@ -139,13 +139,13 @@ def read_view(pipeline: Pipeline) -> View:
 
 def drop_uri(view: View) -> dict[tuple[str, str], dict[str, Any]]:
     return {
-        partition: {name: value for name, value in one.items() if name not in OF_PLACE}
-        for partition, one in view.figures.items()
+        partition: {name: value for name, value in figures.items() if name not in OF_PLACE}
+        for partition, figures in view.figures.items()
     }
 
 
 def count_rows(view: View) -> dict[tuple[str, str], int]:
-    return {key: one["dagster/partition_row_count"] for key, one in view.figures.items()}
+    return {key: figures["dagster/partition_row_count"] for key, figures in view.figures.items()}
 
 
 def recover(pipeline: Pipeline, *, dry_run: bool = False) -> RecoveryReport:
@@ -193,8 +193,11 @@ def test_a_new_home_adopts_what_the_log_no_longer_tells(
             clean_log(pipeline.warehouse, table, keep=1)
         if index == "lost":
             shutil.rmtree(root / "warehouse" / "publishes")
-            told = recover(pipeline, dry_run=True).messages
-            assert any("what was published before is to be read from cert" in one for one in told)
+            messages = recover(pipeline, dry_run=True).messages
+            assert any(
+                "what was published before is to be read from cert" in message
+                for message in messages
+            )
         recover(pipeline)
         view = read_view(pipeline)
         assert view.statuses == story.real.statuses

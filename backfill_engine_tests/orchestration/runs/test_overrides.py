@@ -53,8 +53,8 @@ def test_an_override_is_told_of_the_protected_partitions_alone(
     record = read_log(pipeline.warehouse, RAW_FLIGHTS).commits[0].record
     assert record is not None
     assert record.notes == {CLOSED: {"override_protection": why}}
-    told = pipeline.read_materializations(RAW, CLOSED)[0].metadata["override_protection"]
-    assert told.value == why
+    remark = pipeline.read_materializations(RAW, CLOSED)[0].metadata["override_protection"]
+    assert remark.value == why
     assert "override_protection" not in pipeline.read_materializations(RAW, LAST)[0].metadata
     (certificate,) = find_certificates(pipeline.warehouse, run.id)
     assert [row.notes for row in certificate.partitions] == [

@@ -118,8 +118,8 @@ def test_a_run_of_others_stays_as_it_is_and_is_nobodys_here(
     later = dt.datetime.now(tz=dt.UTC) + dt.timedelta(hours=5)
     assert fail_dead_runs(instance, now=later, silent_seconds=600) == {}
     assert list(find_partitions_at_work(instance, defs.resolve_asset_graph())) == []
-    told = PartitionStatusCache(instance).find(RAW, [DAY], find_partitions_def(RAW_FLIGHTS))
-    assert told == {DAY: None}, "who reads it waits for nobody"
+    statuses = PartitionStatusCache(instance).find(RAW, [DAY], find_partitions_def(RAW_FLIGHTS))
+    assert statuses == {DAY: None}, "who reads it waits for nobody"
     instance.report_run_failed(run)
     assert find_failed_chains(instance, later - dt.timedelta(days=1)) == {}
 
@@ -127,8 +127,8 @@ def test_a_run_of_others_stays_as_it_is_and_is_nobodys_here(
 def test_a_run_of_ours_that_nobody_works_on_is_still_found_among_others(
     instance: DagsterInstance,
 ) -> None:
-    mine = defs.resolve_implicit_global_asset_job_def()
-    run = instance.create_run_for_job(mine, tags=OF_A_DAY, asset_selection={RAW}, status=STARTED)
+    own_job = defs.resolve_implicit_global_asset_job_def()
+    run = instance.create_run_for_job(own_job, tags=OF_A_DAY, asset_selection={RAW}, status=STARTED)
     instance.create_run_for_job(maintain, tags={}, status=STARTED)
     assert is_ours(run.tags)
     machine, pid, start = identify_own_process().rsplit("/", 2)
@@ -159,8 +159,10 @@ def test_a_backfill_of_others_gets_no_title_is_not_listed_and_not_found(
         )
     run = instance.create_run_for_job(maintain, tags={})
     assert [found.id for found in list_backfills(CATALOG, instance, limit=1)] == ["ofourown"]
-    (theirs,) = (one for one in instance.get_backfills() if one.backfill_id == "ofothers")
-    assert theirs.tags == {}
+    (foreign,) = (
+        backfill for backfill in instance.get_backfills() if backfill.backfill_id == "ofothers"
+    )
+    assert foreign.tags == {}
     assert find_whole_id(CATALOG, instance, "ofourown") == "ofourown"
     for wanted in ("ofothers", run.run_id, run.run_id[:8]):
         with pytest.raises(HistoryError, match="is of another code location"):

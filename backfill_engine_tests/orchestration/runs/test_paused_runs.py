@@ -61,7 +61,7 @@ def read_tag(home: Home, run_id: str) -> str:
 
 
 def ask_sensor(home: Home) -> tuple[Sequence[RunRequest], str]:
-    """What it requests, and why nothing."""
+    """Returns what the sensor requests, or why it requests nothing."""
     with build_sensor_context(
         instance=home.instance,
         repository_def=defs.get_repository_def(),
@@ -72,7 +72,9 @@ def ask_sensor(home: Home) -> tuple[Sequence[RunRequest], str]:
 
 
 def list_ranges(requests: Sequence[RunRequest]) -> list[tuple[str, str]]:
-    return [(one.tags[RANGE_START_TAG], one.tags[RANGE_END_TAG]) for one in requests]
+    return [
+        (requested.tags[RANGE_START_TAG], requested.tags[RANGE_END_TAG]) for requested in requests
+    ]
 
 
 def list_assets(request: RunRequest) -> list[str]:
@@ -104,7 +106,7 @@ def test_the_rest_says_who_asked_and_how_and_not_what_became_of_the_run(home: Ho
         CONTINUES_TAG: "first-run",
         GOES_ON_WITH_TAG: "first-run",
         "backfill_assets/backfill": "first-run",
-        # A sensor's, by Dagster.
+        # Dagster sets the tags of a sensor.
         **{tag: value for tag, value in found.tags.items() if tag.startswith("dagster/sensor")},
     }
 
@@ -136,7 +138,7 @@ def test_a_table_that_a_deploy_removed_keeps_no_other_run(home: Home) -> None:
 
 
 def pause_with_windows(home: Home, *windows: str) -> None:
-    """A run that is paused at two tables, each with a window of its own."""
+    """A run is paused at two tables, each of which has its own window."""
     keys = (RAW, "raw/weather")
     home.begin("template", *keys, days=DAYS)
     template = home.instance.get_run_by_id("template")
@@ -205,7 +207,7 @@ def test_days_that_were_protected_meanwhile_are_left_out(home: Home) -> None:
     add_protection(home.warehouse, one_day, now=NOW)
     requests, _ = ask_sensor(home)
     assert list_ranges(requests) == [(DAYS[0], DAYS[0]), (DAYS[2], DAYS[3])]
-    assert len({one.run_key for one in requests}) == 2
+    assert len({requested.run_key for requested in requests}) == 2
     add_protection(home.warehouse, Protection(table=RAW, reason="audited", by="anna"), now=NOW)
     requests, why = ask_sensor(home)
     assert list(requests) == []

@@ -32,7 +32,7 @@ from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 DAY = {"first": "2013-01-01", "last": "2013-01-01"}
 OF_BACKFILL = {"dagster/backfill": "abcdefgh"}
 NOTHING_LANDED = "landing"
-NEW = {**{key: one.code_version for key, one in CATALOG.recipes.items()}, RAW: "another code"}
+NEW = {**{key: recipe.code_version for key, recipe in CATALOG.recipes.items()}, RAW: "another code"}
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def read_tags(pipeline: Pipeline, run_id: str) -> dict[str, str]:
 
 
 def begin(pipeline: Pipeline, *keys: str, **options: Any) -> tuple[str, str]:
-    """A run that ends early: its id, and what it says."""
+    """Makes a run that ends early, and returns its id and message."""
     run = pipeline.run(*keys, **DAY, **options)
     assert not run.success
     return run.id, run.message
@@ -62,46 +62,46 @@ def check(pipeline: Pipeline, run_id: str, versions: dict[str, str]) -> str:
 
 
 def test_runs_of_a_backfill_record_what_they_go_by(pipeline: Pipeline) -> None:
-    first, said = begin(pipeline, RAW, tags=OF_BACKFILL)
-    assert NOTHING_LANDED in said
-    second, said = begin(pipeline, STAGING, tags={CHAIN_TAG: "abcdefgh"})
-    assert "since run" not in said
-    one, other = read_tags(pipeline, first), read_tags(pipeline, second)
-    assert one[CODE_TAG] == other[CODE_TAG], "of all tables, whichever a run is about"
-    assert len(one[CODE_TAG]) == 16
-    assert json.loads(one[PINNED_TAG])["code"] == {**NEW, RAW: CATALOG.recipes[RAW].code_version}
+    first, message = begin(pipeline, RAW, tags=OF_BACKFILL)
+    assert NOTHING_LANDED in message
+    second, message = begin(pipeline, STAGING, tags={CHAIN_TAG: "abcdefgh"})
+    assert "since run" not in message
+    former, latter = read_tags(pipeline, first), read_tags(pipeline, second)
+    assert former[CODE_TAG] == latter[CODE_TAG], "of all tables, whichever a run is about"
+    assert len(former[CODE_TAG]) == 16
+    assert json.loads(former[PINNED_TAG])["code"] == {**NEW, RAW: CATALOG.recipes[RAW].code_version}
 
 
 def test_the_first_run_of_a_backfill_goes_by_the_code_that_it_was_launched_by(
     pipeline: Pipeline,
 ) -> None:
     tags = {**OF_BACKFILL, LAUNCHED_CODE_TAG: json.dumps({RAW: "older code"})}
-    _, said = begin(pipeline, RAW, tags=tags)
-    assert said.startswith("since the launch of backfill abcdefgh another code was deployed, ")
-    assert f"code of {RAW}: {CATALOG.recipes[RAW].code_version}, was older code" in said
-    _, said = begin(pipeline, STAGING, tags=tags)
-    assert "was older code" not in said  # It is the code of another table.
-    _, said = begin(pipeline, RAW, tags={**tags, ALLOW_NEW_CODE_TAG: "only a remark"})
-    assert NOTHING_LANDED in said
+    _, message = begin(pipeline, RAW, tags=tags)
+    assert message.startswith("since the launch of backfill abcdefgh another code was deployed, ")
+    assert f"code of {RAW}: {CATALOG.recipes[RAW].code_version}, was older code" in message
+    _, message = begin(pipeline, STAGING, tags=tags)
+    assert "was older code" not in message  # It is the code of another table.
+    _, message = begin(pipeline, RAW, tags={**tags, ALLOW_NEW_CODE_TAG: "only a remark"})
+    assert NOTHING_LANDED in message
     for text in ("older code", "[]"):
-        _, said = begin(pipeline, RAW, tags={**tags, LAUNCHED_CODE_TAG: text})
-        assert said.startswith(f"the tag {LAUNCHED_CODE_TAG} isn't as `backfill-assets launch`")
+        _, message = begin(pipeline, RAW, tags={**tags, LAUNCHED_CODE_TAG: text})
+        assert message.startswith(f"the tag {LAUNCHED_CODE_TAG} isn't as `backfill-assets launch`")
 
 
 def test_what_goes_on_after_a_run_of_no_backfill_is_compared_with_it(pipeline: Pipeline) -> None:
     first, _ = begin(pipeline, RAW)
     continues = {CHAIN_TAG: first, CONTINUES_TAG: first}
-    second, said = begin(pipeline, RAW, tags=continues)
-    assert NOTHING_LANDED in said
+    second, message = begin(pipeline, RAW, tags=continues)
+    assert NOTHING_LANDED in message
     with pytest.raises(CodeChangedError, match=f"since run {first} .* code of {RAW}: another"):
         check(pipeline, second, NEW)
-    # Whoever runs it again by mended code means that, and what goes on then goes by it.
+    # Whoever runs it again by mended code intends that, and continuations go by that code.
     pipeline.instance.delete_run(second)
-    retry, said = begin(pipeline, RAW, tags={ROOT_RUN_ID_TAG: first})
-    assert NOTHING_LANDED in said
+    retry, message = begin(pipeline, RAW, tags={ROOT_RUN_ID_TAG: first})
+    assert NOTHING_LANDED in message
     assert check(pipeline, retry, NEW) == ""
-    _, said = begin(pipeline, RAW, tags={CHAIN_TAG: first, CONTINUES_TAG: retry})
-    assert f"since run {retry} " in said
+    _, message = begin(pipeline, RAW, tags={CHAIN_TAG: first, CONTINUES_TAG: retry})
+    assert f"since run {retry} " in message
 
 
 def test_other_options_in_mid_backfill_are_refused_and_allowed_with_a_reason(
@@ -110,21 +110,24 @@ def test_other_options_in_mid_backfill_are_refused_and_allowed_with_a_reason(
     first, _ = begin(pipeline, RAW, tags=OF_BACKFILL)
     merge = {**OF_BACKFILL, "backfill_assets/write_mode": "append_once"}
     before = list_files(pipeline.root / "warehouse")
-    _, said = begin(pipeline, RAW, tags=merge)
-    assert said == (
+    _, message = begin(pipeline, RAW, tags=merge)
+    assert message == (
         f"since run {first} of backfill abcdefgh another code was deployed, or other options were "
         f'given: options of {RAW}: {{"write_mode": "append_once"}}, was {{"write_mode": '
         '"overwrite"}: `backfill-assets launch` the rest as another backfill, or say why by the '
         f"tag {ALLOW_NEW_CODE_TAG}; nothing was written"
     )
     assert list_files(pipeline.root / "warehouse") == before
-    _, said = begin(pipeline, RAW, tags={**merge, ALLOW_NEW_CODE_TAG: "the batch is whole"})
-    assert NOTHING_LANDED in said
-    _, said = begin(pipeline, RAW, tags={**merge, ALLOW_NEW_CODE_TAG: ""})
-    assert said == f"{ALLOW_NEW_CODE_TAG} needs a reason: say why, or leave it out"
-    # What is as the table has it anyway, and what decides no row, is no change.
+    _, message = begin(pipeline, RAW, tags={**merge, ALLOW_NEW_CODE_TAG: "the batch is whole"})
+    assert NOTHING_LANDED in message
+    _, message = begin(pipeline, RAW, tags={**merge, ALLOW_NEW_CODE_TAG: ""})
+    assert message == f"{ALLOW_NEW_CODE_TAG} needs a reason: say why, or leave it out"
+    # Options that the table has anyway, or that decide no row, are no change.
     others = {"override_protection": "why", "write_mode": "overwrite", "save_watermark": "true"}
-    override = {**OF_BACKFILL, **{f"backfill_assets/{name}": one for name, one in others.items()}}
+    override = {
+        **OF_BACKFILL,
+        **{f"backfill_assets/{name}": option for name, option in others.items()},
+    }
     assert NOTHING_LANDED in begin(pipeline, RAW, tags=override)[1]
 
 
@@ -135,13 +138,13 @@ def test_the_run_that_began_first_decides_whichever_was_made_first(pipeline: Pip
     first, _ = begin(pipeline, RAW, tags=OF_BACKFILL)
     # A retry comes with the tags of the run that it repeats, and begins later.
     copied = {tag: read_tags(pipeline, first)[tag] for tag in (CODE_TAG, PINNED_TAG)}
-    retried, said = begin(pipeline, RAW, tags={**OF_BACKFILL, **copied})
-    assert NOTHING_LANDED in said
+    retried, message = begin(pipeline, RAW, tags={**OF_BACKFILL, **copied})
+    assert NOTHING_LANDED in message
     refusal = f"since run {first} .* code of {RAW}: another code, was "
     for run_id in (retried, waiting.run_id):
         with pytest.raises(CodeChangedError, match=refusal):
             check(pipeline, run_id, NEW)
-    # What was refused is no measure for those that come after it.
+    # Later runs aren't compared with a refused run.
     assert NOTHING_LANDED in begin(pipeline, RAW, tags=OF_BACKFILL)[1]
     # The code of a table that a run isn't about may change.
     staging, _ = begin(pipeline, STAGING, tags=OF_BACKFILL)
@@ -157,14 +160,14 @@ def test_a_deploy_in_mid_backfill_stops_the_rest(tmp_path: Path) -> None:
     assert NOTHING_LANDED in execute(deployed, home)
     before = list_files(home / "warehouse")
     change_code(deployed)
-    said = execute(deployed, home)
-    assert f"another code was deployed, or other options were given: code of {RAW}: " in said
-    assert "options of" not in said
+    message = execute(deployed, home)
+    assert f"another code was deployed, or other options were given: code of {RAW}: " in message
+    assert "options of" not in message
     assert list_files(home / "warehouse") == before
 
 
 def execute(deployed: Path, home: Path) -> str:
-    """A run of a backfill by what is deployed there; what it said at the end."""
+    """Runs a backfill by the deployed code, and returns the message at its end."""
     tags = {
         **OF_BACKFILL,
         "dagster/asset_partition_range_start": "2013-01-01",

@@ -94,11 +94,11 @@ def test_what_a_refused_run_did_not_publish_does_not_count_as_its_work(pipeline:
     assert progress.states == {RAW: dict.fromkeys([FIRST, CLOSED], State.HELD_BACK)}
     outcome = find_outcome(CATALOG, pipeline.instance, pipeline.warehouse, progress)
     assert outcome.state == "held back"
-    for one in outcome.held_back:
-        assert (one["table"], one["status"]) == (RAW, "failed")
-        assert f"protected: {RAW} {CLOSED}: books closed" in one["reasons"][0]
-    assert sum(one["partitions"] for one in outcome.held_back) == 2
-    # Another run publishes it since, by whatever right.
+    for entry in outcome.held_back:
+        assert (entry["table"], entry["status"]) == (RAW, "failed")
+        assert f"protected: {RAW} {CLOSED}: books closed" in entry["reasons"][0]
+    assert sum(entry["partitions"] for entry in outcome.held_back) == 2
+    # Another run has published it since, by whatever right.
     other = Home(pipeline.instance, pipeline.warehouse, Receiver())
     other.begin("other", RAW, days=[CLOSED])
     other.publish("other", RAW, CLOSED)
@@ -111,7 +111,7 @@ def test_a_reason_lets_a_run_go_on_and_a_blank_one_does_not(
 ) -> None:
     protect(pipeline, RAW, None, None)
     (tmp_path / "copy" / "landing").rename(tmp_path / "gone")
-    # With the reason it comes as far as to the landing zone, which isn't there.
+    # With the reason, the run gets as far as the landing zone, which isn't there.
     by_tag = pipeline.run(RAW, first=CLOSED, last=CLOSED, tags={OVERRIDE_TAG: "restated"})
     assert "landing" in by_tag.message
     assert "protected" not in by_tag.message
@@ -154,7 +154,9 @@ def test_the_late_data_sensor_leaves_out_what_is_protected_and_says_so(
     ) in sensor.skipped
     lift = Protection(table=RAW, last="2013-01-13", protected=False, reason="open", by="anna")
     add_protection(pipeline.warehouse, lift, now=NOW)
-    assert [describe(one) for one in sensor.look()] == [(RAW, "2013-01-13", "2013-01-13", "1 new")]
+    assert [describe(request) for request in sensor.look()] == [
+        (RAW, "2013-01-13", "2013-01-13", "1 new")
+    ]
 
 
 def test_nothing_is_due_of_what_is_protected(
@@ -163,9 +165,10 @@ def test_nothing_is_due_of_what_is_protected(
     watch(pipeline, monkeypatch)
     for table in CATALOG.tables:
         protect(pipeline, table.key, None, None)
-    found = {one.check_name: one for one in pipeline.read_evaluations(pipeline.run_watch())}[
-        "nothing_is_due"
-    ]
+    found = {
+        evaluation.check_name: evaluation
+        for evaluation in pipeline.read_evaluations(pipeline.run_watch())
+    }["nothing_is_due"]
     assert found.passed, found.description
     assert f"protected, left out: {STAGING}" in (found.description or "")
 
@@ -174,7 +177,9 @@ def test_the_nightly_run_of_the_last_days_leaves_out_what_is_protected(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch(pipeline, monkeypatch)
-    (schedule,) = (one for one in rolling_schedules if one.name == "rolling_reprocess_flights")
+    (schedule,) = (
+        schedule for schedule in rolling_schedules if schedule.name == "rolling_reprocess_flights"
+    )
 
     def evaluate():
         at = dt.datetime(2013, 1, 5, 4, tzinfo=dt.UTC)
@@ -232,7 +237,9 @@ def test_standing_protections_are_listed_by_who_set_them() -> None:
         Protection(table=RAW, last="2013-01-04", reason="old", by="anna", at=NOW),
     ]
     found = list_standing(table, Protections(decided))
-    assert [(one.reason, one.by, one.ranges, one.and_later) for one in found] == [
+    assert [
+        (standing.reason, standing.by, standing.ranges, standing.and_later) for standing in found
+    ] == [
         ("audited", "", [(FIRST, FIRST)], False),
         ("new", "ben", [("2013-01-03", "2013-01-05")], False),
         ("old", "anna", [(CLOSED, CLOSED)], False),

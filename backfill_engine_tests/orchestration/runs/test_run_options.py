@@ -1,4 +1,4 @@
-"""What the Launchpad takes for an option, and what it refuses before a run is made."""
+"""The Launchpad takes options, and refuses wrong ones before a run is made."""
 
 from typing import Any
 
@@ -37,12 +37,12 @@ TOLD = {
 }
 
 
-def build_config(told: dict) -> dict:
-    return {"ops": {"staging__flights": {"config": told}}}
+def build_config(options: dict) -> dict:
+    return {"ops": {"staging__flights": {"config": options}}}
 
 
-def validate(told: dict) -> None:
-    validate_run_config(defs.resolve_job_def("flights"), build_config(told))
+def validate(options: dict) -> None:
+    validate_run_config(defs.resolve_job_def("flights"), build_config(options))
 
 
 def test_each_option_is_taken_and_is_told_to_a_run_that_goes_on():
@@ -55,7 +55,7 @@ def test_each_option_is_taken_and_is_told_to_a_run_that_goes_on():
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("options", "message"),
     [
         ({"write_mode": "upsert"}, "write_mode not in enum type"),
         ({"restart": "maybe"}, "config:restart"),
@@ -64,9 +64,9 @@ def test_each_option_is_taken_and_is_told_to_a_run_that_goes_on():
         ({"window": 3}, "config:window"),
     ],
 )
-def test_what_is_none_is_refused_before_a_run_is_made(told: dict, message: str):
+def test_what_is_none_is_refused_before_a_run_is_made(options: dict, message: str):
     with pytest.raises(DagsterInvalidConfigError, match=message):
-        validate(told)
+        validate(options)
 
 
 def test_each_mode_that_the_ui_offers_is_one():
@@ -75,9 +75,9 @@ def test_each_mode_that_the_ui_offers_is_one():
 
 def test_a_variable_in_place_of_a_value_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CHUNK", "days=2")
-    told = {"chunk": {"env": "CHUNK"}}
-    validate(told)
-    run = DagsterRun("flights", run_config=build_config(told))
+    options = {"chunk": {"env": "CHUNK"}}
+    validate(options)
+    run = DagsterRun("flights", run_config=build_config(options))
     with pytest.raises(SettingsError, match=r"staging__flights.chunk: .*CHUNK.* write the value"):
         read_asset_config(run, STAGING)
 
@@ -87,21 +87,21 @@ def test_an_option_that_is_declared_is_everywhere(name: str):
     field = RunOptions.model_fields[name]
     value: Any = "merge" if name == "write_mode" else field.annotation == bool | None or "a word"
     options = RunOptions(**{name: value})
-    # The Launchpad.
+    # The Launchpad offers it.
     assert PublishConfig.model_fields[name].description == field.description
     config = build_options_config(["staging/flights"], options)
     assert config == build_config({name: value})
     validate(config["ops"]["staging__flights"]["config"])
-    # The tags of a backfill, and what its runs read of them.
+    # The tags of a backfill have it, and its runs read it from them.
     tags = build_launch_tags(Launch(**{name: value}))
     assert tags[f"{TAG_PREFIX}{name}"] == str(value).lower()
     assert read_asset_options(DagsterRun("flights", tags=tags), STAGING) == options
     assert read_asset_options(DagsterRun("flights", run_config=config), STAGING) == options
-    # The commands, and the command that `plan` prints.
+    # The commands have it, and so does the command that `plan` prints.
     group = get_command(app)
     assert isinstance(group, TyperGroup)
     for command in ("plan", "launch", "run"):
-        (option,) = (one for one in group.commands[command].params if one.name == name)
+        (option,) = (param for param in group.commands[command].params if param.name == name)
         assert isinstance(option, TyperOption)
         assert option.help
         assert str(field.description).startswith(option.help.rstrip(".")), "how it begins"

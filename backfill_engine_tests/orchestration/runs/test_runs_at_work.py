@@ -1,4 +1,4 @@
-"""What a backfill is to request yet counts as at work, for whoever would ask for it, too."""
+"""Partitions that a backfill will request later count as being at work."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +55,6 @@ def test_what_it_has_requested_or_will_not_request_is_the_business_of_its_runs(
     subset = get_partitions_def(graph, asset_key).subset_with_partition_keys
     requested = AssetGraphSubset({asset_key: subset(list_days(1, 2))})
     failed = AssetGraphSubset({asset_key: subset(list_days(5, 6))})
-    told = data._replace(requested_subset=requested, failed_and_downstream_subset=failed)
-    instance.update_backfill(record.with_asset_backfill_data(told, instance, graph))
+    updated = data._replace(requested_subset=requested, failed_and_downstream_subset=failed)
+    instance.update_backfill(record.with_asset_backfill_data(updated, instance, graph))
     assert find_at_work(instance) == {RAW: list_days(3, 4)}

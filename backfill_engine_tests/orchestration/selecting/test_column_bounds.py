@@ -1,4 +1,4 @@
-"""Bounds of another column than the partition's, as row filters."""
+"""Bounds of a column other than the partition's become row filters."""
 
 from dataclasses import replace
 
@@ -62,8 +62,10 @@ def test_what_bounds_no_values_is_refused_with_its_cure(
 
 def test_tables_in_which_it_is_of_other_types_are_bounded_apart() -> None:
     of_text = [
-        Column(one.name, "TIMESTAMP", one.comment) if one.name == "landing_date" else one
-        for one in FLIGHTS.columns
+        Column(column.name, "TIMESTAMP", column.comment)
+        if column.name == "landing_date"
+        else column
+        for column in FLIGHTS.columns
     ]
     other = replace(FLIGHTS, name="others", columns=tuple(of_text))
     with pytest.raises(PartitionRangeError, match="in staging/flights than in staging/others: ask"):
