@@ -43,7 +43,11 @@ _ONE = OrdersScale(
     seconds={"a": [100.0, 90.0, 110.0], "b": [119.0, 130.0, 110.0], "e": [4.0, 5.0, 6.0]},
 )
 _TEN = replace(
-    _ONE, scale=10, seconds={"a": [1000.0], "b": [1500.0], "e": [4.0]}, date="2013-01-02"
+    _ONE,
+    scale=10,
+    seconds={"a": [1000.0], "b": [1500.0], "e": [4.0]},
+    date="2013-01-02",
+    rows=75_000_000,
 )
 
 
@@ -90,10 +94,9 @@ def test_missing_buckets_fail_even_if_both_miss_them(tmp_path: Path):
 def test_targets_are_judged_by_medians_and_only_where_they_were_promised():
     section = build_section(merge_results(None, [_TEN, _ONE], _MACHINE, date="2013-01-02"))
     # The ratio of the minima, 110 / 90, would miss it.
-    assert "| b / a | 1 | 1.22 | 1.19 | ≤ 1.2 | yes |" in section
-    assert "| (b − e) / a | 1 | 1.18 | 1.14 |  |  |" in section
-    assert "| b / a | 10 | 1.50 | 1.50 |  |  |" in section
-    assert "| b / b | 10 / 1 | 13.64 | 12.61 | ≤ 12 | **no** |" in section
+    assert "| b / a | 1 | 110.0 / 90.0 | 1.19 | ≤ 1.2 | yes |" in section
+    assert "| b / b | 10 / 1 | 1500.0 / 110.0 | 12.61 | ≤ 12 | **no** |" in section
+    assert section.count("| b / a |") == 1
 
 
 def test_scales_are_added_to_those_of_the_same_machine(tmp_path: Path):
@@ -110,7 +113,9 @@ def test_scales_are_added_to_those_of_the_same_machine(tmp_path: Path):
     assert [scale["rows"] for scale in again["scales"]] == [_ONE.rows, 7]
     write_orders_report(added, folder)
     text = page.read_text(encoding="utf-8")
-    assert "| 10 | 2013-01-02 |" in text
+    assert "- Scale 10: 75,000,000 raw rows; commits of b by layer: 1, 1, 1;" in text
+    assert "Measured on 2013-01-02, 2 cores: " in text
+    assert "(benchmarks/orders.json)" in text
     assert text.startswith("By hand.\n") and text.endswith("Too.\n") and "old" not in text
     elsewhere = merge_results(read_results(folder), [_TEN], {**_MACHINE, "cores": 4}, date="")
     assert [scale["scale"] for scale in elsewhere["scales"]] == [10]

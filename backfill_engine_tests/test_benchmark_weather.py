@@ -99,11 +99,10 @@ def test_hours_are_judged_beside_days_alone_and_in_all():
     samples = [PipelineSample("hours", _RAW, _REST), PipelineSample("days", days, slow)]
     results = {"date": "2013-01-01", "machine": _MACHINE, "samples": [asdict(s) for s in samples]}
     section = build_section(results)
-    assert "| `raw/weather` | hours | 1,000 | 1 | 30.0 | 30.0 | 300 | 900 |" in section
-    assert "| whole pipeline | hours | 1,080 | 1 | 40.0 | 40.0 | 300 | 950 |" in section
-    assert "| `raw/weather`: hours / days | 1.88 | 1.88 | < 2 | yes |" in section
-    assert "| whole pipeline: hours / days | 2.35 | 2.35 | < 2 | **no** |" in section
-    assert "| `raw/weather` | hours | 50.0 | 52.4 | 3,000 | 3.0 | 10.0 | 1.0 | 1.0 |" in section
+    assert "| `raw/weather` | 1,000 / 100 | 30.0 / 16.0 | 1.88 | < 2 | yes |" in section
+    assert "| whole pipeline | 1,080 / 180 | 40.0 / 17.0 | 2.35 | < 2 | **no** |" in section
+    growth = "52.4 kB of SQLite, 3.0 events, 1.0 kB of Delta log"
+    assert f"by hours, each: {growth}; in all 300 MiB of Python, 900 of JVM." in section
     assert "(2,500 rows): 2 by hours (target: at most 2, met), 1 by days." in section
 
 
@@ -116,7 +115,7 @@ def test_a_page_without_the_section_gets_it_at_its_end(tmp_path: Path):
         write_weather_report(results, tmp_path / "benchmarks")
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Benchmarks\n\nOf others.\n")
-    assert text.count("| `raw/weather`: hours / days |") == 1
+    assert text.count("| whole pipeline |") == 1
 
 
 def test_the_pipeline_by_days_has_days_throughout():

@@ -20,7 +20,7 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.spark.session import check_prerequisites
 from backfill_engine_tests.project import RAW_ORDERS
-from benchmarks.growth_report import TABLES, GrowthRun, write_growth_report
+from benchmarks.growth_report import RESULTS, TABLES, GrowthRun, write_growth_report
 from benchmarks.heap import build_heap_conf, find_most_alive
 from benchmarks.machine import describe_machine
 from benchmarks.materializing import prepare_range
@@ -28,7 +28,6 @@ from benchmarks.processes import time_command
 from benchmarks.report import DEFAULT_FOLDER
 from benchmarks.variants import find_warehouse
 
-_RESULTS = "growth.json"
 _FEWEST_KEYS = 10
 _LEAST_OF_LAST = 0.75
 
@@ -52,7 +51,7 @@ def main() -> None:
     options = _parse_arguments()
     folder = options.out.resolve()
     if options.from_json:
-        write_growth_report(json.loads((folder / _RESULTS).read_text(encoding="utf-8")), folder)
+        write_growth_report(json.loads((folder / RESULTS).read_text(encoding="utf-8")), folder)
         return
     check_prerequisites(remote=None, jars=None)
     scales, partitions = sorted(set(options.scales)), sorted(set(options.partitions))
@@ -67,7 +66,7 @@ def main() -> None:
     }
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
-    (folder / _RESULTS).write_text(text, encoding="utf-8")
+    (folder / RESULTS).write_text(text, encoding="utf-8")
     write_growth_report(results, folder)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,13 @@ import altair as alt
 import pandas as pd
 
 from backfill_engine_tests.project import CUSTOMER_ORDERS, RAW_ORDERS, STAGING_ORDERS
-from benchmarks.report import describe_measuring
+from benchmarks.report import describe_briefly
 from benchmarks.sections import write_section
 
 BEGIN, END = "<!-- growth results: begin -->", "<!-- growth results: end -->"
 TABLES = (RAW_ORDERS, STAGING_ORDERS, CUSTOMER_ORDERS)
 
-_PLOT = "growth.svg"
+RESULTS, _PLOT = "growth.json", "growth.svg"
 
 
 @dataclass(frozen=True)
@@ -55,83 +54,64 @@ def write_growth_report(results: Mapping[str, Any], folder: Path) -> None:
     """Writes the plot into `folder`, and the section of the page beside it."""
     runs = [GrowthRun(**result) for result in results["runs"]]
     build_plot(runs).save(folder / _PLOT)
-    section = build_section(results, runs, plot=f"{folder.name}/{_PLOT}")
-    write_section(section, folder, markers=(BEGIN, END))
+    section = build_section(runs, plot=f"{folder.name}/{_PLOT}")
+    measured = describe_briefly(results, folder / RESULTS)
+    write_section(f"{measured}\n\n{section}", folder, markers=(BEGIN, END))
 
 
-def build_section(results: Mapping[str, Any], runs: Sequence[GrowthRun], *, plot: str) -> str:
-    """All runs, and what follows from them, as Markdown."""
+def build_section(runs: Sequence[GrowthRun], *, plot: str) -> str:
+    """What follows from engine seconds by rows and partitions, as Markdown; the plot has them."""
     least, most = (of(runs, key=lambda run: run.alive_mb) for of in (min, max))
     lines = [
-        describe_measuring(results),
-        "",
         f"![Engine seconds by rows and by partitions]({plot})",
         "",
-        "| scale | raw rows | partitions | commits (raw, staging, features) | seconds | of events "
-        "| engine | heap, MB | most alive, MB |",
-        "|---:|---:|---:|---|---:|---:|---:|---:|---:|",
-        *map(_format_run, runs),
-        "",
-        *_list_row_growth(runs),
-        *_list_partition_growth(runs),
-        f"Most alive after a collection: from {least.alive_mb} MB ({_name(least)}) to "
-        f"{most.alive_mb} MB ({_name(most)}), of {most.heap_mb} MB.",
+        *_describe_row_growth(runs),
+        *_describe_partition_growth(runs),
+        f"- Most alive in {most.heap_mb} MB of heap: {least.alive_mb} to {most.alive_mb} MB.",
     ]
     return "\n".join(lines)
 
 
-def _format_run(run: GrowthRun) -> str:
-    commits = ", ".join(str(run.commits[table.key]) for table in TABLES)
-    return (
-        f"| {run.scale:g} | {run.rows:,} | {run.partitions:,} | {commits} | {run.seconds:.1f} "
-        f"| {run.event_seconds:.1f} | {run.engine_seconds:.1f} | {run.heap_mb} | {run.alive_mb} |"
+def _describe_row_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
+    """What more rows cost in as many partitions, between the two largest scales."""
+    scales = sorted({run.scale for run in runs})[-2:]
+    by_scale = [{run.nominal: run for run in runs if run.scale == scale} for scale in scales]
+    pairs = [(few, by_scale[-1][at]) for at, few in by_scale[0].items() if at in by_scale[-1]]
+    if len(scales) < 2 or not pairs:
+        return
+    times = [many.engine_seconds / few.engine_seconds for few, many in pairs]
+    slopes = [
+        (many.engine_seconds - few.engine_seconds) * 1e6 / (many.rows - few.rows)
+        for few, many in pairs
+    ]
+    few, many = pairs[0]
+    yield (
+        f"- × {many.rows / few.rows:.1f} rows (scale {few.scale:g} to {many.scale:g}): "
+        f"× {min(times):.2f} to {max(times):.2f} engine seconds, {min(slopes):.1f} to "
+        f"{max(slopes):.1f} s a million more rows."
     )
 
 
-def _list_row_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
-    """What more rows cost in as many partitions, between neighbouring scales."""
-    pairs = [
-        pair
-        for some in _group(runs, lambda run: run.nominal)
-        for pair in pairwise(sorted(some, key=lambda row: row.rows))
-    ]
-    if not pairs:
-        return
-    yield "| partitions | from scale | to scale | rows | engine seconds | s per million more rows |"
-    yield "|---:|---:|---:|---:|---:|---:|"
-    for few, many in pairs:
-        million_rows = (many.rows - few.rows) / 1e6
-        slope = (many.engine_seconds - few.engine_seconds) / million_rows
-        yield (
-            f"| {few.nominal:,} | {few.scale:g} | {many.scale:g} | × {many.rows / few.rows:.1f} "
-            f"| × {many.engine_seconds / few.engine_seconds:.2f} | {slope:.1f} |"
-        )
-    yield ""
-
-
-def _list_partition_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
+def _describe_partition_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
     """What more partitions cost for as many rows, from the fewest to the most."""
-    groups = [run for run in _group(runs, lambda run: run.scale) if len(run) > 1]
-    if not groups:
-        return
-    yield "| scale | from partitions | to partitions | engine seconds |"
-    yield "|---:|---:|---:|---:|"
-    for some in groups:
-        few, many = (of(some, key=lambda partition: partition.partitions) for of in (min, max))
+    pairs = [
+        (few, many)
+        for some in _group(runs, lambda run: run.scale)
+        for few, many in [[of(some, key=lambda run: run.nominal) for of in (min, max)]]
+        if few is not many
+    ]
+    if pairs:
+        times = [many.engine_seconds / few.engine_seconds for few, many in pairs]
+        few, many = pairs[-1]
         yield (
-            f"| {few.scale:g} | {few.partitions:,} | {many.partitions:,} "
-            f"| × {many.engine_seconds / few.engine_seconds:.2f} |"
+            f"- {many.nominal:,} partitions in place of {few.nominal:,}: × {min(times):.2f} to "
+            f"{max(times):.2f}."
         )
-    yield ""
 
 
 def _group(runs: Sequence[GrowthRun], by: Callable[[GrowthRun], float]) -> list[list[GrowthRun]]:
     values = sorted({by(run) for run in runs})
     return [[run for run in runs if by(run) == value] for value in values]
-
-
-def _name(run: GrowthRun) -> str:
-    return f"scale {run.scale:g}, {run.partitions:,} partitions"
 
 
 def build_plot(runs: Sequence[GrowthRun]) -> alt.HConcatChart:

@@ -24,7 +24,7 @@ from benchmarks.growth_report import TABLES
 from benchmarks.heap import build_heap_conf, find_most_alive
 from benchmarks.machine import describe_machine
 from benchmarks.materializing import prepare_range
-from benchmarks.report import DEFAULT_FOLDER, describe_measuring
+from benchmarks.report import DEFAULT_FOLDER, describe_briefly
 from benchmarks.sections import write_results, write_section
 from benchmarks.variants import find_warehouse
 from benchmarks.watching import watch_command
@@ -84,7 +84,7 @@ def main() -> None:
         }
         write_results(results, folder / _RESULTS)
     results = json.loads((folder / _RESULTS).read_text(encoding="utf-8"))
-    section = build_section(results)
+    section = f"{describe_briefly(results, folder / _RESULTS)}\n\n{build_section(results)}"
     write_section(section, folder, markers=(BEGIN, END))
     print(section)
 
@@ -136,26 +136,17 @@ def build_section(results: Mapping[str, Any]) -> str:
     """What was measured, as Markdown."""
     run = LargePartition(**results["run"])
     seconds_per_million = run.seconds / (run.rows[TABLES[0].key] / 1e6)
+    raw = TABLES[0].key
     lines = [
-        describe_measuring(results),
-        "",
-        f"TPC-H at scale {run.scale:g}, {run.landed_bytes / 1e9:.2f} GB of Parquet landed, as one "
-        f"bucket: {run.seconds:,.0f} s for the three layers, {seconds_per_million:.1f} s per "
-        f"million raw rows; {run.cpu_seconds:,.0f} CPU seconds, so that "
-        f"{run.cpu_seconds / run.seconds:.1f} cores were at work.",
-        "",
-        "| table | rows | GB | data files | commits |",
-        "|---|---:|---:|---:|---:|",
-        *(
-            f"| `{table}` | {run.rows[table]:,} | {run.file_bytes[table] / 1e9:.2f} "
-            f"| {run.files[table]} | {run.commits[table]} |"
-            for table in run.rows
-        ),
-        "",
-        f"Most alive in the heap after a collection: {run.alive_mb:,} of {run.heap_mb:,} MB. Most "
-        f"memory of the run's own Python process: {run.python_mb:,} MB; of the Python processes of "
-        f"its tasks, together: {run.workers_mb:,} MB. Most disk for what Spark shuffled and "
-        f"persisted: {run.spark_mb:,} MB.",
+        f"- {run.landed_bytes / 1e9:.2f} GB of Parquet landed (TPC-H, scale {run.scale:g}); "
+        f"`{raw}`: {run.rows[raw]:,} rows, {run.file_bytes[raw] / 1e9:.2f} GB, data files: "
+        f"{run.files[raw]}, commits: {run.commits[raw]}.",
+        f"- {run.seconds:,.0f} s for the three layers, {seconds_per_million:.1f} s per million raw "
+        f"rows; {run.cpu_seconds:,.0f} CPU seconds, so that {run.cpu_seconds / run.seconds:.1f} "
+        "cores were at work.",
+        f"- Alive in the heap after a collection: {run.alive_mb:,} of {run.heap_mb:,} MB. Python: "
+        f"{run.python_mb:,} MB in the run, {run.workers_mb:,} MB in all its tasks. Spark's disk: "
+        f"{run.spark_mb:,} MB.",
     ]
     return "\n".join(lines)
 

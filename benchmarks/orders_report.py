@@ -2,21 +2,17 @@
 
 import json
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import describe_measuring
+from benchmarks.report import describe_briefly
 from benchmarks.sections import write_results, write_section
 
 BEGIN, END = "<!-- orders results: begin -->", "<!-- orders results: end -->"
 BARE, PROJECT, EVENTS = "a", "b", "e"
-LABELS = {
-    BARE: "bare PySpark, all buckets in one write a layer",
-    PROJECT: "backfill_assets, one range run",
-    EVENTS: "Dagster alone, with the project's events",
-}
+"""Bare PySpark with all buckets in one write a layer, one range run, and its events alone."""
 
 MOST_OVER_BARE = 1.2
 """Of b, in times of a, at scale 1."""
@@ -25,7 +21,6 @@ MOST_FOR_TEN_TIMES = 12
 """Of b at scale 10, in times of b at scale 1."""
 
 _RESULTS = "orders.json"
-_SUMMARIES: tuple[Callable[[Sequence[float]], float], ...] = (min, statistics.median)
 
 
 @dataclass(frozen=True)
@@ -88,78 +83,50 @@ def read_results(folder: Path) -> dict[str, Any] | None:
 def write_orders_report(results: Mapping[str, Any], folder: Path) -> None:
     """Writes the JSON into `folder`, and the section of the page beside it."""
     write_results(results, folder / _RESULTS)
-    write_section(build_section(results), folder, markers=(BEGIN, END))
+    section = f"{describe_briefly(results, folder / _RESULTS)}\n\n{build_section(results)}"
+    write_section(section, folder, markers=(BEGIN, END))
 
 
 def build_section(results: Mapping[str, Any]) -> str:
-    """The tables as Markdown."""
+    """What was run, and the ratios that have a target, as Markdown."""
     scales = [OrdersScale(**scale) for scale in results["scales"]]
     lines = [
-        describe_measuring(results),
-        "",
-        "| scale | measured on | landed, GB | raw rows | buckets | commits of b (by layer) "
-        "| heap, MB | alive in a, MB | in b |",
-        "|---:|---|---:|---:|---:|---|---:|---:|---:|",
-        *map(_format_scale, scales),
-        "",
-        "| | variant | scale | repeats | min, s | median, s |",
-        "|---|---|---:|---:|---:|---:|",
-        *(
-            f"| {letter} | {label} | {one.scale:g} | {len(seconds)} "
-            f"| {min(seconds):.1f} | {statistics.median(seconds):.1f} |"
-            for one in scales
-            for letter, label in LABELS.items()
-            if (seconds := one.seconds.get(letter))
-        ),
-        "",
-        "| ratio | scale | of minima | of medians | target | met |",
+        "| ratio | scale | minima, s | of medians | target | met |",
         "|---|---|---:|---:|---:|---|",
         *(line for one in scales for line in _compare_variants(one)),
         *_compare_scales(scales),
+        "",
+        *map(_describe_scale, scales),
     ]
     return "\n".join(lines)
 
 
-def _format_scale(one: OrdersScale) -> str:
+def _describe_scale(one: OrdersScale) -> str:
     commits = ", ".join(map(str, one.commits.values()))
-    bare = f"{one.alive_mb[BARE]:,}" if BARE in one.alive_mb else ""
+    alive = " and ".join(f"{alive:,} in {letter}" for letter, alive in one.alive_mb.items())
     return (
-        f"| {one.scale:g} | {one.date} | {one.landed_bytes / 1e9:.2f} | {one.rows:,} "
-        f"| {one.buckets} | {commits} | {one.heap_mb:,} | {bare} | {one.alive_mb[PROJECT]:,} |"
+        f"- Scale {one.scale:g}: {one.rows:,} raw rows; commits of b by layer: {commits}; MB alive "
+        f"of {one.heap_mb:,}: {alive}."
     )
 
 
 def _compare_variants(one: OrdersScale) -> Iterator[str]:
-    if BARE not in one.seconds:
-        return
-    a, b, e = ([of(one.seconds[name]) for of in _SUMMARIES] for name in LABELS)
-    target = MOST_OVER_BARE if one.scale == 1 else None
-    yield _format_ratio("b / a", f"{one.scale:g}", _divide(b, a), target)
-    without_events = [whole - events for whole, events in zip(b, e, strict=True)]
-    yield _format_ratio("(b − e) / a", f"{one.scale:g}", _divide(without_events, a), None)
+    if BARE in one.seconds and one.scale == 1:
+        seconds = (one.seconds[PROJECT], one.seconds[BARE])
+        yield _format_ratio("b / a", f"{one.scale:g}", *seconds, MOST_OVER_BARE)
 
 
 def _compare_scales(scales: Sequence[OrdersScale]) -> Iterator[str]:
-    """Each scale with the smallest of at least 1, where there is such a one."""
-    first, *others = [one for one in scales if one.scale >= 1] or list(scales)
-    for one in others:
-        ratios = _divide(
-            *([of(each.seconds[PROJECT]) for of in _SUMMARIES] for each in (one, first))
-        )
-        target = MOST_FOR_TEN_TIMES if (one.scale, first.scale) == (10, 1) else None
-        yield _format_ratio("b / b", f"{one.scale:g} / {first.scale:g}", ratios, target)
+    by_scale = {one.scale: one.seconds[PROJECT] for one in scales}
+    if {1, 10} <= by_scale.keys():
+        yield _format_ratio("b / b", "10 / 1", by_scale[10], by_scale[1], MOST_FOR_TEN_TIMES)
 
 
-def _divide(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:
-    return [one / other for one, other in zip(numerators, denominators, strict=True)]
-
-
-def _format_ratio(name: str, scale: str, ratios: Sequence[float], target: float | None) -> str:
-    """A row; whether the target is met is judged by the ratio of the medians, the last."""
-    fastest, middle = ratios
-    wanted, met = ("", "") if target is None else (f"≤ {target:g}", _say(met=middle <= target))
-    return f"| {name} | {scale} | {fastest:.2f} | {middle:.2f} | {wanted} | {met} |"
-
-
-def _say(*, met: bool) -> str:
-    return "yes" if met else "**no**"
+def _format_ratio(
+    name: str, scale: str, numerators: Sequence[float], denominators: Sequence[float], most: float
+) -> str:
+    """A row; whether the target is met is judged by the ratio of the medians."""
+    middle = statistics.median(numerators) / statistics.median(denominators)
+    met = "yes" if middle <= most else "**no**"
+    minima = f"{min(numerators):.1f} / {min(denominators):.1f}"
+    return f"| {name} | {scale} | {minima} | {middle:.2f} | ≤ {most:g} | {met} |"

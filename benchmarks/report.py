@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,30 +40,37 @@ def describe_measuring(results: Mapping[str, Any]) -> str:
     )
 
 
+def describe_briefly(results: Mapping[str, Any], file: Path) -> str:
+    """When it was measured, and the file beside the page's folder that has the rest."""
+    return (
+        f"Measured on {results['date']}, {results['machine']['cores']} cores: "
+        f"[`{file.name}`]({file.parent.name}/{file.name})."
+    )
+
+
 def build_section(results: Mapping[str, Any], *, plot: str) -> str:
-    """The tables as Markdown."""
+    """The ratios that have a target, as Markdown; the plot has all variants."""
+    minima = {(run["letter"], run["days"]): f"{run['min']:.1f}" for run in results["runs"]}
     lines = [
         describe_measuring(results),
         "",
         f"![Wall time of each variant]({plot})",
         "",
-        "| | variant | days | repeats | min, s | median, s |",
-        "|---|---|---:|---:|---:|---:|",
-        *(
-            f"| {run['letter']} | {run['label']} | {run['days']} | {len(run['seconds'])} "
-            f"| {run['min']:.1f} | {run['median']:.1f} |"
-            for run in results["runs"]
-        ),
-        "",
-        "| ratio | days | of minima | of medians | target | met |",
+        "| ratio | days | minima, s | of medians | target | met |",
         "|---|---:|---:|---:|---:|---|",
         *(
-            f"| {ratio['name']} | {ratio['days'] or ''} | {_format(ratio['min'])} "
-            f"| {_format(ratio['median'])} | {ratio['target'] or ''} | {_say(met=ratio['met'])} |"
+            f"| {ratio['name']} | {ratio['days']} | {_fill_in(ratio, minima)} "
+            f"| {ratio['median']:.2f} | {ratio['target']} | {_say(met=ratio['met'])} |"
             for ratio in results["comparisons"]
+            if ratio["target"]
         ),
     ]
     return "\n".join(lines)
+
+
+def _fill_in(ratio: Mapping[str, Any], minima: Mapping[tuple[str, int], str]) -> str:
+    """The name of a ratio, with seconds in place of the letters of variants."""
+    return re.sub(r"\b[a-e]\b", lambda letter: minima[letter[0], ratio["days"]], ratio["name"])
 
 
 def build_plot(results: Mapping[str, Any]) -> alt.FacetChart:
@@ -92,12 +100,8 @@ def build_plot(results: Mapping[str, Any]) -> alt.FacetChart:
     )
 
 
-def _format(ratio: float | None) -> str:
-    return "not run" if ratio is None else f"{ratio:.2f}"
-
-
-def _say(*, met: bool | None) -> str:
-    return {True: "yes", False: "**no**", None: ""}[met]
+def _say(*, met: bool) -> str:
+    return "yes" if met else "**no**"
 
 
 def main() -> None:

@@ -2,13 +2,13 @@
 
 import json
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from backfill_engine_tests.project import RAW_WEATHER
-from benchmarks.report import describe_measuring
+from benchmarks.report import describe_briefly
 from benchmarks.run_metadata import Metadata
 from benchmarks.sections import write_results, write_section
 
@@ -23,7 +23,6 @@ MOST_COMMITS = 2
 
 _RESULTS = "weather.json"
 _MIB, _KB = 2**20, 1000
-_SUMMARIES: tuple[Callable[[Sequence[float]], float], ...] = (min, statistics.median)
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,8 @@ class _Part:
 def write_weather_report(results: Mapping[str, Any], folder: Path) -> None:
     """Writes the JSON into `folder`, and the section of the page beside it."""
     write_results(results, folder / _RESULTS)
-    write_section(build_section(results), folder, markers=(BEGIN, END))
+    section = f"{describe_briefly(results, folder / _RESULTS)}\n\n{build_section(results)}"
+    write_section(section, folder, markers=(BEGIN, END))
 
 
 def read_results(folder: Path) -> dict[str, Any]:
@@ -83,35 +83,24 @@ def read_results(folder: Path) -> dict[str, Any]:
 
 
 def build_section(results: Mapping[str, Any]) -> str:
-    """The tables as Markdown."""
+    """Hours beside days, as Markdown."""
     samples = [_read_sample(one) for one in results["samples"]]
     parts = {
         grain: _sum_up([one for one in samples if one.grain == grain]) for grain in (HOURS, DAYS)
     }
-    rows = [row for pair in zip(parts[HOURS], parts[DAYS], strict=True) for row in pair]
     commits, raw_rows = (
         {one.grain: getattr(one.raw, name)[RAW_WEATHER.key] for one in samples}
         for name in ("commits", "rows")
     )
     lines = [
-        describe_measuring(results),
-        "",
-        "| what | raw by | partitions | repeats | min, s | median, s | Python, MiB | JVM, MiB |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
-        *map(_format_time, rows),
-        "",
-        "| what | raw by | SQLite, MiB | kB a partition | events | a partition | kB of events "
-        "a partition | Delta logs, MiB | kB a partition |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
-        *map(_format_metadata, rows),
-        "",
-        "| ratio | of minima | of medians | target | met |",
-        "|---|---:|---:|---:|---|",
+        "| hours / days | partitions | minima, s | of medians | target | met |",
+        "|---|---:|---:|---:|---:|---|",
         *_compare(parts[HOURS], parts[DAYS]),
         "",
-        f"Commits of `raw/weather` ({raw_rows[HOURS]:,} rows): {commits[HOURS]} by hours (target: "
-        f"at most {MOST_COMMITS}, {'met' if commits[HOURS] <= MOST_COMMITS else '**not met**'}), "
-        f"{commits[DAYS]} by days.",
+        *(_describe_growth(parts[grain][0]) for grain in (HOURS, DAYS)),
+        f"- Commits of `raw/weather` ({raw_rows[HOURS]:,} rows): {commits[HOURS]} by hours "
+        f"(target: at most {MOST_COMMITS}, "
+        f"{'met' if commits[HOURS] <= MOST_COMMITS else '**not met**'}), {commits[DAYS]} by days.",
     ]
     return "\n".join(lines)
 
@@ -149,30 +138,24 @@ def _sum_up(samples: Sequence[PipelineSample]) -> list[_Part]:
     ]
 
 
-def _format_time(part: _Part) -> str:
-    return (
-        f"| {part.name} | {part.grain} | {part.partitions:,} | {len(part.seconds)} "
-        f"| {min(part.seconds):.1f} | {statistics.median(part.seconds):.1f} "
-        f"| {part.python_bytes / _MIB:,.0f} | {part.jvm_bytes / _MIB:,.0f} |"
-    )
-
-
-def _format_metadata(part: _Part) -> str:
+def _describe_growth(part: _Part) -> str:
+    """What a partition adds beside its data, and memory."""
     found, partitions = part.metadata, part.partitions
     return (
-        f"| {part.name} | {part.grain} | {found.sqlite_bytes / _MIB:,.1f} "
-        f"| {found.sqlite_bytes / partitions / _KB:.1f} | {found.events:,} "
-        f"| {found.events / partitions:.1f} | {found.event_bytes / partitions / _KB:.1f} "
-        f"| {found.log_bytes / _MIB:,.1f} | {found.log_bytes / partitions / _KB:.1f} |"
+        f"- {part.name} by {part.grain}, each: {found.sqlite_bytes / partitions / _KB:.1f} kB of "
+        f"SQLite, {found.events / partitions:.1f} events, "
+        f"{found.log_bytes / partitions / _KB:.1f} kB of Delta log; in all "
+        f"{part.python_bytes / _MIB:,.0f} MiB of Python, {part.jvm_bytes / _MIB:,.0f} of JVM."
     )
 
 
 def _compare(hours: Sequence[_Part], days: Sequence[_Part]) -> Iterator[str]:
-    """Judged by the medians, the last of the summaries."""
+    """Judged by the medians."""
     for one, other in zip(hours, days, strict=True):
-        fastest, middle = (of(one.seconds) / of(other.seconds) for of in _SUMMARIES)
+        middle = statistics.median(one.seconds) / statistics.median(other.seconds)
         met = "yes" if middle < MOST_OVER_DAYS else "**no**"
         yield (
-            f"| {one.name}: {HOURS} / {DAYS} | {fastest:.2f} | {middle:.2f} "
+            f"| {one.name} | {one.partitions:,} / {other.partitions:,} "
+            f"| {min(one.seconds):.1f} / {min(other.seconds):.1f} | {middle:.2f} "
             f"| < {MOST_OVER_DAYS} | {met} |"
         )

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import describe_measuring
+from benchmarks.report import describe_briefly
 from benchmarks.sections import write_results, write_section
 
 RESULTS = "peers.json"
 FLIGHTS, ORDERS, TRIALS = "flights", "orders", "trials"
+_MOST_QUESTIONS = 3
 
 
 def write_peers_report(section: str, results: Mapping[str, Any], folder: Path) -> None:
@@ -35,72 +36,71 @@ def write_page(folder: Path) -> None:
     for section, build in _BUILDERS.items():
         if section in results:
             measured = results[section]
-            body = f"{_describe(measured)}\n\n{build(measured)}"
+            body = f"{describe_briefly(measured, folder / RESULTS)}\n\n{build(measured)}"
             write_section(body, folder, markers=_find_markers(section))
 
 
 def build_flights_table(results: Mapping[str, Any]) -> str:
-    """Seconds of each contestant and range, beside the project's."""
+    """Seconds of each contestant and range; the median beside the project's."""
     lines = [
-        "| | days | checks | repeats | min, s | median, s | of the project's |",
-        "|---|---:|---|---:|---:|---:|---:|",
+        "| | days | min, s | of the project's |",
+        "|---|---:|---:|---:|",
     ]
     own = {run["days"]: run["median"] for run in results["runs"] if _is_own(run)}
     for run in results["runs"]:
         lines.append(
-            f"| {run['label']} | {run['days']} | {'yes' if run['checks'] else 'none'} "
-            f"| {len(run['seconds'])} | {run['min']:.1f} | {run['median']:.1f} "
+            f"| {run['label']} | {run['days']} | {run['min']:.1f} "
             f"| {_divide(run['median'], own.get(run['days']))} |"
         )
+    lines += ["", _describe_repeats(results)]
     lines += [f"\n{name} took no part: {why}" for name, why in results["unavailable"].items()]
     return "\n".join(lines)
 
 
-def build_orders_table(results: Mapping[str, Any]) -> str:
-    """Seconds of each contestant and scale, beside the project's."""
-    lines = [
-        "| | scale | rows landed | partitions | repeats | min, s | median, s | of the project's |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+def list_orders(results: Mapping[str, Any]) -> str:
+    """Seconds of each contestant and scale; the median beside the project's."""
     own = {run["scale"]: run["median"] for run in results["runs"] if _is_own(run)}
-    for run in results["runs"]:
-        lines.append(
-            f"| {run['label']} | {run['scale']:g} | {run['rows']:,} | {run['partitions']} "
-            f"| {len(run['seconds'])} | {run['min']:.1f} | {run['median']:.1f} "
-            f"| {_divide(run['median'], own.get(run['scale']))} |"
-        )
-    return "\n".join(lines)
+    lines = [
+        f"- Scale {run['scale']:g}, {run['label']}: {run['min']:.1f} s, "
+        f"{_divide(run['median'], own.get(run['scale']))} of the project's."
+        for run in results["runs"]
+        if not _is_own(run)
+    ]
+    return "\n".join([*lines, "", _describe_repeats(results)])
 
 
 def build_trials_table(results: Mapping[str, Any]) -> str:
-    """What was found of each contestant, a row for each question."""
+    """What was found of each contestant: the first questions whose answers differ.
+
+    The JSON has all.
+    """
     names = list(results["answers"])
+    found = [
+        (question, [results["answers"][name].get(question, "") for name in names])
+        for question in results["questions"]
+    ]
+    differing = [row for row in found if len(names) == 1 or len({*row[1]}) > 1]
     lines = [
         f"| | {' | '.join(names)} |",
         f"|---|{'---|' * len(names)}",
         *(
-            f"| {question} | "
-            + " | ".join(results["answers"][name].get(question, "") for name in names)
-            + " |"
-            for question in results["questions"]
+            f"| {question} | {' | '.join(answers)} |"
+            for question, answers in differing[:_MOST_QUESTIONS]
         ),
     ]
     return "\n".join(lines)
 
 
-_BUILDERS = {FLIGHTS: build_flights_table, ORDERS: build_orders_table, TRIALS: build_trials_table}
+_BUILDERS = {FLIGHTS: build_flights_table, ORDERS: list_orders, TRIALS: build_trials_table}
 
 
 def _find_markers(section: str) -> tuple[str, str]:
     return f"<!-- peers, {section}: begin -->", f"<!-- peers, {section}: end -->"
 
 
-def _describe(results: Mapping[str, Any]) -> str:
-    peers = "; ".join(
-        f"{name}: {', '.join(f'{package} {version}' for package, version in versions.items())}"
-        for name, versions in results["peers"].items()
-    )
-    return f"{describe_measuring(results)} Peers: {peers}."
+def _describe_repeats(results: Mapping[str, Any]) -> str:
+    counts = sorted({len(run["seconds"]) for run in results["runs"]})
+    return f"Runs of each: {', '.join(map(str, counts))}; ratios are of medians."
 
 
 def _is_own(run: Mapping[str, Any]) -> bool:
