@@ -209,6 +209,8 @@ def test_other_steps_than_the_tables_are_refused(landing: Path, published: Path)
     assert "is partitioned by buckets of 100000, not by buckets of 50000" in run.stdout + run.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_new_file_that_extends_the_keys_reaches_only_the_bucket_that_it_extends(
     orders: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

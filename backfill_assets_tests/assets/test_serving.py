@@ -102,6 +102,8 @@ def test_a_day_by_itself_has_the_contents_that_it_has_in_the_range(served, tmp_p
             assert len(whole) == 10
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_an_example_waits_for_the_features_of_the_day_before(
     pipeline: Pipeline,
 ) -> None:

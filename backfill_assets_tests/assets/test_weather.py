@@ -335,6 +335,8 @@ def test_commits_on_the_same_folder_from_two_writers_at_once_all_arrive(
     assert sorted(row["landing_hour"].hour for row in rows) == list(range(6))
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_report_that_lands_late_reaches_its_hour_its_day_and_the_flights_of_it(
     hourly: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,8 @@ def read_month(history: Path, month: str) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text().splitlines(), delimiter=";"))
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_leap_day_has_the_flights_of_its_weekday(history: Path) -> None:
     days = Counter(row["date"] for row in read_month(history, "2012-02"))
     assert len(days) == 29

@@ -77,6 +77,8 @@ def find_run() -> str:
     return next(found, RUN)
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_what_is_spoilt_here_is_fine_before(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -97,6 +97,8 @@ def look(project: Project) -> list[str]:
     return looked.stdout.splitlines()
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_history_is_taken_in_once_and_what_is_computed_from_it_is_due(
     open_project: Callable[..., Project],
 ) -> None:

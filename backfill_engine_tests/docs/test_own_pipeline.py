@@ -28,10 +28,12 @@ def outputs(folder: Path) -> list[str]:
     return run_page(PAGE, cwd=folder, environment=environment, modules=find_modules(PAGE))
 
 
+@pytest.mark.by_hand
 def test_the_new_project_is_published_over_all_layers(outputs: list[str]) -> None:
     assert outputs[0].count("materialized") == 15
 
 
+@pytest.mark.by_hand
 def test_the_new_table_is_published_and_agrees_with_its_source(
     folder: Path, outputs: list[str]
 ) -> None:

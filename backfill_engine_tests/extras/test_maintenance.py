@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from pyspark.sql import SparkSession
 
 from backfill_engine.extras.comparison.diffs import diff_table
@@ -62,6 +63,8 @@ def test_versions_within_the_retention_stay_readable(
     assert sorted(rows, key=str) == first
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_old_withheld_and_rejected_rows_are_dropped(
     spark: SparkSession, pipeline: Pipeline
 ) -> None:

@@ -229,6 +229,8 @@ def test_a_landing_zone_that_is_not_there_has_lost_nothing(
     assert len(observer.read(DAY)) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_year_of_hours_is_stored_in_batches_and_a_look_at_it_is_short(
     instance: DagsterInstance, tmp_path: Path
 ) -> None:

@@ -62,6 +62,8 @@ def test_racing_commits_lose_none(object_store: ObjectStore, tmp_path: Path, com
     assert turns > commits / 20  # they did race
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_without_the_lock_commits_overwrite_each_other(
     object_store: ObjectStore, tmp_path: Path
 ) -> None:

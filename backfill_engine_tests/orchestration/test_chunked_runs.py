@@ -184,6 +184,8 @@ def test_the_watermark_moves_over_what_stands_or_is_published_and_stops_at_what_
     assert read_watermarks(pipeline.warehouse)[RAW].next_key == "2013-01-13"
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_what_a_paused_append_has_added_it_does_not_add_again(pipeline: Pipeline) -> None:
     options = {STAGING: {"chunk": "days", "write_mode": "append_once"}}
     days = ("2013-01-11", "2013-01-12")

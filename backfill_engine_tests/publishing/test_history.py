@@ -168,6 +168,8 @@ def test_a_range_over_the_beginning_of_the_feed_reads_each_day_where_it_is(
     }
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_bad_day_of_history_holds_back_itself_alone_and_is_mended_alone(
     open_zone: Callable[[str], Zone],
 ) -> None:

@@ -122,6 +122,8 @@ def test_a_field_that_says_where_records_landed_is_refused(name: str) -> None:
         table_asset(declare(), landing=JsonLanding("names", fields))
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_any_other_name_is_kept_declared_or_new_published_or_withheld(lake: Lake) -> None:
     recipe, table = build_recipe(declare()), declare()
     odd = dict.fromkeys((*NEVER, *map(str.upper, NEVER), *OF_LANDING, *UNSTORABLE, "DAY"), "odd")

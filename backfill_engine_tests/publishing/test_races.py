@@ -101,6 +101,8 @@ def test_a_slow_old_run_that_ends_after_a_fast_new_one_does_not_win(lake: Lake) 
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_rows_that_an_older_run_would_withhold_are_not_kept_beside_the_newer_ones(
     lake: Lake,
 ) -> None:
@@ -122,6 +124,8 @@ def test_rows_that_an_older_run_would_withhold_are_not_kept_beside_the_newer_one
     assert compute.computed == [[FIRST, SECOND, THIRD], [SECOND]]
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_run_that_loses_every_race_gives_up_and_says_so(lake: Lake) -> None:
     rounds: list[str] = []
 

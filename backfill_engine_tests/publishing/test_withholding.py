@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import pytest
 from pyspark.sql import SparkSession
 
 from backfill_engine.lake.side_tables import build_withheld_table
@@ -22,6 +23,8 @@ def read_withheld(warehouse: Warehouse) -> list[tuple[str, str]]:
     return sorted((row["run_id"], row["partition_key"]) for row in rows)
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_they_are_pruned_by_the_age_of_the_run(spark: SparkSession, warehouse: Warehouse) -> None:
     create_table(spark, read_log(warehouse, READINGS))
     lake = Lake(spark, warehouse)

@@ -174,6 +174,8 @@ def test_a_tables_own_filter_holds_in_every_run_and_with_the_runs(lake: Lake) ->
     assert read(lake) == {1: "new", 10: "newer"}
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_merge_that_loses_a_race_merges_with_what_the_winner_wrote(lake: Lake) -> None:
     def publish_another() -> None:
         land(lake, DAYS, {7: "fast"})
@@ -237,6 +239,8 @@ def test_a_batch_that_was_rolled_back_can_be_appended_again(lake: Lake) -> None:
     assert read(lake) == read(lake, SECOND) == {0: "old", 1: "old", 2: "new"}
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_batch_that_was_restored_away_by_hand_can_be_appended_again(lake: Lake) -> None:
     before = read_log(lake.warehouse, COPIES.table).version
     land(lake, DAYS, {2: "new"})

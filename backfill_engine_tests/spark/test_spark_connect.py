@@ -77,6 +77,7 @@ def wait_for_port(port, server, seconds=120):
     raise AssertionError("the Spark Connect server did not start")
 
 
+@pytest.mark.by_hand
 def test_a_range_is_published_the_same_through_spark_connect(connect_url, sample_landing, tmp_path):
     landing = copy_days(sample_landing, tmp_path / "landing", first="2013-01-01", count=4)
     land_orders(str(landing), scale=0.002)

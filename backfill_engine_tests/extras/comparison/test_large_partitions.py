@@ -105,6 +105,8 @@ def test_days_differ_reconcile_and_verify_as_in_one_process(
     assert all(line.holds for line in lines)
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 @pytest.mark.parametrize("lost", [True, False])
 def test_a_spoiled_data_file_is_found_either_way(
     spark: SparkSession,

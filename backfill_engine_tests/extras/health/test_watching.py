@@ -101,6 +101,8 @@ def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_they_tell_what_came_late_what_lags_and_what_is_withheld(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

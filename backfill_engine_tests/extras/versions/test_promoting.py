@@ -309,6 +309,8 @@ def test_part_of_another_version_is_never_brought_back(promoted: Pipeline) -> No
         )
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_run_that_was_to_follow_the_version_before_publishes_nothing(
     serving: Pipeline, spark: SparkSession
 ) -> None:
@@ -409,6 +411,8 @@ def test_a_version_with_other_keys_is_refused_whatever_anyone_accepts(
     assert find_served(read_served_log(serving)) == V1
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_day_over_which_no_examples_could_be_built_is_not_served(
     serving: Pipeline, spark: SparkSession
 ) -> None:
@@ -484,6 +488,8 @@ def test_what_can_not_be_promoted_is_said_in_a_line(
     assert expected in refused.message
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_each_read_beside_a_switch_is_wholly_of_one_version(
     serving: Pipeline, spark: SparkSession
 ) -> None:

@@ -204,6 +204,8 @@ def test_what_was_withheld_is_taken_once_its_input_or_code_is_another(
     assert found.partitions[AssetKey(RAW.split("/"))] == [days[1], days[3]]
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_rows_say_what_changed_for_a_withheld_day_and_not_the_days_it_may_read(
     pipeline: Pipeline,
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_backfill_is_watched_cancelled_and_resumed(project: Project) -> None:
         ]
 
 
+@pytest.mark.by_hand
 def test_a_failed_day_ends_the_watching_with_its_range_and_the_next_command(
     project: Project,
 ) -> None:
@@ -183,6 +184,7 @@ def find_status(instance: DagsterInstance, run_id: str) -> str:
     return run.status.value
 
 
+@pytest.mark.by_hand
 def test_what_a_killed_daemon_left_at_work_is_cancelled(project: Project) -> None:
     with DagsterInstance.from_config(project.environment["DAGSTER_HOME"]) as instance:
         backfill = request(instance, RAW, days=list_days(1, 31))

@@ -48,6 +48,8 @@ def read(pipeline: Pipeline) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_backfill_leaves_the_watermark_alone_unless_told(empty_pipeline: Pipeline) -> None:
     empty_pipeline.zone.land(list_days(1, 4))
     first, last = "2013-01-01", "2013-01-03"
@@ -341,6 +343,8 @@ def test_what_is_withheld_is_tried_again_once_its_source_is_mended(settled: Sens
     assert settled.pipeline.find_days(STAGING, "MATERIALIZED") == list_days(1, 16)
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_published_day_whose_bad_file_goes_again_is_no_longer_held_back(
     settled: Sensor,
 ) -> None:
@@ -369,6 +373,8 @@ def test_a_tick_that_dies_before_its_cursor_is_stored_requests_nothing_twice(
     assert [describe(request)[0] for request in settled.look()] == [RAW]
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_rows_beyond_the_horizon_wait_for_a_person(
     settled: Sensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -390,6 +396,8 @@ def test_rows_beyond_the_horizon_wait_for_a_person(
     assert [request[:3] for request in settled.settle()] == [(FEATURES, "2013-01-02", "2013-01-08")]
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_rollback_stands_until_the_input_changes_again(settled: Sensor) -> None:
     day = "2013-01-04"
     settled.pipeline.zone.add_lines(day, json.dumps(build_landed(day)[5]))
@@ -401,6 +409,8 @@ def test_a_rollback_stands_until_the_input_changes_again(settled: Sensor) -> Non
     assert settled.tick() == [(RAW, day, day, "1 changed")]
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_pipeline_that_lost_its_source_or_cannot_read_it_keeps_no_other_waiting(
     sensor: Sensor,
 ) -> None:

@@ -70,6 +70,8 @@ def recover_in_new_home(pipeline: Pipeline, home: Path) -> dict[str, list[str]]:
         return find_unsynced(recovered)
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_nothing_is_unsynced_after_a_clean_backfill_nor_after_the_same_contents_again(
     layers: Pipeline, tmp_path: Path
 ) -> None:

@@ -135,6 +135,8 @@ def test_what_a_table_has_lost_is_seen_by_the_home_that_knows_of_it(
     assert find_changed_days(pipeline) == lost
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_table_made_anew_for_some_days_is_not_read_for_those_that_it_has_lost(
     pipeline: Pipeline,
 ) -> None:

@@ -153,6 +153,8 @@ def recover(pipeline: Pipeline, *, dry_run: bool = False) -> RecoveryReport:
     return recover_tables(catalog, pipeline.instance, None, dry_run=dry_run)
 
 
+@pytest.mark.slow
+@pytest.mark.by_hand
 @pytest.mark.parametrize(
     "home",
     [
