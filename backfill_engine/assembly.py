@@ -273,7 +273,7 @@ def check_together(found: Sequence[TableAsset]) -> None:
                     "write one with @table_asset, or declare an ExternalDelta"
                 )
             _check_mapping(asset.table, upstream)
-        _check_begin(asset, {one.table.key for one in found if one.history})
+        _check_begin(asset, {other.table.key for other in found if other.history})
     try:
         TopologicalSorter(_list_inputs(found)).prepare()
     except CycleError as error:

@@ -136,7 +136,9 @@ def build_asset(
             "dagster/table_name": table.key.replace("/", "."),
             CATALOG: ObjectMetadataValue(catalog),
             REQUIRED: {upstream.table.key: upstream.required.value for upstream in upstreams},
-            ROWS_FOR: {one.table.key: one.rows_for for one in upstreams if one.rows_for},
+            ROWS_FOR: {
+                upstream.table.key: upstream.rows_for for upstream in upstreams if upstream.rows_for
+            },
         },
     )
     def publish_range(
@@ -186,7 +188,7 @@ def find_catalogs(graph: AssetGraph) -> list[Catalog]:
     """Finds the catalogs whose assets are in a graph."""
     values = (graph.get(key).metadata.get(CATALOG) for key in graph.get_all_asset_keys())
     found = (value.instance for value in values if isinstance(value, ObjectMetadataValue))
-    return list({id(one): one for one in found if isinstance(one, Catalog)}.values())
+    return list({id(value): value for value in found if isinstance(value, Catalog)}.values())
 
 
 def _list_deps(recipe: Recipe, upstreams: Sequence[Upstream]) -> list[AssetDep]:

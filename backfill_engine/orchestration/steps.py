@@ -189,8 +189,8 @@ class Step:
                 context.asset_key,
                 keys,
             )
-            others = (one for one in recipe.inputs if one.key != target.table.key)
-            inputs = {one.key: read_log(target.warehouse, one) for one in others}
+            others = (table for table in recipe.inputs if table.key != target.table.key)
+            inputs = {table.key: read_log(target.warehouse, table) for table in others}
             log = read_log(target.warehouse, recipe.table)
             tests.append(ReadTest(recipe, log, inputs, reader.reads, reader.provisional))
         return tests
@@ -205,7 +205,9 @@ class Step:
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         """Publishes chunk after chunk; what stands as it would be computed stays as it is."""
         chunks = pinned.cut(ready, self.run.pace.chunk)
-        left = [[one for one in chunk if one.key not in standing] for chunk in chunks]
+        left = [
+            [partition for partition in chunk if partition.key not in standing] for chunk in chunks
+        ]
         with self._audit_ahead(pinned, left) as ahead:
             publisher = replace(publisher, ahead=ahead)
             for at, chunk in enumerate(chunks):

@@ -97,13 +97,13 @@ class OnceFlow(RecordLayout, Source):
                 f"{table.key}: once-flows fill days, and it is partitioned by {table.grain}: leave "
                 "`history` out, or give it the grain DAYS"
             )
-        declared, mapped = [one.name for one in self.record_fields], [*dict(self.fields)]
+        declared, mapped = [field.name for field in self.record_fields], [*dict(self.fields)]
         if unknown := [name for name in mapped if name not in declared]:
             raise DeclarationError(
                 f"{table.key}, once-flow `{self.name}`: no record has a field `{unknown[0]}`: "
                 f"choose of {', '.join(declared)}"
             )
-        required = [one.name for one in self.record_fields if not one.nullable]
+        required = [field.name for field in self.record_fields if not field.nullable]
         if lacking := [f"`{name}`" for name in required if name not in mapped]:
             raise DeclarationError(
                 f"{table.key}, once-flow `{self.name}`: `fields` must say where "
@@ -266,7 +266,7 @@ class OnceListing(LineListing):
     @property
     def missing(self) -> tuple[Partition, ...]:
         """Listed partitions whose day no file holds."""
-        return tuple(one for one in self.partitions if not self._by_key[one.key])
+        return tuple(partition for partition in self.partitions if not self._by_key[partition.key])
 
     @property
     def faults(self) -> list[FileFault]:
@@ -282,16 +282,16 @@ class OnceListing(LineListing):
     @cached_property
     def _found_faults(self) -> dict[LandingFile, str]:
         """Finds what is wrong with files by reading where each says its columns."""
-        found = {one.file: find_fault(one.file, self.source) for one in self.files}
+        found = {dated.file: find_fault(dated.file, self.source) for dated in self.files}
         return {file: fault for file, fault in found.items() if fault}
 
     def fingerprint(self) -> str:
         """Hashes the files' names, sizes and modification times."""
-        return compute_fingerprint((one.file for one in self.files), self.root)
+        return compute_fingerprint((dated.file for dated in self.files), self.root)
 
     def list_landed(self) -> dict[str, list[LandingFile]]:
         """Lists the files that hold each partition's day, by its key."""
-        return {key: [one.file for one in held] for key, held in self._by_key.items()}
+        return {key: [dated.file for dated in held] for key, held in self._by_key.items()}
 
     def count_records(self) -> dict[str, int]:
         """Counts nothing: a file holds records of other days too."""
@@ -308,7 +308,7 @@ class OnceListing(LineListing):
         lines = read_records(
             spark, flow, self.files, root=self.root, by=by, source_file=source_file
         )
-        return lines.where(build_predicate(by, (one.slice for one in self.partitions)))
+        return lines.where(build_predicate(by, (partition.slice for partition in self.partitions)))
 
     def count_lines(self) -> dict[str, int]:
         """Counts the records of each partition by reading its files whole, by its key.
@@ -318,14 +318,14 @@ class OnceListing(LineListing):
                 one can't be read.
         """
         counted: Counter[dt.date] = Counter()
-        for one in self.files:
-            counted += count_days(one, self.source)
-        return {one.key: counted[one.slice.start] for one in self.partitions}  # type: ignore[index]
+        for file in self.files:
+            counted += count_days(file, self.source)
+        return {partition.key: counted[partition.slice.start] for partition in self.partitions}  # type: ignore[index]
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Shares the bytes of each file evenly among the days that it holds, by partition key."""
         return {
-            key: sum(one.file.size // one.days for one in held)
+            key: sum(dated.file.size // dated.days for dated in held)
             for key, held in self._by_key.items()
             if held
         }
@@ -349,7 +349,7 @@ class OnceListing(LineListing):
 
     def _find_lack(self, partition: Partition) -> str:
         if held := self._by_key[partition.key]:
-            names = ", ".join(self.name_file(one.file) for one in held[:_LISTED])
+            names = ", ".join(self.name_file(dated.file) for dated in held[:_LISTED])
             return f"its files hold no record of it ({names})"
         day = partition.slice.start
         assert isinstance(day, dt.date)
@@ -357,4 +357,7 @@ class OnceListing(LineListing):
 
     @cached_property
     def _by_key(self) -> dict[str, Sequence[OnceFile]]:
-        return {one.key: self.by_day.get(one.slice.start, ()) for one in self.partitions}  # type: ignore[call-overload]
+        return {
+            partition.key: self.by_day.get(partition.slice.start, ())  # type: ignore[call-overload]
+            for partition in self.partitions
+        }

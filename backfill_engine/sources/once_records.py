@@ -270,13 +270,13 @@ def read_records(
     Returns:
         `value` STRING, the line; `by` DATE; `source_file` STRING.
     """
-    names = {relative_name(one.file.uri, root): one for one in files}
-    first = look_up_file({name: one.first.isoformat() for name, one in names.items()}, "date")
-    last = look_up_file({name: one.last.isoformat() for name, one in names.items()}, "date")
+    names = {relative_name(dated.file.uri, root): dated for dated in files}
+    first = look_up_file({name: dated.first.isoformat() for name, dated in names.items()}, "date")
+    last = look_up_file({name: dated.last.isoformat() for name, dated in names.items()}, "date")
     alike: dict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
-    for one in files:
+    for dated in files:
         # Of Parquet files Spark would take the columns of one for those of all.
-        alike[read_columns(one.file, layout)].append(one.file.uri)
+        alike[read_columns(dated.file, layout)].append(dated.file.uri)
     frames: list[DataFrame] = []
     for columns, uris in alike.items():
         for options, paths in plan_reads(root, uris):

@@ -72,7 +72,9 @@ class Listing(ABC):
     def restrict(self, partitions: Collection[Partition]) -> Self:
         """Returns the part of the listing that is about `partitions`."""
         kept = set(partitions)
-        return replace(self, partitions=tuple(one for one in self.partitions if one in kept))
+        return replace(
+            self, partitions=tuple(partition for partition in self.partitions if partition in kept)
+        )
 
     @abstractmethod
     def fingerprint(self) -> str:

@@ -171,13 +171,13 @@ def _tell(publish: Publish, recipe: Recipe) -> PartitionResult:
 
 def _list_alike(log: TableLog, keys: Collection[str], options: WriteOptions) -> list[str]:
     """Lists those that are as they were published, by a run of these options."""
-    told = (options.write_mode, options.row_filter)
+    asked_for = (options.write_mode, options.row_filter)
     return [
         key
         for key in keys
         if (publish := log.publishes.get(key))
         and key not in log.foreign_changes
-        and (publish.record.write_mode, publish.record.row_filter) == told
+        and (publish.record.write_mode, publish.record.row_filter) == asked_for
         and not publish.restored
     ]
 

@@ -248,7 +248,9 @@ class Planner(Chooser):
         What of their input is not final the logs say as its events do.
         """
         unfinished = {
-            name: [key for key, one in log.publishes.items() if one.record.provisional.get(key)]
+            name: [
+                key for key, publish in log.publishes.items() if publish.record.provisional.get(key)
+            ]
             for name, log in choice.pinned.inputs.items()
         }
         return find_readiness(
@@ -259,7 +261,7 @@ class Planner(Chooser):
             expected=chosen,
             windows=choice.pinned.windows,
             unfinished=unfinished,
-            told=self.statuses,
+            statuses=self.statuses,
             inputs=choice.pinned.inputs,
         )
 
@@ -294,11 +296,18 @@ class Planner(Chooser):
     ) -> dict[AssetKey, list[str]]:
         """Finds other partitions that were computed from those, directly or not."""
         found: dict[AssetKey, set[str]] = {}
-        told, graph, recipes = self.statuses, self.graph, self.recipes
-        unread = {find_asset_key(one.table): one.unread for one in recipes.values()}
+        statuses, graph, recipes = self.statuses, self.graph, self.recipes
+        unread = {find_asset_key(recipe.table): recipe.unread for recipe in recipes.values()}
         for asset_key, keys in chosen.items():
             dependent = find_dependent_partitions(
-                told.instance, graph, asset_key, keys, {}, unread=unread, known=chosen, told=told
+                statuses.instance,
+                graph,
+                asset_key,
+                keys,
+                {},
+                unread=unread,
+                known=chosen,
+                statuses=statuses,
             )
             for key, partitions in dependent.items():
                 found.setdefault(key, set()).update(partitions)

@@ -164,6 +164,6 @@ def _find_next(
 
 def _find_blocking(catalog: Catalog, waits: str) -> list[tuple[str, str]]:
     """Finds table and key of the upstream partitions that are waited for, of `TABLE KEY is …`."""
-    words = [one.split() for one in waits.split(", ")]
-    tables = [one for one in words if len(one) > 1 and "/" in one[0]]
-    return [(one[0], one[1]) for one in tables if catalog.find_table(one[0])]
+    words = [word.split() for word in waits.split(", ")]
+    tables = [word for word in words if len(word) > 1 and "/" in word[0]]
+    return [(word[0], word[1]) for word in tables if catalog.find_table(word[0])]
