@@ -66,7 +66,7 @@ from backfill_engine.orchestration.records.ui_pages import (
     build_certificate_metadata,
     build_failure_metadata,
 )
-from backfill_engine.orchestration.recovery.recovery import hold_up
+from backfill_engine.orchestration.recovery.recovery import skip_downstream_checks
 from backfill_engine.orchestration.runs.features import Feature, StepRequest, prepare_hooks
 from backfill_engine.orchestration.runs.run_options import PublishConfig, build_run, check_whole_run
 from backfill_engine.orchestration.runs.run_tags import WITHHELD_TAG
@@ -174,7 +174,9 @@ def build_asset(
             context.instance.add_run_tags(context.run.run_id, tags)
             yield from summaries
             yield build_readable_summary(asset_key, recorder.results)
-            rest = hold_up(catalog, context, lakehouse.warehouse(), lakehouse.check_events)
+            rest = skip_downstream_checks(
+                catalog, context, lakehouse.warehouse(), lakehouse.check_events
+            )
             message = describe_withheld(
                 catalog, context.run, table, recorder.withheld, len(recorder.results), rest
             )

@@ -227,7 +227,7 @@ class Source(ABC):
         record_fields: what a record may hold, where records are parsed by these and may have more.
         takes_new_fields: whether a field that nobody declared becomes a column of the table.
         reads_lines: whether a record is read as a line of JSON, in a column `value`. A table may
-            have once-flows then: their records become such lines, with its `record_fields`.
+            have historical loads then: their records become such lines, with its `record_fields`.
     """
 
     dataset: str

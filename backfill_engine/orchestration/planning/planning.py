@@ -19,7 +19,7 @@ from backfill_engine.orchestration.due.readiness import (
     find_readiness,
     get_partitions_def,
 )
-from backfill_engine.orchestration.due.stale_partitions import list_standing
+from backfill_engine.orchestration.due.stale_partitions import list_up_to_date
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.instance.materializations import PartitionStatusCache
 from backfill_engine.orchestration.instance.partition_definitions import (
@@ -144,7 +144,7 @@ class Planner(Chooser):
             readiness = self._find_readiness(choice, chosen_keys)
             written, pace = choose_run_options(table, options)
             leaves = pace.chunk and not pace.restart and written == OVERWRITE and not row_filter
-            standing = self._find_standing(choice, readiness, computed) if leaves else frozenset()
+            standing = self._find_up_to_date(choice, readiness, computed) if leaves else frozenset()
             left = [key for key in keys if key not in standing]
             computed[table.key] = {*left}
             busy = find_ranges(partitions_def, {*keys} & {*at_work.get(asset_key, ())})
@@ -265,7 +265,7 @@ class Planner(Chooser):
             inputs=choice.pinned.inputs,
         )
 
-    def _find_standing(
+    def _find_up_to_date(
         self,
         choice: Choice,
         readiness: Readiness,
@@ -277,7 +277,7 @@ class Planner(Chooser):
             coming = set(computed.get(name, ()))
             after |= {key for key in choice.keys if not coming.isdisjoint(windows[key])}
         unfinished = pinned.listing.unfinished if pinned.listing else {}
-        found = list_standing(
+        found = list_up_to_date(
             self.graph,
             self.recipes[choice.table.key],
             pinned,

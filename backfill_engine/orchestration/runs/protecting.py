@@ -59,7 +59,7 @@ def describe_protected(
 
 
 @dataclass(frozen=True)
-class StandingProtection:
+class ProtectionInForce:
     """What one decision, or declaration, protects now.
 
     Attributes:
@@ -79,7 +79,7 @@ class StandingProtection:
     since: dt.datetime | None
 
 
-def list_standing(table: Table, protections: Protections) -> list[StandingProtection]:
+def list_in_force(table: Table, protections: Protections) -> list[ProtectionInForce]:
     """Lists what is protected of a table now; what was lifted, or decided anew, is left out."""
     listed = protections.list_of(table)
     if not listed:
@@ -94,7 +94,7 @@ def list_standing(table: Table, protections: Protections) -> list[StandingProtec
         else None
     )
     return [
-        StandingProtection(
+        ProtectionInForce(
             table.key,
             find_ranges(partitions_def, keys),
             protection is last,

@@ -161,8 +161,8 @@ def read_table_statuses(
     statuses |= {key: status for key, status in recovered.items() if key in statuses}
     failed = [key for key, status in statuses.items() if status == FAILED]
     verdicts = _read_verdicts(instance, log, failed)
-    untold = {row.partition: row for record in recovery.withheld.runs for row in record.rows}
-    withheld = {key for key, row in (verdicts | untold).items() if row.status == WITHHELD}
+    lost = {row.partition: row for record in recovery.withheld.runs for row in record.rows}
+    withheld = {key for key, row in (verdicts | lost).items() if row.status == WITHHELD}
     statuses |= dict.fromkeys(_find_not_due(catalog, cache, verdicts), NOT_DUE)
     for key in recovery.changed:
         if statuses.get(key, IN_PROGRESS) != IN_PROGRESS:

@@ -76,7 +76,7 @@ class FoundWork:
     protected: tuple[str, ...] = ()
 
 
-def look_for_work(
+def find_run_requests(
     catalog: Catalog,
     instance: DagsterInstance,
     graph: AssetGraph,
