@@ -27,8 +27,8 @@ from backfill_engine.tables.declarations import NAME, Calendar, Table
 Declared: TypeAlias = ModuleType | TableAsset
 """A table asset, a module that has some, or a package of such modules."""
 
-_ALL_FLOWS = "all"
-"""In place of the names of once-flows: all that there are."""
+_ALL_LOADS = "all"
+"""In place of the names of historical loads: all that there are."""
 
 
 def build_catalog(
@@ -57,7 +57,7 @@ def build_catalog(
 
     Raises:
         DeclarationError: if they don't fit together.
-        SettingsError: if the settings can't be used, or name a once-flow that there isn't.
+        SettingsError: if the settings can't be used, or name a historical load that there isn't.
     """
     chosen = settings or read_settings()
     days = calendar or Calendar(chosen.begin, chosen.end)
@@ -70,7 +70,7 @@ def build_catalog(
     check_together(assets)
     tables = [asset.table for asset in assets]
     read = [upstream.table for asset in assets for upstream in asset.inputs]
-    histories = choose_histories(assets, chosen.once_flows, begin=days.begin)
+    histories = choose_histories(assets, chosen.historical_loads, begin=days.begin)
     dated = {
         table.key: replace(
             _set_calendar(table, days, histories),
@@ -190,7 +190,7 @@ def _list_inputs(assets: Iterable[TableAsset]) -> dict[str, list[str]]:
 def choose_histories(
     assets: Iterable[TableAsset], names: Collection[str], *, begin: dt.date
 ) -> dict[str, History]:
-    """Chooses the once-flows that are active, by table key.
+    """Chooses the historical loads that are active, by table key.
 
     Args:
         assets: with all of their flows.
@@ -203,10 +203,10 @@ def choose_histories(
     """
     found = list(assets)
     known = {flow.name for asset in found for flow in asset.history}
-    if unknown := [name for name in names if name not in (*known, _ALL_FLOWS)]:
+    if unknown := [name for name in names if name not in (*known, _ALL_LOADS)]:
         raise SettingsError(
-            f"unusable environment: BACKFILL_ONCE_FLOWS: there is no once-flow {unknown[0]}: "
-            f"choose of {', '.join((*sorted(known), _ALL_FLOWS))}, or leave it empty"
+            f"unusable environment: BACKFILL_HISTORICAL_LOADS: there is no historical load "
+            f"{unknown[0]}: choose of {', '.join((*sorted(known), _ALL_LOADS))}, or leave it empty"
         )
     chosen: dict[str, History] = {}
     for asset in found:
@@ -214,12 +214,12 @@ def choose_histories(
         flows = [
             flow
             for flow in sorted(asset.history, key=lambda flow: flow.begin)
-            if flow.begin < feed and (flow.name in names or _ALL_FLOWS in names)
+            if flow.begin < feed and (flow.name in names or _ALL_LOADS in names)
         ]
         for flow, follows in zip(flows, [*(flow.begin for flow in flows[1:]), feed], strict=False):
             if flow.end < follows:
                 raise SettingsError(
-                    f"unusable environment: BACKFILL_ONCE_FLOWS: nothing would fill "
+                    f"unusable environment: BACKFILL_HISTORICAL_LOADS: nothing would fill "
                     f"{asset.table.key} from {flow.end}, where {flow.name} ends, up to {follows}: "
                     "name the flow that does, or set BACKFILL_BEGIN to an earlier day"
                 )
@@ -257,7 +257,7 @@ def check_together(found: Sequence[TableAsset]) -> None:
     Raises:
         DeclarationError: if a table has several assets, one reads a table that no asset publishes
             or itself in a circle, a partition of an input can't be found, or what two of them read
-            of the landing zone, or two of their once-flows, have one name.
+            of the landing zone, or two of their historical loads, have one name.
     """
     tables = [asset.table for asset in found]
     published = [table.key for table in tables]
@@ -273,7 +273,7 @@ def check_together(found: Sequence[TableAsset]) -> None:
                     "write one with @table_asset, or declare an ExternalDelta"
                 )
             _check_mapping(asset.table, upstream)
-        _check_begin(asset, {one.table.key for one in found if one.history})
+        _check_begin(asset, {other.table.key for other in found if other.history})
     try:
         TopologicalSorter(_list_inputs(found)).prepare()
     except CycleError as error:
@@ -294,7 +294,7 @@ def check_together(found: Sequence[TableAsset]) -> None:
     )
     _refuse_shared(
         ((flow.name, asset.table.key) for asset in found for flow in asset.history),
-        "{} and {} both have a once-flow `{}`: rename one",
+        "{} and {} both have a historical load `{}`: rename one",
     )
 
 

@@ -66,7 +66,7 @@ from backfill_engine.orchestration.records.ui_pages import (
     build_certificate_metadata,
     build_failure_metadata,
 )
-from backfill_engine.orchestration.recovery.recovery import hold_up
+from backfill_engine.orchestration.recovery.recovery import skip_downstream_checks
 from backfill_engine.orchestration.runs.features import Feature, StepRequest, prepare_hooks
 from backfill_engine.orchestration.runs.run_options import PublishConfig, build_run, check_whole_run
 from backfill_engine.orchestration.runs.run_tags import WITHHELD_TAG
@@ -136,7 +136,9 @@ def build_asset(
             "dagster/table_name": table.key.replace("/", "."),
             CATALOG: ObjectMetadataValue(catalog),
             REQUIRED: {upstream.table.key: upstream.required.value for upstream in upstreams},
-            ROWS_FOR: {one.table.key: one.rows_for for one in upstreams if one.rows_for},
+            ROWS_FOR: {
+                upstream.table.key: upstream.rows_for for upstream in upstreams if upstream.rows_for
+            },
         },
     )
     def publish_range(
@@ -172,7 +174,9 @@ def build_asset(
             context.instance.add_run_tags(context.run.run_id, tags)
             yield from summaries
             yield build_readable_summary(asset_key, recorder.results)
-            rest = hold_up(catalog, context, lakehouse.warehouse(), lakehouse.check_events)
+            rest = skip_downstream_checks(
+                catalog, context, lakehouse.warehouse(), lakehouse.check_events
+            )
             message = describe_withheld(
                 catalog, context.run, table, recorder.withheld, len(recorder.results), rest
             )
@@ -186,7 +190,7 @@ def find_catalogs(graph: AssetGraph) -> list[Catalog]:
     """Finds the catalogs whose assets are in a graph."""
     values = (graph.get(key).metadata.get(CATALOG) for key in graph.get_all_asset_keys())
     found = (value.instance for value in values if isinstance(value, ObjectMetadataValue))
-    return list({id(one): one for one in found if isinstance(one, Catalog)}.values())
+    return list({id(value): value for value in found if isinstance(value, Catalog)}.values())
 
 
 def _list_deps(recipe: Recipe, upstreams: Sequence[Upstream]) -> list[AssetDep]:

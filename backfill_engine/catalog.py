@@ -68,4 +68,6 @@ class Catalog:
         """
         if (recipe := self.recipes.get(key)) is not None:
             return recipe.table
-        raise TableError(f"no table {key}: there are {', '.join(one.key for one in self.tables)}")
+        raise TableError(
+            f"no table {key}: there are {', '.join(table.key for table in self.tables)}"
+        )

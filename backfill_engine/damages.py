@@ -84,8 +84,8 @@ def _describe_file(error: BaseException) -> str | None:
 def _describe_database(error: BaseException, outermost: BaseException) -> str | None:
     kind = type(error)
     if kind.__module__ == "psycopg2" and kind.__name__ == "OperationalError":
-        said = _find_line(str(error), "")
-        return f"Dagster's database does not answer ({said}): start it, or mend dagster.yaml"
+        line = _find_line(str(error), "")
+        return f"Dagster's database does not answer ({line}): start it, or mend dagster.yaml"
     if kind not in (sqlite3.DatabaseError, sqlite3.OperationalError):  # others are mistakes in code
         return None
     cures = (cure for words, cure in _DATABASE_CURES.items() if words in str(error))

@@ -28,7 +28,7 @@ from backfill_engine.orchestration.backfills.resuming import (
 from backfill_engine.orchestration.due.due_partitions import Memory
 from backfill_engine.orchestration.instance.own_runs import note_own_assets
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
-from backfill_engine.orchestration.planning.work import Work, look_for_work
+from backfill_engine.orchestration.planning.run_requests import Work, find_run_requests
 from backfill_engine.orchestration.recovery.recovery import (
     describe_dead_runs,
     describe_recovery,
@@ -280,7 +280,7 @@ def build_process_due_partitions(catalog: Catalog, jobs: RangeJobs) -> SensorDef
         """
         assert context.repository_def is not None
         settings = catalog.settings
-        found = look_for_work(
+        found = find_run_requests(
             catalog,
             context.instance,
             context.repository_def.asset_graph,

@@ -30,7 +30,7 @@ class Settings(BaseSettings):
         warehouse: root of the Delta tables, a path or URI that Spark and delta-rs both read.
         begin: first day of the partitions of time, which lie wholly between it and the end.
         end: the day after the last of them; empty means up to today.
-        once_flows: names of the once-flows that are active, comma-separated, or `all`: their
+        historical_loads: names of the active historical loads, comma-separated, or `all`: their
             tables begin where they do, and so does what is computed from these alone.
         retention_days: days for which old table versions, and with them undo, are kept.
         withheld_days: days for which the rows of withheld partitions are kept.
@@ -64,7 +64,7 @@ class Settings(BaseSettings):
     end: Annotated[dt.date | None, NoDecode] = Field(
         default=dt.date(2014, 1, 2), ge=_EARLIEST, le=_LATEST
     )
-    once_flows: Annotated[tuple[str, ...], NoDecode] = ()
+    historical_loads: Annotated[tuple[str, ...], NoDecode] = ()
     retention_days: int = Field(default=90, ge=1, le=MOST_DAYS)
     withheld_days: int = Field(default=30, ge=1, le=MOST_DAYS)
     chunk_partitions: int = Field(default=10_000, ge=1)
@@ -89,7 +89,7 @@ class Settings(BaseSettings):
     def _empty_means_unset(cls, value: object) -> object:
         return None if value == "" else value
 
-    @field_validator("once_flows", mode="before")
+    @field_validator("historical_loads", mode="before")
     @classmethod
     def _read_names(cls, value: object) -> object:
         if not isinstance(value, str):

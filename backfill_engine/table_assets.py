@@ -20,8 +20,8 @@ from backfill_engine.errors import DeclarationError
 from backfill_engine.orchestration.due.readiness import Required
 from backfill_engine.publishing.recipes import Compute, CountSource, Recipe
 from backfill_engine.publishing.serving import count_served, read_served
+from backfill_engine.sources.historical_loads import HistoricalLoad, check_flows
 from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.sources.once_flows import OnceFlow, check_flows
 from backfill_engine.sources.source import Source
 from backfill_engine.tables.declarations import Table
 
@@ -72,7 +72,7 @@ class TableAsset:
     count_source: CountSource | None
     files: tuple[Path, ...] = ()
     # No part of the code version: it changes no row of the feed.
-    history: tuple[OnceFlow, ...] = ()
+    history: tuple[HistoricalLoad, ...] = ()
 
 
 def table_asset(
@@ -80,7 +80,7 @@ def table_asset(
     *,
     inputs: Sequence[Upstream] = (),
     landing: Source | None = None,
-    history: Sequence[OnceFlow] = (),
+    history: Sequence[HistoricalLoad] = (),
     count_source: CountSource | None = None,
     files: Sequence[Path | str] = (),
 ) -> Callable[[Compute], TableAsset]:
@@ -90,8 +90,8 @@ def table_asset(
         table: what the asset publishes, as declared.
         inputs: the tables that the function reads.
         landing: what the function reads of the landing zone.
-        history: once-flows that fill the days before; the function gets their records as lines of
-            the landing's fields.
+        history: historical loads that fill the days before; the function gets their records as
+            lines of the landing's fields.
         count_source: records of the layer above that each partition must account for; left out, of
             what landed all, and of a single input those of the same partition.
         files: that the function reads besides, such as SQL, so that their contents are part of the
@@ -164,13 +164,13 @@ def _check_landing(table: Table, landing: Source) -> None:
 
 
 def _fill_in(
-    table: Table, landing: Source | None, history: Sequence[OnceFlow]
-) -> tuple[OnceFlow, ...]:
-    """Gives once-flows the fields of the feed; refuses those that don't fit it, or each other."""
+    table: Table, landing: Source | None, history: Sequence[HistoricalLoad]
+) -> tuple[HistoricalLoad, ...]:
+    """Gives historical loads the feed's fields; refuses those that don't fit it, or each other."""
     if history and not (landing and landing.reads_lines and landing.record_fields):
         raise DeclarationError(
-            f"{table.key}, once-flow `{history[0].name}`: only a table that reads JSON lines with "
-            "declared fields has a history: give it a JsonLanding with `fields`, or a Source "
+            f"{table.key}, historical load `{history[0].name}`: only a table that reads JSON lines "
+            "with declared fields has a history: give it a JsonLanding with `fields`, or a Source "
             "with `reads_lines` and `record_fields`"
         )
     fields = landing.record_fields if landing else ()

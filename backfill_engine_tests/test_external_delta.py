@@ -32,7 +32,7 @@ from backfill_engine.lake.commit_files import read_commit_infos
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.planning.planning import open_planner
 from backfill_engine.orchestration.planning.plans import Only
-from backfill_engine.orchestration.planning.work import Memory, look_for_work
+from backfill_engine.orchestration.planning.run_requests import Memory, find_run_requests
 from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
 
 COLUMNS = (required("day", "DATE", "Day."), required("litres", "BIGINT", "Litres."))
@@ -120,7 +120,7 @@ def test_what_their_program_changes_makes_stale_what_reads_it_and_nothing_else(
     assert lake.find_due() == []
     lake.write([DAYS[1]], 2)
     assert lake.find_due() == [DAYS[1], DAYS[1]]
-    found = look_for_work(
+    found = find_run_requests(
         lake.catalog,
         lake.instance,
         lake.defs.get_repository_def().asset_graph,

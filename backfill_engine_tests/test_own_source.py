@@ -12,8 +12,8 @@ from backfill_engine import (
     Calendar,
     Column,
     DeclarationError,
+    HistoricalLoad,
     Listing,
-    OnceFlow,
     Settings,
     Source,
     Table,
@@ -87,7 +87,7 @@ def test_it_refuses_what_it_cannot_feed_and_names_that_are_taken() -> None:
 
 def test_it_has_a_history_if_it_says_that_it_reads_lines() -> None:
     (text,) = fields = (required("text", "STRING", "What it says."),)
-    flow = OnceFlow(
+    flow = HistoricalLoad(
         name="old",
         source="old/%Y-%m-%d.csv",
         begin=dt.date(2023, 1, 1),

@@ -123,9 +123,9 @@ def _measure(root: Path, side: Path, program: str, *arguments: str) -> tuple[flo
     }
     spent: dict[int, float] = {}
     most, before = 0, resource.getrusage(resource.RUSAGE_CHILDREN)
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         running = psutil.Popen(
-            [_BIN / program, *arguments], env=environment, stdout=said, stderr=subprocess.STDOUT
+            [_BIN / program, *arguments], env=environment, stdout=output, stderr=subprocess.STDOUT
         )
         while running.poll() is None:
             try:
@@ -137,8 +137,8 @@ def _measure(root: Path, side: Path, program: str, *arguments: str) -> tuple[flo
                 continue  # it ended between two looks
             time.sleep(_POLL_SECONDS)
         if running.returncode:
-            said.seek(0)
-            sys.exit(f"{program} {arguments[0]} failed:\n{said.read().decode()[-3000:]}")
+            output.seek(0)
+            sys.exit(f"{program} {arguments[0]} failed:\n{output.read().decode()[-3000:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     # What was waited for is exact; a JVM that outlives its parent was only looked at.
     waited_for = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -121,7 +121,9 @@ def _summarize(days: int, seconds: dict[str, dict[str, list[float]]]) -> dict[st
         layer: {way: statistics.median(times) for way, times in ways.items()}
         for layer, ways in seconds.items()
     }
-    plain, audited = (sum(one[way] for one in medians.values()) for way in ("plain", "audited"))
+    plain, audited = (
+        sum(median[way] for median in medians.values()) for way in ("plain", "audited")
+    )
     return {
         "days": days,
         "median_seconds": medians,

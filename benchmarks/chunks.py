@@ -78,8 +78,10 @@ def _prepare(
     command = prepare_command(DAGSTER_RANGE, days=options.days, landing=landing, scratch=scratch)
     if name == _ONCE:
         return command
-    told = {table.key.replace("/", "__"): {"config": {"chunk": options.chunk}} for table in TABLES}
-    config = ["--config-json", json.dumps({"ops": told})]
+    configs = {
+        table.key.replace("/", "__"): {"config": {"chunk": options.chunk}} for table in TABLES
+    }
+    config = ["--config-json", json.dumps({"ops": configs})]
     return replace(command, arguments=[*command.arguments, *config])
 
 

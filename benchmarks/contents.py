@@ -16,27 +16,27 @@ class DifferentContentsError(Exception):
     """Two variants that should have published the same rows did not."""
 
 
-def check_same_contents(tables: Sequence[Table], one: Path, other: Path, *, days: int) -> None:
+def check_same_contents(tables: Sequence[Table], first: Path, second: Path, *, days: int) -> None:
     """Rows per partition by the Delta logs, then every row by value.
 
     Args:
         tables: what both warehouses hold.
-        one: a warehouse.
-        other: another.
+        first: a warehouse.
+        second: another.
         days: partitions that each table must have.
 
     Raises:
         DifferentContentsError: naming the first table that differs and how.
     """
     for table in tables:
-        logs = [read_log(Warehouse(str(root)), table) for root in (one, other)]
+        logs = [read_log(Warehouse(str(root)), table) for root in (first, second)]
         _check_same_counts(logs[0], logs[1], days)
-        if not _read_sorted(one, table).equals(_read_sorted(other, table)):
+        if not _read_sorted(first, table).equals(_read_sorted(second, table)):
             raise DifferentContentsError(f"{table.key}: equal numbers of rows, unequal values")
 
 
 def check_same_checksums(
-    tables: Sequence[Table], one: Path, other: Path, *, partitions: int
+    tables: Sequence[Table], first: Path, second: Path, *, partitions: int
 ) -> None:
     """Rows per partition by the Delta logs, then checksums: for more rows than memory holds.
 
@@ -45,15 +45,15 @@ def check_same_checksums(
 
     Args:
         tables: what both warehouses hold, of the grain that they are partitioned by there.
-        one: a warehouse.
-        other: another.
+        first: a warehouse.
+        second: another.
         partitions: how many each table must have.
 
     Raises:
         DifferentContentsError: naming the first table that differs and how.
     """
     for table in tables:
-        logs = [read_log(Warehouse(str(root)), table) for root in (one, other)]
+        logs = [read_log(Warehouse(str(root)), table) for root in (first, second)]
         keys = _check_same_counts(logs[0], logs[1], partitions)
         found, others = (read_back(log, build_partitions(table, keys)) for log in logs)
         differing = sorted(key for key in keys if found[key] != others[key])
@@ -63,18 +63,18 @@ def check_same_checksums(
             )
 
 
-def find_differing(one: Mapping[str, int], other: Mapping[str, int]) -> list[str]:
+def find_differing(first: Mapping[str, int], second: Mapping[str, int]) -> list[str]:
     """Finds the keys whose numbers differ, those that only one of them has included; ascending."""
-    return sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    return sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
 
 
-def _check_same_counts(one: TableLog, other: TableLog, partitions: int) -> list[str]:
+def _check_same_counts(first: TableLog, second: TableLog, partitions: int) -> list[str]:
     """Returns the partition keys."""
-    counts, other_counts = one.count_rows(), other.count_rows()
+    counts, other_counts = first.count_rows(), second.count_rows()
     if counts != other_counts or len(counts) != partitions:
         differing = find_differing(counts, other_counts)
         raise DifferentContentsError(
-            f"{one.table.key}: {len(counts)} and {len(other_counts)} partitions of {partitions}; "
+            f"{first.table.key}: {len(counts)} and {len(other_counts)} partitions of {partitions}; "
             f"rows differ in {', '.join(differing) or 'none'}"
         )
     return sorted(counts)

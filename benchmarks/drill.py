@@ -101,8 +101,8 @@ class Drill:
 
     def stop(self) -> None:
         """Stops all that was ever started."""
-        for one in self.served:
-            one.stop()
+        for server in self.served:
+            server.stop()
 
     def _read_expected(self) -> dict[tuple[str, str], str]:
         undisturbed = Project(self.root / "undisturbed", self.root / "landing")
@@ -116,7 +116,7 @@ class Drill:
         zone = LandingZone(self.root / "landing")
         for day in days:
             flight = build_landed(day)[5]
-            more = [{**flight, "flight": 9000 + one} for one in range(number + 1)]
+            more = [{**flight, "flight": 9000 + offset} for offset in range(number + 1)]
             zone.add_lines(day, *map(json.dumps, more))
 
     def _find(self, words: str) -> list[psutil.Process]:
@@ -192,7 +192,8 @@ def _check_in_time(found: Round, deadline: float) -> None:
 
 def _describe(outcome: dict[str, Any]) -> str:
     held_back = [
-        f"{one['table']} {', '.join(one['ranges'])} {one['status']}" for one in outcome["held_back"]
+        f"{entry['table']} {', '.join(entry['ranges'])} {entry['status']}"
+        for entry in outcome["held_back"]
     ]
     return "; ".join([outcome["outcome"], *held_back])
 
@@ -207,12 +208,12 @@ def write_report(rounds: list[Round], *, seed: int) -> str:
         "| broken | after | right again after | seen | typed | contents |",
         "|---|---|---|---|---|---|",
     ]
-    for one in rounds:
-        typed = "<br>".join(f"`{text}`" if text[0] != "(" else text for text in one.typed)
-        exact = "exact" if one.is_exact else "**not exact**"
+    for finished in rounds:
+        typed = "<br>".join(f"`{text}`" if text[0] != "(" else text for text in finished.typed)
+        exact = "exact" if finished.is_exact else "**not exact**"
         lines.append(
-            f"| {one.broken} | {one.moment:.0f} s | {one.seconds:.0f} s | {'<br>'.join(one.seen)} "
-            f"| {typed} | {exact} |"
+            f"| {finished.broken} | {finished.moment:.0f} s | {finished.seconds:.0f} s "
+            f"| {'<br>'.join(finished.seen)} | {typed} | {exact} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -223,25 +224,25 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="another one breaks at other moments")
     parser.add_argument("--rounds", type=int, default=len(FAULTS), help="faults, each kind in turn")
     parser.add_argument("--report", type=Path, default=Path("drill.md"), help="where it is written")
-    told = parser.parse_args()
-    moments = random.Random(told.seed)
+    options = parser.parse_args()
+    moments = random.Random(options.seed)
     faults: list[str] = []
-    while len(faults) < told.rounds:
+    while len(faults) < options.rounds:
         faults += moments.sample(FAULTS, len(FAULTS))
     rounds: list[Round] = []
     with tempfile.TemporaryDirectory(prefix="drill-") as root:
         drill = Drill(Path(root), moments)
         try:
             drill.start()
-            for number, broken in enumerate(faults[: told.rounds]):
+            for number, broken in enumerate(faults[: options.rounds]):
                 rounds.append(drill.run(number, broken))
-                print(write_report(rounds[-1:], seed=told.seed).splitlines()[-1], flush=True)
+                print(write_report(rounds[-1:], seed=options.seed).splitlines()[-1], flush=True)
         finally:
             drill.stop()
-    report = write_report(rounds, seed=told.seed)
-    told.report.write_text(report)
-    print(f"\n{report}\nwritten to {told.report}")
-    if not all(one.is_exact for one in rounds):
+    report = write_report(rounds, seed=options.seed)
+    options.report.write_text(report)
+    print(f"\n{report}\nwritten to {options.report}")
+    if not all(finished.is_exact for finished in rounds):
         sys.exit("error: not all partitions hold what an undisturbed run makes of the same source")
 
 

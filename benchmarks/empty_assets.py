@@ -58,7 +58,7 @@ def build_result(checks: Sequence[AssetCheckSpec]) -> MaterializeResult:
     """What ends a step whose events are stored: all checks have passed."""
     return MaterializeResult(
         metadata=EVENTS_ARE_LOGGED,
-        check_results=[AssetCheckResult(check_name=one.name, passed=True) for one in checks],
+        check_results=[AssetCheckResult(check_name=check.name, passed=True) for check in checks],
     )
 
 

@@ -96,8 +96,8 @@ def _describe_partition_growth(runs: Sequence[GrowthRun]) -> Iterator[str]:
     """What more partitions cost for as many rows, from the fewest to the most."""
     pairs = [
         (few, many)
-        for some in _group(runs, lambda run: run.scale)
-        for few, many in [[of(some, key=lambda run: run.nominal) for of in (min, max)]]
+        for group in _group(runs, lambda run: run.scale)
+        for few, many in [[of(group, key=lambda run: run.nominal) for of in (min, max)]]
         if few is not many
     ]
     if pairs:

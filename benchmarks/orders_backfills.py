@@ -117,8 +117,8 @@ def measure_scale(
             rounds.append(run_round(sample, Path(folder), variants, heap_mb=heap_mb))
         print(f"{number}: scale {scale:g}: {rounds[-1]}", flush=True)
     seconds: dict[str, list[float]] = defaultdict(list)
-    for one in rounds:
-        for letter, wall in one.seconds.items():
+    for finished in rounds:
+        for letter, wall in finished.seconds.items():
             seconds[letter].append(round(wall, 2))
     return OrdersScale(
         scale=scale,
@@ -128,7 +128,10 @@ def measure_scale(
         buckets=len(sample.buckets.list_keys()),
         commits=rounds[-1].commits,
         heap_mb=heap_mb,
-        alive_mb={name: max(one.alive_mb[name] for one in rounds) for name in rounds[-1].alive_mb},
+        alive_mb={
+            name: max(finished.alive_mb[name] for finished in rounds)
+            for name in rounds[-1].alive_mb
+        },
         seconds=dict(seconds),
     )
 

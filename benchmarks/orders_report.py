@@ -66,7 +66,7 @@ def merge_results(
         date: when, as ISO.
     """
     kept = old["scales"] if old and old["machine"] == machine else []
-    measured = {one["scale"]: one for one in (*kept, *map(asdict, scales))}
+    measured = {scale["scale"]: scale for scale in (*kept, *map(asdict, scales))}
     return {
         "date": date,
         "machine": dict(machine),
@@ -93,7 +93,7 @@ def build_section(results: Mapping[str, Any]) -> str:
     lines = [
         "| ratio | scale | minima, s | of medians | target | met |",
         "|---|---|---:|---:|---:|---|",
-        *(line for one in scales for line in _compare_variants(one)),
+        *(line for scale in scales for line in _compare_variants(scale)),
         *_compare_scales(scales),
         "",
         *map(_describe_scale, scales),
@@ -101,23 +101,23 @@ def build_section(results: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _describe_scale(one: OrdersScale) -> str:
-    commits = ", ".join(map(str, one.commits.values()))
-    alive = " and ".join(f"{alive:,} in {letter}" for letter, alive in one.alive_mb.items())
+def _describe_scale(measured: OrdersScale) -> str:
+    commits = ", ".join(map(str, measured.commits.values()))
+    alive = " and ".join(f"{alive:,} in {letter}" for letter, alive in measured.alive_mb.items())
     return (
-        f"- Scale {one.scale:g}: {one.rows:,} raw rows; commits of b by layer: {commits}; MB alive "
-        f"of {one.heap_mb:,}: {alive}."
+        f"- Scale {measured.scale:g}: {measured.rows:,} raw rows; commits of b by layer: "
+        f"{commits}; MB alive of {measured.heap_mb:,}: {alive}."
     )
 
 
-def _compare_variants(one: OrdersScale) -> Iterator[str]:
-    if BARE in one.seconds and one.scale == 1:
-        seconds = (one.seconds[PROJECT], one.seconds[BARE])
-        yield _format_ratio("b / a", f"{one.scale:g}", *seconds, MOST_OVER_BARE)
+def _compare_variants(measured: OrdersScale) -> Iterator[str]:
+    if BARE in measured.seconds and measured.scale == 1:
+        seconds = (measured.seconds[PROJECT], measured.seconds[BARE])
+        yield _format_ratio("b / a", f"{measured.scale:g}", *seconds, MOST_OVER_BARE)
 
 
 def _compare_scales(scales: Sequence[OrdersScale]) -> Iterator[str]:
-    by_scale = {one.scale: one.seconds[PROJECT] for one in scales}
+    by_scale = {scale.scale: scale.seconds[PROJECT] for scale in scales}
     if {1, 10} <= by_scale.keys():
         yield _format_ratio("b / b", "10 / 1", by_scale[10], by_scale[1], MOST_FOR_TEN_TIMES)
 

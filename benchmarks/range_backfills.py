@@ -31,7 +31,7 @@ from benchmarks.variants import (
 def main() -> None:
     """Runs the comparison and writes the report."""
     options = _parse_arguments()
-    chosen = [one for one in VARIANTS if one.name in options.variants]
+    chosen = [variant for variant in VARIANTS if variant.name in options.variants]
     check_prerequisites(remote=None, jars=None)
     seconds: dict[tuple[str, int], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="range-backfills-") as temporary:
@@ -67,7 +67,9 @@ def run_round(
         for variant in variants
         if not variant.longest_days or days <= variant.longest_days
     }
-    warehouses = [find_warehouse(folder / one.name) for one in taken if one.writes_tables]
+    warehouses = [
+        find_warehouse(folder / variant.name) for variant in taken if variant.writes_tables
+    ]
     for warehouse in warehouses[1:]:
         check_same_contents(TABLES, warehouses[0], warehouse, days=days)
     return taken
@@ -80,7 +82,7 @@ def _time_variant(variant: Variant, *, days: int, landing: Path, scratch: Path) 
 
 
 def _parse_arguments() -> argparse.Namespace:
-    names = [one.name for one in VARIANTS]
+    names = [variant.name for variant in VARIANTS]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.range_backfills", description=__doc__
     )

@@ -76,23 +76,25 @@ def main() -> None:
 
 def _write(warehouse: Warehouse, rows: int) -> int:
     """Writes random rows, a file a partition; returns the bytes of all files."""
-    some = np.random.default_rng(20130101)
+    generator = np.random.default_rng(20130101)
     count = rows // _PARTITIONS
     texts = pa.array([f"text {number:05}" for number in range(5000)])
     for day in range(_PARTITIONS):
         columns: dict[str, object] = {"day": [_FIRST + dt.timedelta(days=day)] * count}
         columns |= {
-            f"number_{at}": pa.array(some.integers(0, 10_000, count), pa.int32())
+            f"number_{at}": pa.array(generator.integers(0, 10_000, count), pa.int32())
             for at in range(_NUMBERS)
         }
         columns |= {
-            f"text_{at}": texts.take(pa.array(some.integers(0, 5000, count)))
+            f"text_{at}": texts.take(pa.array(generator.integers(0, 5000, count)))
             for at in range(_TEXTS)
         }
-        columns["remark"] = [f"remark {number:x}" for number in some.integers(0, 2**60, count)]
-        columns |= {f"double_{at}": some.normal(0, 1000, count).round(2) for at in range(_DOUBLES)}
+        columns["remark"] = [f"remark {number:x}" for number in generator.integers(0, 2**60, count)]
+        columns |= {
+            f"double_{at}": generator.normal(0, 1000, count).round(2) for at in range(_DOUBLES)
+        }
         columns["at"] = pa.array(
-            some.integers(10**15, 2 * 10**15, count), pa.timestamp("us", "UTC")
+            generator.integers(10**15, 2 * 10**15, count), pa.timestamp("us", "UTC")
         )
         write_deltalake(
             warehouse.uri(TABLE),
@@ -128,7 +130,9 @@ def _measure(warehouse: Warehouse, cores: int) -> None:
         began = time.perf_counter()
         found = _read(spark, log, partitions)
         seconds.append(f"{time.perf_counter() - began:.3f}")
-    print(*seconds, sorted((key, one.rows, one.checksum) for key, one in found.items()))
+    print(
+        *seconds, sorted((key, contents.rows, contents.checksum) for key, contents in found.items())
+    )
     if spark is not None:
         spark.stop()
 

@@ -54,7 +54,9 @@ class Comparison:
 def build_results(seconds: Seconds, machine: Machine, *, date: dt.date) -> dict[str, Any]:
     """Everything that the report shows, as plain JSON values."""
     days = sorted({days for _, days in seconds})
-    comparisons = [one for length in days for one in _compare_variants(seconds, length)]
+    comparisons = [
+        comparison for length in days for comparison in _compare_variants(seconds, length)
+    ]
     if len(days) > 1:
         comparisons += _compare_growth(seconds, days[0], days[-1])
     return {
@@ -66,14 +68,14 @@ def build_results(seconds: Seconds, machine: Machine, *, date: dt.date) -> dict[
                 "letter": variant.letter,
                 "label": variant.label,
                 "days": length,
-                "seconds": [round(one, 2) for one in taken],
+                "seconds": [round(seconds, 2) for seconds in taken],
                 **{name: round(of(taken), 2) for name, of in _SUMMARIES.items()},
             }
             for length in days
-            for variant in sorted(VARIANTS, key=lambda one: one.letter)
+            for variant in sorted(VARIANTS, key=lambda variant: variant.letter)
             if (taken := seconds.get((variant.name, length)))
         ],
-        "comparisons": [asdict(one) for one in comparisons],
+        "comparisons": [asdict(comparison) for comparison in comparisons],
     }
 
 
@@ -101,12 +103,12 @@ def _compare_variants(seconds: Seconds, days: int) -> list[Comparison]:
 
     fastest, middle = (summarize(of) for of in _SUMMARIES.values())
     targets: dict[str, tuple[str, Callable[[float], bool]]] = {
-        "b / a": (f"≤ {MOST_OVER_BARE}", lambda one: one <= MOST_OVER_BARE),
+        "b / a": (f"≤ {MOST_OVER_BARE}", lambda ratio: ratio <= MOST_OVER_BARE),
         "(b − e) / a": (
             f"≤ {MOST_OVER_BARE_WITHOUT_EVENTS}",
-            lambda one: one <= MOST_OVER_BARE_WITHOUT_EVENTS,
+            lambda ratio: ratio <= MOST_OVER_BARE_WITHOUT_EVENTS,
         ),
-        "c / b": (f"≥ {LEAST_OVER_RANGE}", lambda one: one >= LEAST_OVER_RANGE),
+        "c / b": (f"≥ {LEAST_OVER_RANGE}", lambda ratio: ratio >= LEAST_OVER_RANGE),
     }
     found = []
     for name, median in middle.items():
@@ -122,7 +124,7 @@ def _compare_variants(seconds: Seconds, days: int) -> list[Comparison]:
 
 def _compare_growth(seconds: Seconds, shorter: int, longer: int) -> list[Comparison]:
     found = []
-    for variant in sorted(VARIANTS, key=lambda one: one.letter):
+    for variant in sorted(VARIANTS, key=lambda variant: variant.letter):
         few, many = (seconds.get((variant.name, days)) for days in (shorter, longer))
         if few and many:
             fastest, middle = (_round(of(many) / of(few)) for of in _SUMMARIES.values())

@@ -51,8 +51,8 @@ def watch_command(
         name: what it is, for the message.
         folder: whose bytes to look at, too; it need not be there.
     """
-    said, most = scratch / "output.txt", Watched()
-    with said.open("wb") as output:
+    log, most = scratch / "output.txt", Watched()
+    with log.open("wb") as output:
         began = time.perf_counter()
         running = psutil.Popen(
             list(command.arguments),
@@ -69,7 +69,7 @@ def watch_command(
             time.sleep(_LOOK_SECONDS)
         most.seconds = time.perf_counter() - began
     if running.returncode:
-        print(said.read_text(errors="replace")[-_LAST_CHARACTERS:], file=sys.stderr)
+        print(log.read_text(errors="replace")[-_LAST_CHARACTERS:], file=sys.stderr)
         sys.exit(f"error: {name} ended with exit code {running.returncode}")
     return most
 
@@ -87,7 +87,9 @@ def _look(running: psutil.Process, most: Watched, folder: Path | None) -> None:
 
 
 def _measure_memory(processes: Iterable[psutil.Process], program: str) -> int:
-    return sum(one.memory_info().rss for one in processes if one.name().startswith(program))
+    return sum(
+        process.memory_info().rss for process in processes if process.name().startswith(program)
+    )
 
 
 def _measure_folder(folder: Path) -> int:

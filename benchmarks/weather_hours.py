@@ -53,7 +53,7 @@ _TABLES = (RAW_WEATHER, STAGING_WEATHER, DEPARTURE_CONDITIONS)
 _COMPARED = replace(
     DAILY_WEATHER,
     # Which file a row is from differs, as it should.
-    columns=tuple(one for one in DAILY_WEATHER.columns if one.name != "source_file"),
+    columns=tuple(column for column in DAILY_WEATHER.columns if column.name != "source_file"),
 )
 
 
@@ -111,12 +111,12 @@ def main() -> None:
         for number in range(1, options.repeats + 1):
             with tempfile.TemporaryDirectory(dir=scratch) as round_folder:
                 samples += run_round(variants, year, base, Path(round_folder))
-            for one in samples[-len(variants) :]:
-                print(f"{number}: {asdict(one)}", flush=True)
+            for sample in samples[-len(variants) :]:
+                print(f"{number}: {asdict(sample)}", flush=True)
     results = {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "machine": asdict(describe_machine()),
-        "samples": [asdict(one) for one in samples],
+        "samples": [asdict(sample) for sample in samples],
     }
     write_weather_report(results, folder)
 

@@ -84,12 +84,13 @@ def read_results(folder: Path) -> dict[str, Any]:
 
 def build_section(results: Mapping[str, Any]) -> str:
     """Hours beside days, as Markdown."""
-    samples = [_read_sample(one) for one in results["samples"]]
+    samples = [_read_sample(sample) for sample in results["samples"]]
     parts = {
-        grain: _sum_up([one for one in samples if one.grain == grain]) for grain in (HOURS, DAYS)
+        grain: _sum_up([sample for sample in samples if sample.grain == grain])
+        for grain in (HOURS, DAYS)
     }
     commits, raw_rows = (
-        {one.grain: getattr(one.raw, name)[RAW_WEATHER.key] for one in samples}
+        {sample.grain: getattr(sample.raw, name)[RAW_WEATHER.key] for sample in samples}
         for name in ("commits", "rows")
     )
     lines = [
@@ -114,25 +115,25 @@ def _read_sample(sample: Mapping[str, Any]) -> PipelineSample:
 
 def _sum_up(samples: Sequence[PipelineSample]) -> list[_Part]:
     """The raw table alone, and the whole pipeline; metadata of the last repeat."""
-    raw = [one.raw for one in samples]
+    raw = [sample.raw for sample in samples]
     last = samples[-1]
     return [
         _Part(
             "`raw/weather`",
             last.grain,
             last.raw.partitions,
-            [one.seconds for one in raw],
-            max(one.python_bytes for one in raw),
-            max(one.jvm_bytes for one in raw),
+            [sample.seconds for sample in raw],
+            max(sample.python_bytes for sample in raw),
+            max(sample.jvm_bytes for sample in raw),
             last.raw.metadata,
         ),
         _Part(
             "whole pipeline",
             last.grain,
             last.raw.partitions + last.rest.partitions,
-            [one.raw.seconds + one.rest.seconds for one in samples],
-            max(max(one.raw.python_bytes, one.rest.python_bytes) for one in samples),
-            max(max(one.raw.jvm_bytes, one.rest.jvm_bytes) for one in samples),
+            [sample.raw.seconds + sample.rest.seconds for sample in samples],
+            max(max(sample.raw.python_bytes, sample.rest.python_bytes) for sample in samples),
+            max(max(sample.raw.jvm_bytes, sample.rest.jvm_bytes) for sample in samples),
             last.raw.metadata.add(last.rest.metadata),
         ),
     ]
@@ -151,11 +152,11 @@ def _describe_growth(part: _Part) -> str:
 
 def _compare(hours: Sequence[_Part], days: Sequence[_Part]) -> Iterator[str]:
     """Judged by the medians."""
-    for one, other in zip(hours, days, strict=True):
-        middle = statistics.median(one.seconds) / statistics.median(other.seconds)
+    for hourly, daily in zip(hours, days, strict=True):
+        middle = statistics.median(hourly.seconds) / statistics.median(daily.seconds)
         met = "yes" if middle < MOST_OVER_DAYS else "**no**"
         yield (
-            f"| {one.name} | {one.partitions:,} / {other.partitions:,} "
-            f"| {min(one.seconds):.1f} / {min(other.seconds):.1f} | {middle:.2f} "
+            f"| {hourly.name} | {hourly.partitions:,} / {daily.partitions:,} "
+            f"| {min(hourly.seconds):.1f} / {min(daily.seconds):.1f} | {middle:.2f} "
             f"| < {MOST_OVER_DAYS} | {met} |"
         )

@@ -15,7 +15,7 @@ def sample_flights(
         str | None,
         typer.Option(
             help="Instead, land synthetic flights of earlier years, comma-separated, as CSV by "
-            "month: for docs/once-flows.md."
+            "month: for docs/historical-loads.md."
         ),
     ] = None,
 ) -> None:

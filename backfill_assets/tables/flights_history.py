@@ -6,7 +6,7 @@ moved to these years.
 
 import datetime as dt
 
-from backfill_engine import DatePart, OnceFlow, Origin
+from backfill_engine import DatePart, HistoricalLoad, Origin
 
 HISTORY_FOLDER = "flights_history"
 
@@ -33,8 +33,8 @@ _FIELDS: tuple[tuple[str, Origin], ...] = (
 )
 
 
-def _build_flow(year: int) -> OnceFlow:
-    return OnceFlow(
+def _build_flow(year: int) -> HistoricalLoad:
+    return HistoricalLoad(
         name=f"flights_{year}",
         source=HISTORY_FILE,
         begin=dt.date(year, 1, 1),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from backfill_engine.lake.protections import Protection
     from backfill_engine.lake.warehouse import Warehouse
     from backfill_engine.orchestration.recovery.recovery import RecoveryReport
-    from backfill_engine.orchestration.runs.protecting import StandingProtection
+    from backfill_engine.orchestration.runs.protecting import ProtectionInForce
     from backfill_engine.tables.declarations import Table
 
 _LISTED = 20
@@ -162,7 +162,7 @@ def protect(
     Example: backfill-assets protect raw/flights --to 2013-01-15 --reason "reported to the board"
     """
     from backfill_engine.lake.protections import Protection, read_protections
-    from backfill_engine.orchestration.runs.protecting import list_standing
+    from backfill_engine.orchestration.runs.protecting import list_in_force
 
     catalog = load_catalog()
     if show_list:
@@ -170,9 +170,9 @@ def protect(
             raise SettingsError("--list shows all that is protected: leave the other options out")
         decisions = read_protections(catalog.warehouse)
         standing = [
-            protection for table in catalog.tables for protection in list_standing(table, decisions)
+            protection for table in catalog.tables for protection in list_in_force(table, decisions)
         ]
-        print_answer(standing, _print_standing, as_json=as_json)
+        print_answer(standing, _print_in_force, as_json=as_json)
         return
     if table is None or reason is None:
         raise SettingsError("name a TABLE and say why with --reason, or see with --list")
@@ -215,7 +215,7 @@ def _decide(
         echo(f"{table.key}: {rule.format_range()} stays protected: {rule.describe()}", err=True)
 
 
-def _print_standing(standing: "Sequence[StandingProtection]") -> None:
+def _print_in_force(standing: "Sequence[ProtectionInForce]") -> None:
     from backfill_engine.orchestration.instance.ranges import shorten
 
     if not standing:

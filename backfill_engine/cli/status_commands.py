@@ -1,4 +1,4 @@
-"""`status`: what partitions hold and how their last run ended; which lack; the story of a few."""
+"""`status`: what partitions hold and how their last run ended; what lacks; reports on some."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from backfill_engine.lake.side_tables import KeptAside
     from backfill_engine.lake.watermarks import Watermark
-    from backfill_engine.orchestration.planning.stories import Story
+    from backfill_engine.orchestration.planning.partition_reports import PartitionReport
     from backfill_engine.orchestration.status.partition_statuses import (
         MissingRange,
         PartitionStatus,
@@ -64,7 +64,8 @@ def status(
         bool, typer.Option("--watermark", help="Show how far incremental runs have come.")
     ] = False,
     why: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Tell the whole story of one partition.")
+        str | None,
+        typer.Option(metavar="KEY", help="Explain one partition."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -93,7 +94,7 @@ def status(
     if most is not None and not withheld:
         raise SettingsError("--most is about withheld rows: give --withheld too")
     if why is not None:
-        print_answer(_tell_stories(select, why), print_stories, as_json=as_json)
+        print_answer(_report_partitions(select, why), print_reports, as_json=as_json)
     elif watermark:
         print_answer(_read_watermarks(select), _print_watermarks, as_json=as_json)
     elif first is None or last is None:
@@ -124,13 +125,13 @@ def _find_question(questions: Mapping[str, bool], *, has_range: bool) -> str:
     return given[0] if given else ""
 
 
-def _tell_stories(select: str | None, key: str) -> "list[Story]":
-    from backfill_engine.orchestration.planning.stories import tell_story
+def _report_partitions(select: str | None, key: str) -> "list[PartitionReport]":
+    from backfill_engine.orchestration.planning.partition_reports import describe_partition
 
     with open_instance() as instance:
         tables = select_tables(select, key, key)
         planner = prepare_planner(instance)
-        return [tell_story(planner, table, key) for table in tables]
+        return [describe_partition(planner, table, key) for table in tables]
 
 
 def _read_watermarks(select: str | None) -> "list[Watermark]":
@@ -347,37 +348,37 @@ _EVENTS_LISTED = 7
 _INDENT = "  "
 
 
-def print_stories(stories: "Sequence[Story]") -> None:
+def print_reports(reports: "Sequence[PartitionReport]") -> None:
     """Prints a few lines for each table; each begins with what it is about."""
-    for number, story in enumerate(stories):
+    for number, report in enumerate(reports):
         if number:
             echo()
-        echo(f"{story.table} {story.partition}: {story.status}")
-        for line in _describe(story):
+        echo(f"{report.table} {report.partition}: {report.status}")
+        for line in _describe(report):
             print_line(line, indent=_INDENT)
-        for command in story.next:  # to be copied, so never broken
+        for command in report.next:  # to be copied, so never broken
             echo(f"{_INDENT}next: {command}")
 
 
-def _describe(story: "Story") -> Iterator[str]:
-    if story.published is None:
+def _describe(report: "PartitionReport") -> Iterator[str]:
+    if report.published is None:
         yield "published: never"
     else:
-        yield from _describe_published(story.published)
-    attempt = story.attempt
+        yield from _describe_published(report.published)
+    attempt = report.attempt
     if attempt is not None and not (
-        story.published and attempt["status"] == "published" and attempt["run_id"]
+        report.published and attempt["status"] == "published" and attempt["run_id"]
     ):
         yield from _describe_attempt(attempt)
     elif attempt is not None and attempt["started"]:
         yield f"the run's step: {attempt['started']} to {attempt['completed']}"
-    if story.published is not None:
-        yield f"stale: {story.stale or 'no, its input and its code are the same'}"
-    if story.waits:
-        yield f"can't go now: {story.waits}"
-    for table, ranges in story.read_by.items():
+    if report.published is not None:
+        yield f"stale: {report.stale or 'no, its input and its code are the same'}"
+    if report.waits:
+        yield f"can't go now: {report.waits}"
+    for table, ranges in report.read_by.items():
         yield f"read by: {table} {', '.join(ranges[:_EVENTS_LISTED])}"
-    if not story.next:
+    if not report.next:
         yield "next: nothing is to be done"
 
 

@@ -236,16 +236,18 @@ class TableLog:
             ) from error
         return then if earlier else replace(then, given_index=self._find_index_before(version))
 
-    def find_untold(self, keys: Collection[str], then: "TableLog") -> list[str]:
+    def find_partitions_with_lost_history(
+        self, keys: Collection[str], then: "TableLog"
+    ) -> list[str]:
         """Finds the partitions of which isn't known what had published them last by `then`.
 
         The log no longer has that commit, and the index keeps later ones only.
         """
-        untold = sorted(set(keys).difference(then.publishes)) if self.begins_with else []
+        lost = sorted(set(keys).difference(then.publishes)) if self.begins_with else []
         publishes = group_publishes(self.index.commits)
         return [
             key
-            for key in untold
+            for key in lost
             if self.known_since
             or len({publish.record.run_id for publish in publishes.get(key, ())}) >= RUNS_KEPT
         ]

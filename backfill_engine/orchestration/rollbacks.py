@@ -300,7 +300,9 @@ def _go_on_downstream(
     graph, asset_key = repository.asset_graph, find_asset_key(log.table)
     moved = _find_moved(catalog, graph, asset_key, log, restored)
     served = (table for table in catalog.tables if table.versions)
-    unread = {find_asset_key(one): find_unread(read_log(log.warehouse, one)) for one in served}
+    unread = {
+        find_asset_key(table): find_unread(read_log(log.warehouse, table)) for table in served
+    }
     dependent = find_dependent_partitions(
         context.instance, graph, asset_key, list(restored), moved, unread=unread
     )

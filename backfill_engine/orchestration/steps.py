@@ -17,11 +17,11 @@ from backfill_engine.lake.stored_declarations import check_readable, check_store
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.orchestration.due.downstream import find_reader
 from backfill_engine.orchestration.due.readiness import Readiness, find_readiness
-from backfill_engine.orchestration.due.stale_partitions import find_standing
+from backfill_engine.orchestration.due.stale_partitions import find_up_to_date
 from backfill_engine.orchestration.instance.ranges import shorten
 from backfill_engine.orchestration.records.failures import describe_in_a_line
 from backfill_engine.orchestration.records.recording import Recorder
-from backfill_engine.orchestration.records.watermark_moves import pass_over
+from backfill_engine.orchestration.records.watermark_moves import advance_watermark
 from backfill_engine.orchestration.recovery.recovery import (
     Recovery,
     describe_dead_runs,
@@ -31,7 +31,7 @@ from backfill_engine.orchestration.recovery.recovery import (
 from backfill_engine.orchestration.runs.claims import fail_dead_runs
 from backfill_engine.orchestration.runs.pausing import check_may_go_on
 from backfill_engine.proof.certificates import keep_publishes
-from backfill_engine.publishing.audit import AuditsAhead, gather_lots
+from backfill_engine.publishing.audit import BatchedAudits, group_small_chunks
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
     pin_inputs,
@@ -166,7 +166,7 @@ class Step:
             provisional=_find_provisional(readiness, pinned),
             read_tests=self._prepare_read_tests(target, [partition.key for partition in ready]),
         )
-        standing = find_standing(
+        standing = find_up_to_date(
             context.job_def.asset_layer.asset_graph,
             self.recipe,
             self.run,
@@ -189,8 +189,8 @@ class Step:
                 context.asset_key,
                 keys,
             )
-            others = (one for one in recipe.inputs if one.key != target.table.key)
-            inputs = {one.key: read_log(target.warehouse, one) for one in others}
+            others = (table for table in recipe.inputs if table.key != target.table.key)
+            inputs = {table.key: read_log(target.warehouse, table) for table in others}
             log = read_log(target.warehouse, recipe.table)
             tests.append(ReadTest(recipe, log, inputs, reader.reads, reader.provisional))
         return tests
@@ -205,8 +205,10 @@ class Step:
     ) -> Iterator[AssetMaterialization | AssetCheckEvaluation]:
         """Publishes chunk after chunk; what stands as it would be computed stays as it is."""
         chunks = pinned.cut(ready, self.run.pace.chunk)
-        left = [[one for one in chunk if one.key not in standing] for chunk in chunks]
-        with self._audit_ahead(pinned, left) as ahead:
+        left = [
+            [partition for partition in chunk if partition.key not in standing] for chunk in chunks
+        ]
+        with self._batch_audits(pinned, left) as ahead:
             publisher = replace(publisher, ahead=ahead)
             for at, chunk in enumerate(chunks):
                 self._check_may_go_on(left=sum(map(len, chunks[at:])), of=len(ready))
@@ -215,18 +217,18 @@ class Step:
                 stands = [partition for partition in chunk if partition.key in standing]
                 if stands:
                     yield from recorder.record([standing[partition.key] for partition in stands])
-                    self._pass_over(publisher, recorder)
+                    self._advance_watermark(publisher, recorder)
                 if left[at]:
                     yield from self._publish_chunk(publisher, recorder, pinned, left[at])
 
-    def _audit_ahead(
+    def _batch_audits(
         self, pinned: PinnedInputs, chunks: Sequence[Sequence[Partition]]
-    ) -> AuditsAhead:
+    ) -> BatchedAudits:
         """Prepares to audit small chunks together: those that were asked for, not memory's."""
         if self.run.pace.chunk is None or self.run.options != OVERWRITE:
-            return AuditsAhead(pinned)
+            return BatchedAudits(pinned)
         sizes = pinned.measure_bytes(list(chain.from_iterable(chunks)))
-        return AuditsAhead(pinned, gather_lots(pinned, chunks, sizes, **self._bounds))
+        return BatchedAudits(pinned, group_small_chunks(pinned, chunks, sizes, **self._bounds))
 
     @property
     def _bounds(self) -> dict[str, int]:
@@ -271,9 +273,9 @@ class Step:
                 yield from recorder.record([fail(partition.key, error) for partition in lost])
                 return
             yield from recorder.record(results, newest)
-            self._pass_over(publisher, recorder)
+            self._advance_watermark(publisher, recorder)
 
-    def _pass_over(self, publisher: Publisher, recorder: Recorder) -> None:
+    def _advance_watermark(self, publisher: Publisher, recorder: Recorder) -> None:
         """Moves the watermark over what is published of all that is recorded, and is final.
 
         Of what was recorded before, too: what stands of a chunk comes before what it computes.
@@ -285,7 +287,7 @@ class Step:
         published = {result.key for result in results if result.version is not None}
         final = published - set(publisher.provisional)
         target = recorder.newest.reread()
-        pass_over(self.context, publisher.spark, target, self.run, recorded, final)
+        advance_watermark(self.context, publisher.spark, target, self.run, recorded, final)
 
     def _find_partitions(self) -> tuple[Partition, ...]:
         keys = self.context.partition_keys

@@ -303,7 +303,7 @@ OpenAudit = Callable[[tuple[Partition, ...]], AbstractContextManager[Audit]]
 """Audits partitions, ascending; their rows stay persisted for as long as it is open."""
 
 
-class AuditsAhead(ExitStack):
+class BatchedAudits(ExitStack):
     """The audits of a step's chunks, each opened once the first of its chunks is to be published.
 
     As a context: whatever is open is closed with it.
@@ -350,7 +350,7 @@ class AuditsAhead(ExitStack):
         self.close()
 
 
-def gather_lots(
+def group_small_chunks(
     pinned: PinnedInputs,
     chunks: Sequence[Sequence[Partition]],
     sizes: Mapping[str, int],

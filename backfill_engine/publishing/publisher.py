@@ -22,7 +22,7 @@ from backfill_engine.lake.writer import (
     overwrite_held,
     prepare_ahead,
 )
-from backfill_engine.publishing.audit import Audit, AuditsAhead, audit_window, describe_faults
+from backfill_engine.publishing.audit import Audit, BatchedAudits, audit_window, describe_faults
 from backfill_engine.publishing.hooks import describe_partition
 from backfill_engine.publishing.inputs import (
     PinnedInputs,
@@ -71,7 +71,7 @@ class Publisher:
     withheld_days: int
     provisional: Mapping[str, str] = field(default_factory=dict)
     reader: PartitionReader = IN_THIS_PROCESS
-    ahead: AuditsAhead | None = None
+    ahead: BatchedAudits | None = None
     read_tests: Sequence[ReadTest] = ()
 
     def publish_chunk(

@@ -24,7 +24,7 @@ class Recipe:
         compute: the rows of a window's partitions; it may add audit columns.
         inputs: the tables that `compute` reads.
         landing: what `compute` reads of the landing zone.
-        history: the same with the once-flows of the days before; None where none is active.
+        history: the same with the historical loads of the days before; None where none is active.
         count_source: records of the layer above that each partition must account for.
         code_version: hash of all that decides what `compute` returns.
         serves: of a served table, the version that is read, once that is chosen.

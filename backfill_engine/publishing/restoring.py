@@ -125,10 +125,10 @@ def plan_rollback(
         )
     _refuse_out_of_reach(log, partitions, to_version, now)
     then = log.as_of(to_version)
-    if untold := log.find_untold(keys, then):
+    if lost := log.find_partitions_with_lost_history(keys, then):
         raise RollbackError(
             f"{table.key}: the log begins with version {log.begins_with}, and what published "
-            f"{untold[0]} as it was at version {to_version} is no longer known: backfill from the "
+            f"{lost[0]} as it was at version {to_version} is no longer known: backfill from the "
             "source instead"
         )
     _refuse_mixture(log, then, keys)

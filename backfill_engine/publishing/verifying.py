@@ -17,7 +17,7 @@ from backfill_engine.lake.writer import (
 )
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult, Run, judge_contents
-from backfill_engine.publishing.write_modes.mode import TakeBack
+from backfill_engine.publishing.write_modes.mode import Revert
 from backfill_engine.quality.measures import measure_partitions
 from backfill_engine.rules.verdicts import Check, Outcome
 from backfill_engine.sources.input_window import InputWindow
@@ -102,7 +102,7 @@ def _take_back(
             run_id=run.run_id,
             code_version=recipe.code_version,
             input_versions={recipe.table.key: version - 1},
-            options={"write_mode": TakeBack.name},
+            options={"write_mode": Revert.name},
             rows={key: measured.rows for key, measured in measures.items()},
             checksums={key: measured.checksum for key, measured in measures.items()},
             profiles={key: measured.profile().to_json() for key, measured in measures.items()},

@@ -1,4 +1,4 @@
-"""The feed of a table and the once-flows of the days before, listed as one."""
+"""The feed of a table and the historical loads of the days before, listed as one."""
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from backfill_engine.lake.landing import FileFault, LandingFile
 from backfill_engine.lake.partitions import Partition
 from backfill_engine.rules.measured import Landed
-from backfill_engine.sources.once_flows import OnceFlow
+from backfill_engine.sources.historical_loads import HistoricalLoad
 from backfill_engine.sources.source import Listing, Source
 from backfill_engine.tables.declarations import Table
 
@@ -21,7 +21,7 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class History:
-    """The feed of a table by days, and the once-flows that fill the days before.
+    """The feed of a table by days, and the historical loads that fill the days before.
 
     Attributes:
         feed: what lands day by day.
@@ -30,7 +30,7 @@ class History:
     """
 
     feed: Source
-    flows: tuple[OnceFlow, ...]
+    flows: tuple[HistoricalLoad, ...]
     end: dt.date
 
     @property
@@ -38,15 +38,15 @@ class History:
         """The first day of all."""
         return self.flows[0].begin
 
-    def find_flow(self, day: dt.date) -> OnceFlow | None:
+    def find_flow(self, day: dt.date) -> HistoricalLoad | None:
         """Finds the flow that fills a day; None for a day of the feed."""
         flows = self.flows if day < self.end else ()
         return next((flow for flow in flows if flow.holds(day)), None)
 
     def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> Listing:
-        """Lists the files of days: each by the once-flow that fills it, or else by the feed."""
+        """Lists the files of days: by the historical load that fills a day, or by the feed."""
         partitions = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
-        by_flow: dict[OnceFlow | None, list[Partition]] = {}
+        by_flow: dict[HistoricalLoad | None, list[Partition]] = {}
         for partition in partitions:
             day = partition.slice.start
             assert isinstance(day, dt.date)

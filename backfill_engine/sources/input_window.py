@@ -39,7 +39,9 @@ class Overlay:
 
     def read_over(self, spark: SparkSession, below: TableLog) -> DataFrame:
         """Reads the declared columns: of its partitions its own rows, of all others `below`'s."""
-        own = build_table_predicate(self.log.table, (one.slice for one in self.partitions))
+        own = build_table_predicate(
+            self.log.table, (partition.slice for partition in self.partitions)
+        )
         over = (read_table(spark, self.log) if self.rows is None else self.rows).where(own)
         if not below.exists:
             return over
@@ -48,7 +50,10 @@ class Overlay:
     def count_over(self, counts: Mapping[str, int]) -> dict[str, int]:
         """Counts rows by partition key, where `counts` has those of the table itself."""
         own = self.log.count_rows() if self.counts is None else self.counts
-        return {**counts, **{one.key: own.get(one.key, 0) for one in self.partitions}}
+        return {
+            **counts,
+            **{partition.key: own.get(partition.key, 0) for partition in self.partitions},
+        }
 
 
 @dataclass(frozen=True)

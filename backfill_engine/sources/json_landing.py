@@ -147,7 +147,9 @@ class JsonLanding(Source):
         require_folder(root, self.dataset)
         grain, dataset = table.grain, join_uri(root, self.dataset)
         wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
-        by_folder = {grain.find_landing_folder(one.slice.start): one for one in wanted}
+        by_folder = {
+            grain.find_landing_folder(partition.slice.start): partition for partition in wanted
+        }
         levels = grain.landing_format.count("/") + 1
         contents = {partition: FolderContents() for partition in wanted}
         base = len(open_landing_zone(dataset)[1]) + 1

@@ -222,16 +222,16 @@ def find_copies(files: Iterable[ParquetFile], root: str) -> list[tuple[ParquetFi
         for at, landed in enumerate(group):
             same = (earlier for earlier in group[:at] if _hold_same(landed.file, earlier.file))
             if earlier := next(same, None):
-                names = (relative_name(one.file.uri, root) for one in (landed, earlier))
+                names = (relative_name(copy.file.uri, root) for copy in (landed, earlier))
                 copies.append((landed, " holds the same as ".join(names)))
     return copies
 
 
-def _hold_same(one: LandingFile, other: LandingFile) -> bool:
+def _hold_same(file: LandingFile, other: LandingFile) -> bool:
     """Tells whether two files have the same rows in the same order, however they are packed."""
     try:
         with ExitStack() as opened:
-            rows = [_read_rows(file, opened) for file in (one, other)]
+            rows = [_read_rows(landed, opened) for landed in (file, other)]
             return all(batch == same for batch, same in zip_longest(*rows))
     except (OSError, pa.ArrowException):
         return False

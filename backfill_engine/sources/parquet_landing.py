@@ -267,14 +267,16 @@ class ParquetListing(Listing):
 
     def count_known(self) -> int | None:
         """Counts the rows of the files, by the footers; None if one may hold others' keys."""
-        step, listed = self.grain.step, {one.slice.start for one in self.partitions}
+        step, listed = self.grain.step, {partition.slice.start for partition in self.partitions}
         files = self.overlapping
         spans = (
             range(group.smallest // step * step, group.largest + 1, step)
             for landed in files
             for group in landed.row_groups
         )
-        if not all(one.keys_are_known for one in files) or not all(map(listed.issuperset, spans)):
+        if not all(keyed.keys_are_known for keyed in files) or not all(
+            map(listed.issuperset, spans)
+        ):
             return None
         return sum(landed.rows for landed in files)
 
@@ -442,7 +444,7 @@ def _count_keys(
     spark: SparkSession, listing: ParquetListing, files: Sequence[ParquetFile]
 ) -> dict[str, Counter[int]]:
     """Counts keys by file, below the root, and number of their bucket: in one job."""
-    found = {listing.name_file(one.file): Counter[int]() for one in files}
+    found = {listing.name_file(keyed.file): Counter[int]() for keyed in files}
     kinds: list[DataFrame] = []
     for name, key in listing.source.keys:
         of_kind = [landed for landed in files if landed.name == name]

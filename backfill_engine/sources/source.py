@@ -72,7 +72,9 @@ class Listing(ABC):
     def restrict(self, partitions: Collection[Partition]) -> Self:
         """Returns the part of the listing that is about `partitions`."""
         kept = set(partitions)
-        return replace(self, partitions=tuple(one for one in self.partitions if one in kept))
+        return replace(
+            self, partitions=tuple(partition for partition in self.partitions if partition in kept)
+        )
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -225,7 +227,7 @@ class Source(ABC):
         record_fields: what a record may hold, where records are parsed by these and may have more.
         takes_new_fields: whether a field that nobody declared becomes a column of the table.
         reads_lines: whether a record is read as a line of JSON, in a column `value`. A table may
-            have once-flows then: their records become such lines, with its `record_fields`.
+            have historical loads then: their records become such lines, with its `record_fields`.
     """
 
     dataset: str

@@ -192,10 +192,10 @@ def _compile_into(jar: Path, jars: Path | None) -> None:
                 "file system: try again when this machine has less to do"
             ) from error
         except subprocess.CalledProcessError as error:
-            said = (error.stdout or error.stderr).strip().splitlines()
+            output = (error.stdout or error.stderr).strip().splitlines()
             raise SparkUnavailableError(
                 "the compiler that PySpark ships can't compile the local file system "
-                f"({said[0] if said else error}): reinstall pyspark {pyspark.__version__}"
+                f"({output[0] if output else error}): reinstall pyspark {pyspark.__version__}"
             ) from error
     with ZipFile(jar, "a") as archive:
         archive.writestr(_RESOURCE.name, _RESOURCE.read_bytes())

@@ -278,33 +278,35 @@ class Table:
                     )
 
     def _check_protected(self) -> None:
-        for one in self.protected:
-            if not one.reason.strip():
+        for protection in self.protected:
+            if not protection.reason.strip():
                 raise DeclarationError(
-                    f"{self.key}: {one!r} needs a reason, for whoever is refused"
+                    f"{self.key}: {protection!r} needs a reason, for whoever is refused"
                 )
-            for key in filter(None, (one.first, one.last)):
+            for key in filter(None, (protection.first, protection.last)):
                 if not self._is_key(key):
                     raise DeclarationError(
-                        f"{self.key}: no partition can be called `{key}`, which {one!r} names: it "
-                        f"is partitioned by {self.grain}"
+                        f"{self.key}: no partition can be called `{key}`, which {protection!r} "
+                        f"names: it is partitioned by {self.grain}"
                     )
-            if one.first and one.last and one.first > one.last:
-                raise DeclarationError(f"{self.key}: {one!r} is reversed: exchange first and last")
+            if protection.first and protection.last and protection.first > protection.last:
+                raise DeclarationError(
+                    f"{self.key}: {protection!r} is reversed: exchange first and last"
+                )
 
     def _check_versions(self) -> None:
         for at, version in enumerate(self.versions):
             if version in self.versions[:at]:
                 raise DeclarationError(f"{self.key} serves {version.key} twice: name it once")
             for what in ("partition_by", "folder_by", "natural_key", "column_names"):
-                mine, its = getattr(self, what), getattr(version, what)
-                if mine != its:
+                own, its = getattr(self, what), getattr(version, what)
+                if own != its:
                     raise DeclarationError(
-                        f"{self.key} can't serve {version.key}, whose {what} is {its}, not {mine}: "
+                        f"{self.key} can't serve {version.key}, whose {what} is {its}, not {own}: "
                         "consumers would find another table after a switch"
                     )
-            for mine, its in zip(self.columns, version.columns, strict=True):
-                if (mine.type, mine.nullable) != (its.type, its.nullable):
+            for own_column, its in zip(self.columns, version.columns, strict=True):
+                if (own_column.type, own_column.nullable) != (its.type, its.nullable):
                     raise DeclarationError(
                         f"{self.key} can't serve {version.key}, where `{its.name}` is "
                         f"{its.type}{'' if its.nullable else ' and never null'}: give both tables "

@@ -125,7 +125,9 @@ def build_value(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) 
         case "ARRAY":
             (of_element,) = type_.parts
             elements = _elements(text)
-            return F.transform(elements, lambda one: build_value(one, of_element, lenient=lenient))
+            return F.transform(
+                elements, lambda element: build_value(element, of_element, lenient=lenient)
+            )
         case "STRUCT":
             fields = _fields(text, type_)
             parts = zip(type_.names, type_.parts, strict=True)
@@ -137,7 +139,7 @@ def build_value(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) 
             # Spark would fail the job over keys that are null, or there twice.
             values = F.transform(
                 F.map_values(_texts(text)),
-                lambda one: build_value(one, type_.parts[1], lenient=lenient),
+                lambda element: build_value(element, type_.parts[1], lenient=lenient),
             )
             typed = F.map_from_arrays(_keys(text, type_), values)
             return F.when(~_has_wrong_keys(text, type_), typed)
@@ -149,7 +151,9 @@ def is_wrong(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) -> 
     match type_.kind:
         case "ARRAY":
             elements, (of_element,) = _elements(text), type_.parts
-            wrong = F.exists(elements, lambda one: is_wrong(one, of_element, lenient=lenient))
+            wrong = F.exists(
+                elements, lambda element: is_wrong(element, of_element, lenient=lenient)
+            )
             return text.isNotNull() & (elements.isNull() | wrong)
         case "STRUCT":
             fields, names = _fields(text, type_), F.json_object_keys(_nested(text))
@@ -162,7 +166,7 @@ def is_wrong(text: SparkColumn, type_: ColumnType, *, lenient: bool = False) -> 
         case "MAP":
             _, of_value = type_.parts
             values = F.map_values(_texts(text))
-            wrong = F.exists(values, lambda one: is_wrong(one, of_value, lenient=lenient))
+            wrong = F.exists(values, lambda value: is_wrong(value, of_value, lenient=lenient))
             return text.isNotNull() & (_has_wrong_keys(text, type_) | wrong)
     return text.isNotNull() & build_value(text, type_, lenient=lenient).isNull()
 
@@ -249,7 +253,7 @@ def _nested(text: SparkColumn) -> SparkColumn:
 
 def _keys(text: SparkColumn, type_: ColumnType) -> SparkColumn:
     """Builds the keys, which are strings in JSON, whatever their type."""
-    return F.transform(F.map_keys(_texts(text)), lambda one: _build_key(one, type_.parts[0]))
+    return F.transform(F.map_keys(_texts(text)), lambda key: _build_key(key, type_.parts[0]))
 
 
 def _build_key(key: SparkColumn, type_: ColumnType) -> SparkColumn:
@@ -260,7 +264,7 @@ def _build_key(key: SparkColumn, type_: ColumnType) -> SparkColumn:
 
 def _has_wrong_keys(text: SparkColumn, type_: ColumnType) -> SparkColumn:
     names, keys = F.json_object_keys(_nested(text)), _keys(text, type_)
-    wrong = _repeats(names) | F.exists(keys, lambda one: one.isNull()) | _repeats(keys)
+    wrong = _repeats(names) | F.exists(keys, lambda key: key.isNull()) | _repeats(keys)
     return names.isNull() | wrong
 
 

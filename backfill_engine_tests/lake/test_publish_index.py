@@ -89,7 +89,7 @@ def test_what_no_index_kept_is_known_to_be_unknown(warehouse: Warehouse) -> None
     again = read_log(warehouse, READINGS)
     assert not again.lacks_commits
     assert (kept.known_since, again.known_since) == (2, 2), "it stays unknown"
-    assert again.find_untold(KEYS[:2], again.as_of(2)) == [KEYS[1]]
+    assert again.find_partitions_with_lost_history(KEYS[:2], again.as_of(2)) == [KEYS[1]]
 
 
 def test_commits_lost_in_the_middle_count_as_lost(warehouse: Warehouse) -> None:

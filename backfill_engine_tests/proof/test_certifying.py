@@ -138,8 +138,8 @@ def test_a_file_that_is_gone_is_a_broken_line_only_while_it_is_the_newest(
     pipeline.zone.land([BAD])
     later = pipeline.run(RAW, first=FIRST, last=LAST)
     assert later.success, later.message
-    (untold,) = (line for line in verify(pipeline, certificate) if not line.holds)
-    assert untold.holds is None
+    (lost,) = (line for line in verify(pipeline, certificate) if not line.holds)
+    assert lost.holds is None
 
 
 def test_a_run_that_breaks_off_leaves_one_of_what_it_had_done_and_what_it_had_not(

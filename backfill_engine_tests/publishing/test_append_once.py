@@ -22,8 +22,8 @@ from backfill_engine.publishing.write_modes.mode import (
     RESTORING,
     Merge,
     Overwrite,
+    Revert,
     Rollback,
-    TakeBack,
 )
 from backfill_engine_tests.lake.readings import READINGS
 
@@ -114,7 +114,7 @@ def test_merge_and_maintenance_keep_the_batches() -> None:
     assert find(append(1, "a", FIRST), merge, commit_nothing(3)) == {FIRST: {"a": 1}}
 
 
-@pytest.mark.parametrize("mode", [Rollback.name, TakeBack.name])
+@pytest.mark.parametrize("mode", [Rollback.name, Revert.name])
 @pytest.mark.parametrize(
     ("restored", "first"), [(0, {}), (1, {"a": 1}), (2, {"a": 1, "b": 2}), (3, {})]
 )
@@ -144,12 +144,12 @@ def test_undone_rollback_restores_what_it_had_undone() -> None:
 
 def test_version_of_maintenance_can_be_restored() -> None:
     commits = [append(1, "a", FIRST), commit_nothing(2), append(3, "b", FIRST)]
-    back = commit(4, TakeBack.name, FIRST, restored=2)
+    back = commit(4, Revert.name, FIRST, restored=2)
     assert find(*commits, back) == {FIRST: {"a": 1}}
 
 
 def test_batch_that_was_undone_can_be_appended_again() -> None:
-    commits = [append(1, "a", FIRST), commit(2, TakeBack.name, FIRST, restored=0)]
+    commits = [append(1, "a", FIRST), commit(2, Revert.name, FIRST, restored=0)]
     assert find(*commits) == {}
     assert find(*commits, append(3, "a", FIRST)) == {FIRST: {"a": 3}}
 

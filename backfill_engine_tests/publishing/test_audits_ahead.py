@@ -12,7 +12,7 @@ from backfill_engine.lake.side_tables import build_quarantine_table, build_withh
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table
-from backfill_engine.publishing.audit import AHEAD_BYTES, AuditsAhead, gather_lots
+from backfill_engine.publishing.audit import AHEAD_BYTES, BatchedAudits, group_small_chunks
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult
@@ -49,7 +49,7 @@ class Step:
         self.pinned = self.lake.pin(self.recipe, DAYS)
         self.publisher = replace(
             self.lake.build_publisher(self.recipe, run_id=self.run_id),
-            ahead=AuditsAhead(self.pinned, [DAYS]),
+            ahead=BatchedAudits(self.pinned, [DAYS]),
         )
 
     def publish(self, day: Partition) -> PartitionResult:
@@ -147,7 +147,7 @@ def test_a_lot_is_neighbours_within_the_bounds_of_memory_and_of_what_a_crash_may
         sizes = {day.key: size for day, size in zip(DAYS, bytes_of_days, strict=True)}
         chunks = [[day] for day in DAYS]
         bounds = {"max_partitions": max_partitions, "max_bytes": max_bytes}
-        return [len(lot) for lot in gather_lots(pinned, chunks, sizes, **bounds)]
+        return [len(lot) for lot in group_small_chunks(pinned, chunks, sizes, **bounds)]
 
     assert gather(1, 1, 1) == [3]
     assert gather(1, 1, AHEAD_BYTES) == [2, 1]

@@ -1,7 +1,7 @@
 """History is published like what lands daily: audited, by partition, with the same rows and types.
 
-The feed of some days is landed as such, and again as files of a once-flow; what is published of
-both has to be the same.
+The feed of some days is landed as such, and again as files of a historical load; what is published
+of both has to be the same.
 """
 
 import csv
@@ -23,10 +23,10 @@ from backfill_engine.lake.side_tables import build_quarantine_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.results import PartitionResult
+from backfill_engine.sources.historical_loads import HistoricalLoad
+from backfill_engine.sources.historical_records import DatePart, Origin
 from backfill_engine.sources.history import History
 from backfill_engine.sources.json_landing import JsonLanding
-from backfill_engine.sources.once_flows import OnceFlow
-from backfill_engine.sources.once_records import DatePart, Origin
 from backfill_engine_tests.pipeline.landing_zone import Flight, LandingZone, build_flights
 from backfill_engine_tests.pipeline.publishing import RAW_RECIPE, Lake
 from backfill_engine_tests.project import RAW_FLIGHTS
@@ -39,7 +39,7 @@ _DATES: list[tuple[str, Origin]] = [
     ("month", DatePart("flown", "month")),
     ("day", DatePart("flown", "day")),
 ]
-FLOW = OnceFlow(
+FLOW = HistoricalLoad(
     name="january",
     source="old/%Y-%m.csv",
     begin=_BEGIN,

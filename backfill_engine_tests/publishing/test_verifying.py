@@ -16,7 +16,7 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult, describe_failures
-from backfill_engine.publishing.write_modes.mode import TakeBack
+from backfill_engine.publishing.write_modes.mode import Revert
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine_tests.contents.test_task_read_back import count_tasks
 from backfill_engine_tests.lake.readings import (
@@ -126,7 +126,7 @@ def test_a_publish_that_reads_back_differently_is_taken_back(
     )
     assert read_values(warehouse) == {"2013-01-01": "new", "2013-01-02": "old"}
     newest = read_log(warehouse, READINGS).publishes["2013-01-02"].record
-    assert newest.write_mode == TakeBack.name
+    assert newest.write_mode == Revert.name
 
 
 def test_what_another_run_has_published_meanwhile_is_not_taken_back(

@@ -146,9 +146,10 @@ class Checker:
     def find_spoiled(self, tables: Tables) -> list[Partition]:
         """Finds what somebody else has changed, and no run has published since."""
         return [
-            one
-            for one in self._partitions()
-            if one in self.disturbed and tables.get(one, NOTHING) != self.trusted.get(one, NOTHING)
+            partition
+            for partition in self._partitions()
+            if partition in self.disturbed
+            and tables.get(partition, NOTHING) != self.trusted.get(partition, NOTHING)
         ]
 
     def find_inexact(
@@ -205,12 +206,16 @@ class Checker:
         }
         for source, table in ((RAW, STAGING), (STAGING, FEATURES)):
             after = dict(self.trusted)
-            after |= {one: tables.get(one, NOTHING) for one in accepted if one[0] == source}
+            after |= {
+                partition: tables.get(partition, NOTHING)
+                for partition in accepted
+                if partition[0] == source
+            }
             for inputs in (self.trusted, after):
                 accepted |= {
-                    one
-                    for one, contents in compute_from(table, inputs, self.days).items()
-                    if contents == tables.get(one, NOTHING)
+                    partition
+                    for partition, contents in compute_from(table, inputs, self.days).items()
+                    if contents == tables.get(partition, NOTHING)
                 }
         return accepted
 
@@ -220,6 +225,10 @@ def _describe(found: Contents, expected: Contents, trusted: Tables) -> str:
     rows, wanted = dict(found), dict(expected)
     more = sum(max(0, times - wanted.get(row, 0)) for row, times in rows.items())
     less = sum(max(0, times - rows.get(row, 0)) for row, times in wanted.items())
-    whose = [" ".join(one) for one, contents in trusted.items() if found and contents == found]
+    whose = [
+        " ".join(partition)
+        for partition, contents in trusted.items()
+        if found and contents == found
+    ]
     seen = f"{sum(rows.values())} rows, {more} of them wrong, {less} lacking"
     return f"{seen}; it holds what {whose[0]} was published with" if whose else seen

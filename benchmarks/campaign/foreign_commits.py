@@ -36,7 +36,7 @@ class DeltaFolder:
 
     def find_version(self) -> int:
         """The newest commit; -1 if there is no table."""
-        return max((int(one.stem) for one in self.log.glob("[0-9]*.json")), default=-1)
+        return max((int(file.stem) for file in self.log.glob("[0-9]*.json")), default=-1)
 
     def read_actions(self, version: int) -> list[Action]:
         """The actions of a commit."""
@@ -79,7 +79,9 @@ class DeltaFolder:
             **{"inCommitTimestamp": now, "timestamp": now, "operation": operation},
             **{"operationParameters": {}, "engineInfo": "somebody else", "txnId": uuid.uuid4().hex},
         }
-        content = "\n".join(json.dumps(one) for one in ({"commitInfo": info}, *actions)) + "\n"
+        content = (
+            "\n".join(json.dumps(action) for action in ({"commitInfo": info}, *actions)) + "\n"
+        )
         while True:
             version += 1
             try:
@@ -171,9 +173,9 @@ def _delete(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
 def _restore(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:
     """Takes the table back to its first version with the day, as RESTORE does."""
     version = next(
-        one
-        for one in range(folder.find_version() + 1)
-        if folder.select_day(folder.read_files(one), day)
+        version
+        for version in range(folder.find_version() + 1)
+        if folder.select_day(folder.read_files(version), day)
     )
     earlier = folder.read_files(version)
     gone = {path: add for path, add in files.items() if path not in earlier}
@@ -198,7 +200,7 @@ def _replace_table(folder: DeltaFolder, files: dict[str, Action], day: str) -> N
     now = int(time.time() * 1000)
     info = {"inCommitTimestamp": now, "timestamp": now, "operation": "CREATE TABLE AS SELECT"}
     lines = [{"commitInfo": info}, *head, *kept, added]
-    (folder.log / f"{0:020}.json").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    (folder.log / f"{0:020}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def _lose_newest_commit(folder: DeltaFolder, files: dict[str, Action], day: str) -> None:

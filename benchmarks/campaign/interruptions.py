@@ -102,7 +102,9 @@ def run(
 
 def interrupt(project: Project, process: subprocess.Popen[bytes], what: Interruption) -> int:
     """Sends the signal; returns to how many processes."""
-    victims = [one for one in find_processes(project) if _is_victim(one, process, what.victims)]
+    victims = [
+        victim for victim in find_processes(project) if _is_victim(victim, process, what.victims)
+    ]
     for victim in victims:
         with suppress(psutil.NoSuchProcess):
             victim.send_signal(what.signal)

@@ -43,15 +43,15 @@ class Answer:
 
     def find_violations(self) -> list[Violation]:
         """Finds what no command may do: print a trace, hang, or fail without a word."""
-        said = self.stdout + self.stderr
-        if "Traceback (most recent call last)" in said:
+        output = self.stdout + self.stderr
+        if "Traceback (most recent call last)" in output:
             last = self.stderr.strip().splitlines()[-1:] or ["?"]
             return [Violation("a trace", None, f"{self.command}: {last[0]}")]
         if self.code == _HANGS:
             return [Violation("it hangs", None, self.command)]
         if self.code == 0 and self.command.endswith("--json") and self.json is None:
             return [Violation("no answer", None, self.command)]
-        if self.code not in (0, 3) and not said.strip():
+        if self.code not in (0, 3) and not output.strip():
             return [Violation("not a word", None, f"{self.command}: exit {self.code}")]
         return []
 
@@ -92,7 +92,7 @@ def read_view(project: Project, days: list[str]) -> tuple[View, list[Answer]]:
     missing = ask(project, "status", "--missing", *named, "--json")
     plan = ask(project, "plan", *named, "--only", "missing,failed,withheld,stale", "--json")
     answers = [status, missing, plan]
-    statuses = {(one["table"], one["partition"]): one["status"] for one in status.json or ()}
+    statuses = {(row["table"], row["partition"]): row["status"] for row in status.json or ()}
     if None in (missing.json, plan.json):
         return View(statuses, frozenset((table, day) for table in TABLES for day in days)), answers
     to_run = set(_expand(missing.json, days))
@@ -104,7 +104,10 @@ def read_view(project: Project, days: list[str]) -> tuple[View, list[Answer]]:
 
 def _expand(ranges: Iterable[dict[str, str]], days: list[str]) -> list[Partition]:
     return [
-        (one["table"], day) for one in ranges for day in days if one["first"] <= day <= one["last"]
+        (found["table"], day)
+        for found in ranges
+        for day in days
+        if found["first"] <= day <= found["last"]
     ]
 
 

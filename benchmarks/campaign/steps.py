@@ -163,9 +163,10 @@ class Step(Disturbances):
     def _ask_for_proof(self, tables: Tables) -> None:
         """Asks what vouches for contents; it may not vouch for what somebody else has written."""
         spoiled = self.pipeline.checker.find_spoiled(tables)
-        inputs = [one for one in spoiled if one[0] != FEATURES]  # what others were computed from
+        # What others were computed from.
+        inputs = [partition for partition in spoiled if partition[0] != FEATURES]
         certificates = self.project.warehouse.glob("certificates/*")
-        newest = max(certificates, key=lambda one: one.stat().st_mtime, default=None)
+        newest = max(certificates, key=lambda file: file.stat().st_mtime, default=None)
         for changed, command in (
             (inputs, ("history", "--consistent", "--select", ",".join(TABLES))),
             (spoiled, ("proof", "certificate", newest.name if newest else "none", "--verify")),

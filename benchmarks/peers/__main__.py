@@ -45,7 +45,11 @@ def main() -> None:
     if options.from_json:
         write_page(folder)
         return
-    chosen = [one for one in CONTESTANTS if one.name in {PROJECT.name, *options.contestants}]
+    chosen = [
+        contestant
+        for contestant in CONTESTANTS
+        if contestant.name in {PROJECT.name, *options.contestants}
+    ]
     check_prerequisites(remote=None, jars=None)
     programs, unavailable = install_peers(chosen, options.cache.resolve())
     seconds: dict[tuple[str, int], list[float]] = defaultdict(list)
@@ -124,7 +128,7 @@ def run_round(
 
 
 def _parse_arguments() -> argparse.Namespace:
-    names = [one.name for one in CONTESTANTS]
+    names = [contestant.name for contestant in CONTESTANTS]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--repeats", type=int, default=3, help="default: 3")
     parser.add_argument(

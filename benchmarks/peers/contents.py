@@ -50,7 +50,10 @@ def count_versions_without(scratch: Path, table: Table, key: str) -> tuple[int, 
     folder = _find_delta_table(scratch, table)
     latest = DeltaTable(folder).version()
     has = [
-        any(one[table.partition_by] == key for one in DeltaTable(folder, version).partitions())
+        any(
+            partition[table.partition_by] == key
+            for partition in DeltaTable(folder, version).partitions()
+        )
         for version in range(latest + 1)
     ]
     return sum(not now and any(has[:version]) for version, now in enumerate(has)), len(has)
@@ -88,22 +91,22 @@ def check_published(
         DifferentContentsError: naming the first table that differs and how.
     """
     for table in tables:
-        one = read_published(expected, table)
+        published = read_published(expected, table)
         # Types of another engine are compared as the project's: a timestamp's unit, a string's
         # width. A cast that would lose something fails.
-        other = read_published(scratch, table, programs).cast(one.schema)
-        check_same_rows(table, one, other, partitions=partitions, name=scratch.name)
+        other = read_published(scratch, table, programs).cast(published.schema)
+        check_same_rows(table, published, other, partitions=partitions, name=scratch.name)
 
 
 def check_same_rows(
-    table: Table, one: pa.Table, other: pa.Table, *, partitions: int, name: str
+    table: Table, published: pa.Table, other: pa.Table, *, partitions: int, name: str
 ) -> None:
     """Compares two readings of a table, whatever the order of their rows.
 
     Raises:
         DifferentContentsError: naming the partitions, or the columns, that differ.
     """
-    counts, other_counts = (_count_rows(rows, table.partition_by) for rows in (one, other))
+    counts, other_counts = (_count_rows(rows, table.partition_by) for rows in (published, other))
     if counts != other_counts or len(counts) != partitions:
         differing = find_differing(counts, other_counts)
         raise DifferentContentsError(
@@ -111,8 +114,10 @@ def check_same_rows(
             f"in {', '.join(differing) or 'none'}"
         )
     order = [(column, "ascending") for column in table.column_names]
-    one, other = one.sort_by(order), other.sort_by(order)
-    differing = [column for column in one.column_names if not one[column].equals(other[column])]
+    published, other = published.sort_by(order), other.sort_by(order)
+    differing = [
+        column for column in published.column_names if not published[column].equals(other[column])
+    ]
     if differing:
         raise DifferentContentsError(
             f"{table.key} of {name}: equal numbers of rows, other values in {', '.join(differing)}"

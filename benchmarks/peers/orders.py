@@ -53,8 +53,10 @@ def main() -> None:
     check_prerequisites(remote=None, jars=None)
     cache = options.cache.resolve()
     programs = {
-        one: ensure_environment(one.environment, cache) if one.environment else None
-        for one in _CONTESTANTS
+        contestant: ensure_environment(contestant.environment, cache)
+        if contestant.environment
+        else None
+        for contestant in _CONTESTANTS
     }
     runs = []
     with tempfile.TemporaryDirectory(prefix="peer-orders-") as temporary:
@@ -80,7 +82,7 @@ def measure_scale(
     Raises:
         DifferentContentsError: if one published other rows than the project.
     """
-    seconds: dict[Contestant, list[float]] = {one: [] for one in programs}
+    seconds: dict[Contestant, list[float]] = {contestant: [] for contestant in programs}
     for repeat in range(1, repeats + 1):
         with tempfile.TemporaryDirectory(dir=temporary) as folder:
             for contestant, own_programs in programs.items():

@@ -18,7 +18,7 @@ def describe_measurement(
     machine: Machine, contestants: Iterable[Contestant], *, date: dt.date
 ) -> dict[str, Any]:
     """When and on what it was measured, and the versions of the peers, as plain JSON values."""
-    names = sorted({one.environment for one in contestants if one.environment})
+    names = sorted({contestant.environment for contestant in contestants if contestant.environment})
     return {
         "date": date.isoformat(),
         "machine": asdict(machine),
@@ -48,7 +48,7 @@ def build_flights(seconds: Seconds, unavailable: Mapping[str, str]) -> dict[str,
 def summarize(taken: Sequence[float]) -> dict[str, Any]:
     """The seconds of each repeat, their minimum and their median."""
     return {
-        "seconds": [round(one, 2) for one in taken],
+        "seconds": [round(seconds, 2) for seconds in taken],
         "min": round(min(taken), 2),
         "median": round(statistics.median(taken), 2),
     }

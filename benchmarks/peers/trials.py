@@ -204,30 +204,34 @@ def try_contestant(
 
 def main() -> None:
     """Goes through the trials with each contestant and writes the page's section."""
-    names = [one.name for one in _CONTESTANTS]
+    names = [contestant.name for contestant in _CONTESTANTS]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers.trials", description=__doc__)
     parser.add_argument("--contestants", nargs="+", default=names, choices=names)
     parser.add_argument("--cache", type=Path, default=find_default_cache())
     parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, help="default: docs/benchmarks")
     options = parser.parse_args()
-    chosen = [one for one in _CONTESTANTS if one.name in options.contestants]
+    chosen = [contestant for contestant in _CONTESTANTS if contestant.name in options.contestants]
     check_prerequisites(remote=None, jars=None)
     answers: dict[str, Mapping[str, str]] = {}
     with tempfile.TemporaryDirectory(prefix="peer-trials-") as temporary:
         sample = Path(temporary, "sample")
         land_flights(str(sample))
-        for one in chosen:
+        for contestant in chosen:
             programs = (
-                ensure_environment(one.environment, options.cache.resolve())
-                if one.environment
+                ensure_environment(contestant.environment, options.cache.resolve())
+                if contestant.environment
                 else None
             )
-            answers[one.name] = try_contestant(one, programs, sample, Path(temporary, one.name))
-            print(json.dumps({one.name: answers[one.name]}, indent=2), flush=True)
+            answers[contestant.name] = try_contestant(
+                contestant, programs, sample, Path(temporary, contestant.name)
+            )
+            print(json.dumps({contestant.name: answers[contestant.name]}, indent=2), flush=True)
     today = dt.datetime.now(tz=dt.UTC).date()
     results = {
         **describe_measurement(describe_machine(), chosen, date=today),
-        "questions": list(dict.fromkeys(one for found in answers.values() for one in found)),
+        "questions": list(
+            dict.fromkeys(question for found in answers.values() for question in found)
+        ),
         "answers": answers,
     }
     write_peers_report(TRIALS, results, options.out.resolve())

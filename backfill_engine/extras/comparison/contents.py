@@ -102,16 +102,16 @@ def split_by_rows(
         partitions: what is to be read.
         rows: how many there are to hold, by key.
     """
-    some: list[Partition] = []
+    group: list[Partition] = []
     held = 0
     for partition in partitions:
-        if some and held + rows[partition.key] > _ROWS_AT_ONCE:
-            yield some
-            some, held = [], 0
-        some.append(partition)
+        if group and held + rows[partition.key] > _ROWS_AT_ONCE:
+            yield group
+            group, held = [], 0
+        group.append(partition)
         held += rows[partition.key]
-    if some:
-        yield some
+    if group:
+        yield group
 
 
 def read_rows(

@@ -109,7 +109,7 @@ def compare_partitions(
     }
     differing = [partition for partition in partitions if partition.key not in compared]
     rows = {key: found.rows + older[key].rows for key, found in newer.items()}
-    for some in split_by_rows(differing, rows):
-        contents = (read_contents(log, some) for log in (before, after))
+    for group in split_by_rows(differing, rows):
+        contents = (read_contents(log, group) for log in (before, after))
         compared |= compare_contents(*contents)
     return {partition.key: compared[partition.key] for partition in partitions}

@@ -175,8 +175,8 @@ def _count_duplicates(
         for partition in partitions
         if partition.key not in counts and published.get(partition.key, UNREADABLE) != UNREADABLE
     ]
-    for some in split_by_rows(others, {key: found.rows for key, found in published.items()}):
-        contents = read_contents(log, some)
+    for group in split_by_rows(others, {key: found.rows for key, found in published.items()}):
+        contents = read_contents(log, group)
         keys = (partition.key for partition in contents.partitions)
         counts |= zip(keys, count_duplicates(contents).tolist(), strict=True)
     return counts

@@ -41,7 +41,7 @@ from backfill_engine.orchestration.instance.recovered_runs import (
     Reconciliation,
     find_reconciliations,
 )
-from backfill_engine.orchestration.planning.work import FoundWork, look_for_work
+from backfill_engine.orchestration.planning.run_requests import FoundWork, find_run_requests
 from backfill_engine.orchestration.records.failures import fail_with_message
 from backfill_engine.resources import find_resources, list_resources
 from backfill_engine.settings import MOST_DAYS
@@ -136,7 +136,7 @@ def build_backfill_health(catalog: Catalog) -> AssetsDefinition:
             tables = describe_tables(catalog, context.instance, lakehouse)
             outcomes = list_outcomes(warehouse, since=now - dt.timedelta(days=config.days))
             reconciled = find_reconciliations(context.instance, most=_RECONCILIATIONS)
-            work = look_for_work(
+            work = find_run_requests(
                 catalog,
                 context.instance,
                 context.repository_def.asset_graph,

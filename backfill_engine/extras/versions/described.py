@@ -45,16 +45,16 @@ def list_switches(log: TableLog) -> list[Switch]:
         record = commit.record
         if record is None or read_served(record) == served:
             continue
-        told = record.features.get(SERVED, {})
+        entry = record.features.get(SERVED, {})
         before, served = served, read_served(record)
         switches.append(
             Switch(
                 commit.version,
                 commit.committed_at,
                 served,
-                told.get("before", before),
-                told.get("by", ""),
-                told.get("why", ""),
+                entry.get("before", before),
+                entry.get("by", ""),
+                entry.get("why", ""),
                 record.run_id,
                 record.features.get(REHEARSAL, ""),
             )
@@ -91,12 +91,14 @@ def find_version(table: Table, name: str) -> Table:
     Raises:
         TableError: if there is none; names those that there are.
     """
-    for one in table.versions:
-        if name in (one.key, one.name, name_version(table, one.key)):
-            return one
+    for version in table.versions:
+        if name in (version.key, version.name, name_version(table, version.key)):
+            return version
     if not table.versions:
         raise TableError(f"{table.key} serves no versions: declare them with it, as `versions`")
-    known = ", ".join(f"{name_version(table, one.key)} ({one.key})" for one in table.versions)
+    known = ", ".join(
+        f"{name_version(table, version.key)} ({version.key})" for version in table.versions
+    )
     raise TableError(f"{table.key} has no version {name}: there are {known}")
 
 
@@ -146,13 +148,13 @@ def describe_versions(log: TableLog, versions: Sequence[TableLog]) -> DescribedT
         log.table.key,
         tuple(
             DescribedVersion(
-                name_version(log.table, one.table.key),
-                one.table.key,
-                one.table.key == served,
-                sum(publish.rows > 0 for publish in one.publishes.values()),
-                find_retired(one),
+                name_version(log.table, version_log.table.key),
+                version_log.table.key,
+                version_log.table.key == served,
+                sum(publish.rows > 0 for publish in version_log.publishes.values()),
+                find_retired(version_log),
             )
-            for one in versions
+            for version_log in versions
         ),
         tuple(list_switches(log)),
     )

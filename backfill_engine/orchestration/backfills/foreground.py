@@ -89,7 +89,9 @@ def build_range_runs(
         launch_id: a word of its own, by which the runs are found.
     """
     tags = {**build_launch_tags(launch), FOREGROUND_TAG: launch_id, **_NO_RETRIES}
-    ranges = {one.table: one.ranges for one in plan.tables if one.partitions}
+    ranges = {
+        table_plan.table: table_plan.ranges for table_plan in plan.tables if table_plan.partitions
+    }
     return [
         RangeRun(tables, first, last, tags)
         for tables in group_tables(catalog, graph, ranges)

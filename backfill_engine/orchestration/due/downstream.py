@@ -34,7 +34,7 @@ def find_dependent_partitions(
     *,
     unread: Mapping[AssetKey, Collection[str]],
     known: Mapping[AssetKey, Collection[str]] | None = None,
-    told: PartitionStatusCache | None = None,
+    statuses: PartitionStatusCache | None = None,
 ) -> dict[AssetKey, list[str]]:
     """Finds materialized partitions of downstream assets that were computed from `keys`.
 
@@ -49,12 +49,12 @@ def find_dependent_partitions(
             so; the asset's mapping is not asked then.
         unread: by asset of a served table, the versions that it doesn't read.
         known: by asset, partitions that needn't be told of; what was computed from them is.
-        told: statuses that were asked for already; None to ask the instance.
+        statuses: those that were asked for already; None to ask the instance.
 
     Returns:
         By asset, upstream ones first; assets without any are left out.
     """
-    told = told or PartitionStatusCache(instance)
+    statuses = statuses or PartitionStatusCache(instance)
     downstream = AssetSelection.assets(asset_key).downstream(include_self=False).resolve(graph)
     affected: dict[AssetKey, set[str]] = {asset_key: set(keys)}
     for key in graph.toposorted_asset_keys:
@@ -74,7 +74,7 @@ def find_dependent_partitions(
         for key, found in affected.items()
         if key != asset_key
         and (rest := found.difference((known or {}).get(key, ())))
-        and (materialized := _keep_materialized(told, graph, key, sorted(rest)))
+        and (materialized := _keep_materialized(statuses, graph, key, sorted(rest)))
     }
 
 
@@ -119,9 +119,9 @@ def fit_title(title: str) -> str:
 
 
 def _keep_materialized(
-    told: PartitionStatusCache, graph: AssetGraph, key: AssetKey, partitions: list[str]
+    cache: PartitionStatusCache, graph: AssetGraph, key: AssetKey, partitions: list[str]
 ) -> list[str]:
-    statuses = told.find(key, partitions, get_partitions_def(graph, key))
+    statuses = cache.find(key, partitions, get_partitions_def(graph, key))
     return [
         partition
         for partition, status in statuses.items()
@@ -180,4 +180,4 @@ def find_reader(
 
 def list_readers(recipes: Iterable[Recipe], key: str) -> Iterator[Recipe]:
     """Lists how each table is made that reads the one of this key."""
-    return (recipe for recipe in recipes if key in {one.key for one in recipe.inputs})
+    return (recipe for recipe in recipes if key in {table.key for table in recipe.inputs})

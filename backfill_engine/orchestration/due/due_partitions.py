@@ -203,7 +203,9 @@ def find_due_partitions(
         if key in readiness.blocked or not_final:
             continue
         moved = {
-            name: one.outstanding[key] for name, one in movements.items() if key in one.outstanding
+            name: movement.outstanding[key]
+            for name, movement in movements.items()
+            if key in movement.outstanding
         }
         state = hash_states(
             (
@@ -261,7 +263,7 @@ def _compare_landing(
             raise LandingError(f"{fault.name} {fault.fault}")
     due: dict[str, DuePartition] = {}
     # What is being written is waited for: what becomes of it is another change.
-    writing = {one.partition.key for one in listing.faults if one.fault == BEING_WRITTEN}
+    writing = {fault.partition.key for fault in listing.faults if fault.fault == BEING_WRITTEN}
     for key in (key for key in keys if key not in writing):
         publish, fingerprint = publishes.get(key), files[key].fingerprint if key in files else ""
         if publish is None:

@@ -121,7 +121,7 @@ def _find_pointer(
         differing: list[int] = []
         for key, checksum in window.items():
             versions = history.get(key, ())
-            latest = next((one for one in versions if one[0] <= pointer), None)
+            latest = next((version for version in versions if version[0] <= pointer), None)
             if latest is None and checksum:
                 return _BEFORE_ALL
             if latest is not None and latest[1] != checksum:

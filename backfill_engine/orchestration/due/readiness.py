@@ -89,7 +89,7 @@ def find_readiness(
     windows: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     unread: Collection[str] = (),
     unfinished: Mapping[str, Collection[str]] | None = None,
-    told: PartitionStatusCache | None = None,
+    statuses: PartitionStatusCache | None = None,
     inputs: Mapping[str, TableLog] | None = None,
     foreign: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Readiness:
@@ -107,14 +107,14 @@ def find_readiness(
         unread: upstream tables that it could read and doesn't, as it serves another version.
         unfinished: by upstream table, the partitions that are published and provisional, as far as
             that is known; None to read it from their events.
-        told: statuses that were asked for already; None to ask the instance.
+        statuses: those that were asked for already; None to ask the instance.
         inputs: logs of upstream tables, by table key. Of a table that nobody publishes here only
             its log tells what there is; without it all counts as there.
         foreign: by upstream table, the partitions that another writer changed, and how: nobody has
             audited their rows, so that they block what reads them, required or not. None to go by
             `inputs`.
     """
-    told, inputs = told or PartitionStatusCache(instance), inputs or {}
+    statuses, inputs = statuses or PartitionStatusCache(instance), inputs or {}
     if foreign is None:
         foreign = {
             key: describe_foreign_changes(log.foreign_changes) for key, log in inputs.items()
@@ -133,10 +133,10 @@ def find_readiness(
         coming = (expected or {}).get(upstream_asset, ())
         # In the graph of a job, assets that it doesn't select can't be materialized either.
         if graph.get(upstream_asset).metadata.get(EXTERNAL):
-            there = inputs[upstream].count_rows() if upstream in inputs else wanted
-            states = dict.fromkeys(wanted.difference(there), _MISSING)
+            held = inputs[upstream].count_rows() if upstream in inputs else wanted
+            states = dict.fromkeys(wanted.difference(held), _MISSING)
         else:
-            states = _find_states(told, graph, upstream_asset, wanted.difference(coming))
+            states = _find_states(statuses, graph, upstream_asset, wanted.difference(coming))
         how = foreign.get(upstream, {})
         changed = wanted.intersection(how).difference(coming)
         states |= {upstream_key: how[upstream_key] for upstream_key in changed}
@@ -261,10 +261,10 @@ def find_downstream_keys(
 
 
 def _find_states(
-    told: PartitionStatusCache, graph: AssetGraph, asset_key: AssetKey, partitions: set[str]
+    cache: PartitionStatusCache, graph: AssetGraph, asset_key: AssetKey, partitions: set[str]
 ) -> dict[str, str]:
     """Finds the partitions that are not materialized, and their states in words."""
-    statuses = told.find(asset_key, sorted(partitions), get_partitions_def(graph, asset_key))
+    statuses = cache.find(asset_key, sorted(partitions), get_partitions_def(graph, asset_key))
     words = {
         AssetPartitionStatus.FAILED: _LOST,
         AssetPartitionStatus.IN_PROGRESS: _IN_PROGRESS,

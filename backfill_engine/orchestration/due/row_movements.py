@@ -109,7 +109,8 @@ def find_consumed_versions(reader: TableLog, source: TableLog) -> dict[str, int]
     parts = [key for key, publish in newest.items() if publish.record.row_filter]
     earlier = group_publishes(reader.known_commits) if parts else {}
     whole = {
-        key: next((one for one in earlier[key] if not one.record.row_filter), None) for key in parts
+        key: next((publish for publish in earlier[key] if not publish.record.row_filter), None)
+        for key in parts
     }
     found: dict[str, int] = {}
     for key, publish in newest.items():
@@ -216,4 +217,4 @@ def _list_changes(source: TableLog, since: int) -> Iterator[tuple[Commit, Collec
 
 def _find_checksum_before(publishes: Collection[Publish], version: int) -> str | None:
     """Finds what a partition held before a version; None if nothing was published."""
-    return next((one.checksum for one in publishes if one.version < version), None)
+    return next((publish.checksum for publish in publishes if publish.version < version), None)

@@ -87,7 +87,7 @@ def _find_moved(
     return [key for key in publishes if key in found.outstanding]
 
 
-def find_standing(
+def find_up_to_date(
     graph: AssetGraph,
     recipe: Recipe,
     run: Run,
@@ -122,13 +122,13 @@ def find_standing(
     if run.pace.restart:
         candidates = own
     by_any_code = own if NEW_CODE in run.features else ()
-    standing = list_standing(
+    standing = list_up_to_date(
         graph, recipe, pinned, candidates, provisional=provisional, by_any_code=by_any_code
     )
     return {key: _tell(publishes[key], recipe) for key in standing}
 
 
-def list_standing(
+def list_up_to_date(
     graph: AssetGraph,
     recipe: Recipe,
     pinned: PinnedInputs,
@@ -171,13 +171,13 @@ def _tell(publish: Publish, recipe: Recipe) -> PartitionResult:
 
 def _list_alike(log: TableLog, keys: Collection[str], options: WriteOptions) -> list[str]:
     """Lists those that are as they were published, by a run of these options."""
-    told = (options.write_mode, options.row_filter)
+    asked_for = (options.write_mode, options.row_filter)
     return [
         key
         for key in keys
         if (publish := log.publishes.get(key))
         and key not in log.foreign_changes
-        and (publish.record.write_mode, publish.record.row_filter) == told
+        and (publish.record.write_mode, publish.record.row_filter) == asked_for
         and not publish.restored
     ]
 

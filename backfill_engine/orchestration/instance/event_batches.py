@@ -174,8 +174,8 @@ class StoresBatches(SqlEventLogStorage):
     ) -> None:
         # A row for each partition, as Dagster has it, but without naming all of them in each: of a
         # thousand buckets and four checks that was 47 MB. Nothing reads it there; the event has it.
-        told = event.get_dagster_event()
-        planned = told.asset_check_planned_data
+        dagster_event = event.get_dagster_event()
+        planned = dagster_event.asset_check_planned_data
         subset = planned.partitions_subset
         short = type(planned)(asset_key=planned.asset_key, check_name=planned.check_name)
         row = {
@@ -184,7 +184,7 @@ class StoresBatches(SqlEventLogStorage):
             "run_id": event.run_id,
             "execution_status": CheckStatus.PLANNED.value,
             "evaluation_event": serialize_value(
-                event._replace(dagster_event=told._replace(event_specific_data=short))
+                event._replace(dagster_event=dagster_event._replace(event_specific_data=short))
             ),
             "evaluation_event_timestamp": self._event_insert_timestamp(event),
             "evaluation_event_storage_id": event_id,

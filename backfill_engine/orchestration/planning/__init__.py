@@ -1,4 +1,4 @@
-"""What is to be done: plans and their launch, the sensors' work, the story of a partition.
+"""What is to be done: plans and their launch, the run requests of sensors, reports on partitions.
 
 Here belongs what is said before anything runs.
 """

@@ -110,12 +110,12 @@ class Chooser:
             first=first,
             last=last,
             dead=self.dead,
-            told=self.statuses,
+            cache=self.statuses,
         )
         states = {
-            one.partition: WITHHELD if one.partition in found.withheld else one.status
-            for one in found.partitions
-            if keys is None or one.partition in keys
+            row.partition: WITHHELD if row.partition in found.withheld else row.status
+            for row in found.partitions
+            if keys is None or row.partition in keys
         }
         judges = keys is not None or bool({Only.ALL, Only.STALE} & {*only})
         pinned = self._pin(table, list(states)) if judges else None
@@ -155,7 +155,7 @@ class Chooser:
         recipe = self.recipes[table.key]
         return PinnedInputs(
             target=self.logs[table.key],
-            inputs={one.key: self.logs[one.key] for one in recipe.inputs},
+            inputs={table.key: self.logs[table.key] for table in recipe.inputs},
             listing=list_landing(
                 recipe, self.catalog.settings.landing, build_partitions(table, keys)
             ),

@@ -115,7 +115,9 @@ def check_launch(catalog: Catalog, plan: Plan, launch: Launch) -> Launch:
         launch = bound_rows(catalog, plan, launch)
     for table_plan in plan.tables:
         choose_run_options(catalog.find_table(table_plan.table), launch)
-    protected = [f"{one.table} {text}" for one in plan.tables for text in one.protected]
+    protected = [
+        f"{table_plan.table} {text}" for table_plan in plan.tables for text in table_plan.protected
+    ]
     if protected and not launch.override_protection:
         raise ProtectedError(
             f"protected: {'; '.join(shorten(protected, _LISTED))}: choose others, lift it with "
@@ -145,7 +147,11 @@ def bound_rows(catalog: Catalog, plan: Plan, options: Options) -> Options:
 
 
 def _refuse_at_work(plan: Plan) -> None:
-    busy = [f"{one.table} {', '.join(one.at_work)}" for one in plan.tables if one.at_work]
+    busy = [
+        f"{table_plan.table} {', '.join(table_plan.at_work)}"
+        for table_plan in plan.tables
+        if table_plan.at_work
+    ]
     if busy:
         raise BackfillError(
             f"runs are at work on {'; '.join(busy)}, or requested: wait for them, cancel them "
@@ -157,12 +163,12 @@ def _refuse_at_work(plan: Plan) -> None:
 def describe_planned(catalog: Catalog, plan: Plan) -> str:
     """Says in one line what a plan would run: tables, and first and last key of each grain."""
     by_grain: dict[Grain, list[TablePlan]] = {}
-    for one in plan.tables:
-        if one.partitions:
-            by_grain.setdefault(catalog.find_table(one.table).grain, []).append(one)
+    for table_plan in plan.tables:
+        if table_plan.partitions:
+            by_grain.setdefault(catalog.find_table(table_plan.table).grain, []).append(table_plan)
     return "; ".join(
-        f"{', '.join(one.table for one in tables)} "
-        f"{min(start for one in tables for start, _ in one.ranges)}..."
-        f"{max(end for one in tables for _, end in one.ranges)}"
+        f"{', '.join(table_plan.table for table_plan in tables)} "
+        f"{min(start for table_plan in tables for start, _ in table_plan.ranges)}..."
+        f"{max(end for table_plan in tables for _, end in table_plan.ranges)}"
         for tables in by_grain.values()
     )

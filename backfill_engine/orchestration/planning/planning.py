@@ -19,7 +19,7 @@ from backfill_engine.orchestration.due.readiness import (
     find_readiness,
     get_partitions_def,
 )
-from backfill_engine.orchestration.due.stale_partitions import list_standing
+from backfill_engine.orchestration.due.stale_partitions import list_up_to_date
 from backfill_engine.orchestration.instance.dagster_internals import AssetGraph
 from backfill_engine.orchestration.instance.materializations import PartitionStatusCache
 from backfill_engine.orchestration.instance.partition_definitions import (
@@ -144,7 +144,7 @@ class Planner(Chooser):
             readiness = self._find_readiness(choice, chosen_keys)
             written, pace = choose_run_options(table, options)
             leaves = pace.chunk and not pace.restart and written == OVERWRITE and not row_filter
-            standing = self._find_standing(choice, readiness, computed) if leaves else frozenset()
+            standing = self._find_up_to_date(choice, readiness, computed) if leaves else frozenset()
             left = [key for key in keys if key not in standing]
             computed[table.key] = {*left}
             busy = find_ranges(partitions_def, {*keys} & {*at_work.get(asset_key, ())})
@@ -248,7 +248,9 @@ class Planner(Chooser):
         What of their input is not final the logs say as its events do.
         """
         unfinished = {
-            name: [key for key, one in log.publishes.items() if one.record.provisional.get(key)]
+            name: [
+                key for key, publish in log.publishes.items() if publish.record.provisional.get(key)
+            ]
             for name, log in choice.pinned.inputs.items()
         }
         return find_readiness(
@@ -259,11 +261,11 @@ class Planner(Chooser):
             expected=chosen,
             windows=choice.pinned.windows,
             unfinished=unfinished,
-            told=self.statuses,
+            statuses=self.statuses,
             inputs=choice.pinned.inputs,
         )
 
-    def _find_standing(
+    def _find_up_to_date(
         self,
         choice: Choice,
         readiness: Readiness,
@@ -275,7 +277,7 @@ class Planner(Chooser):
             coming = set(computed.get(name, ()))
             after |= {key for key in choice.keys if not coming.isdisjoint(windows[key])}
         unfinished = pinned.listing.unfinished if pinned.listing else {}
-        found = list_standing(
+        found = list_up_to_date(
             self.graph,
             self.recipes[choice.table.key],
             pinned,
@@ -294,11 +296,18 @@ class Planner(Chooser):
     ) -> dict[AssetKey, list[str]]:
         """Finds other partitions that were computed from those, directly or not."""
         found: dict[AssetKey, set[str]] = {}
-        told, graph, recipes = self.statuses, self.graph, self.recipes
-        unread = {find_asset_key(one.table): one.unread for one in recipes.values()}
+        statuses, graph, recipes = self.statuses, self.graph, self.recipes
+        unread = {find_asset_key(recipe.table): recipe.unread for recipe in recipes.values()}
         for asset_key, keys in chosen.items():
             dependent = find_dependent_partitions(
-                told.instance, graph, asset_key, keys, {}, unread=unread, known=chosen, told=told
+                statuses.instance,
+                graph,
+                asset_key,
+                keys,
+                {},
+                unread=unread,
+                known=chosen,
+                statuses=statuses,
             )
             for key, partitions in dependent.items():
                 found.setdefault(key, set()).update(partitions)

@@ -140,7 +140,7 @@ def choose_partitions(
         stale: those whose input or code is another one since.
         only: which to choose.
     """
-    wanted = {state for one in only for state in _STATES.get(one, ())}
+    wanted = {state for choice in only for state in _STATES.get(choice, ())}
     return [
         key
         for key, state in states.items()
@@ -151,6 +151,6 @@ def choose_partitions(
 def count_states(states: Mapping[str, str], stale: Collection[str]) -> dict[str, int]:
     """Counts partitions by state, and the stale ones; what there is none of is left out."""
     order = (MATERIALIZED, MISSING, FAILED, WITHHELD, CHANGED, NOT_DUE, IN_PROGRESS)
-    counts = {state: sum(one == state for one in states.values()) for state in order}
+    counts = {state: sum(chosen == state for chosen in states.values()) for state in order}
     counts["stale"] = len(stale)
     return {state: count for state, count in counts.items() if count}

@@ -83,7 +83,7 @@ def describe_in_a_line(error: BaseException) -> str:
     if not line.endswith(":"):
         return line
     trace = str(error.__context__).splitlines()  # PySpark's errors have Py4J's as their context.
-    causes = [one.removeprefix(_CAUSE) for one in trace if one.startswith(_CAUSE)]
+    causes = [line.removeprefix(_CAUSE) for line in trace if line.startswith(_CAUSE)]
     return " ".join([line, *(cause[:_LINE_LENGTH] for cause in causes[-1:])])
 
 

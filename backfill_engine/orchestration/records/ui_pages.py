@@ -85,8 +85,8 @@ def build_failure_metadata(
     message: str, certificate: Certificate | None
 ) -> Mapping[str, MarkdownMetadataValue]:
     """Builds what the failure of a step carries: what to do, and the certificate."""
-    said = {"what to do": MetadataValue.md(write_code_block(message))}
-    return said | build_certificate_metadata(certificate)
+    advice = {"what to do": MetadataValue.md(write_code_block(message))}
+    return advice | build_certificate_metadata(certificate)
 
 
 def build_certificate_metadata(

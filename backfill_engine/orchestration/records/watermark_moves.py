@@ -16,7 +16,7 @@ from backfill_engine.orchestration.runs.run_tags import INCREMENTAL_TAG
 from backfill_engine.publishing.results import Run
 
 
-def pass_over(
+def advance_watermark(
     context: AssetExecutionContext,
     spark: SparkSession,
     target: TableLog,

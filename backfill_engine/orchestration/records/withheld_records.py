@@ -85,8 +85,11 @@ def find_withheld_records(
     by_run: dict[str, list[tuple[Certificate, CertifiedPartition]]] = {}
     for key, (certificate, row) in standing.items():
         # The status alone may be one that Dagster has noted down, of events that are gone.
-        told = statuses.get(key) in (AssetPartitionStatus.FAILED, AssetPartitionStatus.IN_PROGRESS)
-        has_trace = (certificate.run_id, key) in plans or (told and key in planned)
+        is_failed = statuses.get(key) in (
+            AssetPartitionStatus.FAILED,
+            AssetPartitionStatus.IN_PROGRESS,
+        )
+        has_trace = (certificate.run_id, key) in plans or (is_failed and key in planned)
         if key in entered or not has_trace:
             by_run.setdefault(certificate.run_id, []).append((certificate, row))
     records = (

@@ -588,7 +588,7 @@ def describe_recovery(recovery: Recovery, *, done: bool = True) -> list[str]:
     return messages
 
 
-def hold_up(
+def skip_downstream_checks(
     catalog: Catalog, context: AssetExecutionContext, warehouse: Warehouse, check_events: int
 ) -> Continuation:
     """Finds what can go on after a step that withheld partitions, and what can't.

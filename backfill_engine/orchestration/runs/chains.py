@@ -125,7 +125,9 @@ def build_limit_tag(
     if max_parallel is None:
         return {}
     config = instance.get_concurrency_config().run_queue_config
-    limits = {one["key"]: one["limit"] for one in config.tag_concurrency_limits} if config else {}
+    limits = (
+        {limit["key"]: limit["limit"] for limit in config.tag_concurrency_limits} if config else {}
+    )
     places = [config.max_concurrent_runs if config else -1, limits.get(BACKGROUND_TAG, -1)]
     if any(0 <= count <= max_parallel for count in places):
         return {}

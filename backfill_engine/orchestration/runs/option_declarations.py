@@ -75,7 +75,7 @@ class Launch(RunOptions):
         priority: of its runs in the queue; None for that of what names none.
         max_parallel: runs of it that are at work at once; None for as many as there are places.
         rehearsal: of which just what was shown is published; empty for what is computed.
-        once: the once-flow that is taken in; empty if none is.
+        once: the historical load that is taken in; empty if none is.
     """
 
     reason: str = Field(default="", description="Why; a tag of the runs.")

@@ -59,7 +59,7 @@ def describe_protected(
 
 
 @dataclass(frozen=True)
-class StandingProtection:
+class ProtectionInForce:
     """What one decision, or declaration, protects now.
 
     Attributes:
@@ -79,22 +79,31 @@ class StandingProtection:
     since: dt.datetime | None
 
 
-def list_standing(table: Table, protections: Protections) -> list[StandingProtection]:
+def list_in_force(table: Table, protections: Protections) -> list[ProtectionInForce]:
     """Lists what is protected of a table now; what was lifted, or decided anew, is left out."""
     listed = protections.list_of(table)
     if not listed:
         return []
     partitions_def = find_partitions_def(table)
-    winners: dict[Protection, list[str]] = {one: [] for one in listed}
-    for key, one in protections.find(table, partitions_def.get_partition_keys()).items():
-        winners[one].append(key)
-    last = next((one for one in listed if one.last is None), None) if table.grain.cron else None
+    winners: dict[Protection, list[str]] = {protection: [] for protection in listed}
+    for key, protection in protections.find(table, partitions_def.get_partition_keys()).items():
+        winners[protection].append(key)
+    last = (
+        next((protection for protection in listed if protection.last is None), None)
+        if table.grain.cron
+        else None
+    )
     return [
-        StandingProtection(
-            table.key, find_ranges(partitions_def, keys), one is last, one.reason, one.by, one.at
+        ProtectionInForce(
+            table.key,
+            find_ranges(partitions_def, keys),
+            protection is last,
+            protection.reason,
+            protection.by,
+            protection.at,
         )
-        for one, keys in winners.items()
-        if one.protected and (keys or one is last)
+        for protection, keys in winners.items()
+        if protection.protected and (keys or protection is last)
     ]
 
 
@@ -119,7 +128,7 @@ def refuse_protected(
     protected = read_protections(warehouse).find(table, keys)
     if protected and not override:
         raise ProtectedError(_describe_refusal({table: protected}, how))
-    return {key: _describe_override(override, one) for key, one in protected.items()}
+    return {key: _describe_override(override, protection) for key, protection in protected.items()}
 
 
 def protect_partitions(request: StepRequest) -> ProtectionHook:

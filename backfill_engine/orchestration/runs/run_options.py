@@ -140,8 +140,8 @@ def build_asset_config(
 
 def build_options_config(tables: Sequence[str], options: RunOptions) -> dict[str, Any]:
     """Builds the configuration that tells tables' assets the options of a run."""
-    told = options.model_dump(exclude_none=True, include={*RunOptions.model_fields})
-    return _build_config({AssetKey.from_user_string(table): told for table in tables})
+    options_given = options.model_dump(exclude_none=True, include={*RunOptions.model_fields})
+    return _build_config({AssetKey.from_user_string(table): options_given for table in tables})
 
 
 def _build_config(configs: Mapping[AssetKey, Mapping[str, Any]]) -> dict[str, Any]:
@@ -161,9 +161,9 @@ def read_asset_config(run: DagsterRun, key: AssetKey) -> PublishConfig:
         SettingsError: if it names a variable in place of a value, which Dagster lets pass.
     """
     run_config: Mapping[str, Any] = run.run_config
-    told = run_config.get("ops", {}).get(_name_op(key), {}).get("config", {})
+    config = run_config.get("ops", {}).get(_name_op(key), {}).get("config", {})
     try:
-        return PublishConfig(**told)
+        return PublishConfig(**config)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, (_name_op(key), *first["loc"])))

@@ -84,9 +84,9 @@ def select_tables(
 
 def _list_begun(catalog: Catalog, warehouse: Warehouse) -> Sequence[Table]:
     """Lists the tables of the pipelines of which one is there; of all, if none is."""
-    there = {table.key for table in catalog.tables if warehouse.exists(table)}
+    existing = {table.key for table in catalog.tables if warehouse.exists(table)}
     begun = {
-        key for keys in catalog.pipelines.values() if not there.isdisjoint(keys) for key in keys
+        key for keys in catalog.pipelines.values() if not existing.isdisjoint(keys) for key in keys
     }
     return [table for table in catalog.tables if table.key in begun or not begun]
 

@@ -135,22 +135,22 @@ def read_table_statuses(
     first: str,
     last: str,
     dead: Collection[str] = (),
-    told: PartitionStatusCache | None = None,
+    cache: PartitionStatusCache | None = None,
 ) -> TableStatuses:
     """Reads the statuses of one table, by a log that was read already; see `read_statuses`.
 
-    And by what Dagster `told` already, if anything.
+    And by the statuses of Dagster that `cache` has already.
 
     Raises:
         PartitionRangeError: if a key is unknown or the range is reversed.
     """
-    table, told = log.table, told or PartitionStatusCache(instance)
+    table, cache = log.table, cache or PartitionStatusCache(instance)
     asset_key, partitions_def = find_asset_key(table), find_partitions_def(table)
     keys = find_keys_in_range(partitions_def, first=first, last=last)
     recovery = find_recovery(instance, log, dead=dead)
     planned_by = find_planning_runs(instance, asset_key) if dead else {}
     statuses = dict.fromkeys(keys, MISSING)
-    for key, status in told.find(asset_key, keys, partitions_def).items():
+    for key, status in cache.find(asset_key, keys, partitions_def).items():
         if status is not None:
             statuses[key] = status.value.lower()
         if statuses[key] == IN_PROGRESS and planned_by.get(key) in dead:
@@ -161,9 +161,9 @@ def read_table_statuses(
     statuses |= {key: status for key, status in recovered.items() if key in statuses}
     failed = [key for key, status in statuses.items() if status == FAILED]
     verdicts = _read_verdicts(instance, log, failed)
-    untold = {row.partition: row for record in recovery.withheld.runs for row in record.rows}
-    withheld = {key for key, row in (verdicts | untold).items() if row.status == WITHHELD}
-    statuses |= dict.fromkeys(_find_not_due(catalog, told, verdicts), NOT_DUE)
+    lost = {row.partition: row for record in recovery.withheld.runs for row in record.rows}
+    withheld = {key for key, row in (verdicts | lost).items() if row.status == WITHHELD}
+    statuses |= dict.fromkeys(_find_not_due(catalog, cache, verdicts), NOT_DUE)
     for key in recovery.changed:
         if statuses.get(key, IN_PROGRESS) != IN_PROGRESS:
             statuses[key] = CHANGED
@@ -198,14 +198,16 @@ def _read_verdicts(
     asked = set(failed)
     return {
         row.partition: row
-        for certificate in read_readable(one for one in documents if one.subject in wanted)
+        for certificate in read_readable(
+            document for document in documents if document.subject in wanted
+        )
         for row in certificate.partitions
         if runs.get(row.partition) == certificate.run_id and row.partition in asked
     }
 
 
 def _find_not_due(
-    catalog: Catalog, told: PartitionStatusCache, verdicts: Mapping[str, CertifiedPartition]
+    catalog: Catalog, cache: PartitionStatusCache, verdicts: Mapping[str, CertifiedPartition]
 ) -> list[str]:
     """Finds the failed partitions that only wait for upstream partitions that never came.
 
@@ -214,13 +216,13 @@ def _find_not_due(
     """
     waiting = {key: row.never_came for key, row in verdicts.items() if row.never_came}
     tried = _find_tried(
-        catalog, told, {upstream for never_came in waiting.values() for upstream in never_came}
+        catalog, cache, {upstream for never_came in waiting.values() for upstream in never_came}
     )
     return [key for key, never_came in waiting.items() if tried.isdisjoint(never_came)]
 
 
 def _find_tried(
-    catalog: Catalog, told: PartitionStatusCache, upstream: Collection[str]
+    catalog: Catalog, cache: PartitionStatusCache, upstream: Collection[str]
 ) -> set[str]:
     """Finds the partitions, each as `layer/name key`, that a run has published or failed at.
 
@@ -234,11 +236,11 @@ def _find_tried(
     tried: set[str] = set()
     for name, keys in by_table.items():
         if name in external:
-            there = read_log(catalog.warehouse, external[name]).count_rows()
-            tried |= {f"{name} {key}" for key in keys if key in there}
+            rows = read_log(catalog.warehouse, external[name]).count_rows()
+            tried |= {f"{name} {key}" for key in keys if key in rows}
             continue
         table = catalog.find_table(name)
-        found = told.find(find_asset_key(table), keys, find_partitions_def(table))
+        found = cache.find(find_asset_key(table), keys, find_partitions_def(table))
         tried |= {f"{name} {key}" for key, status in found.items() if status is not None}
     return tried
 

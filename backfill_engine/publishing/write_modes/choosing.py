@@ -12,8 +12,8 @@ from backfill_engine.publishing.write_modes.append_once import AppendOnce
 from backfill_engine.publishing.write_modes.mode import (
     Merge,
     Overwrite,
+    Revert,
     Rollback,
-    TakeBack,
     WriteMode,
 )
 from backfill_engine.publishing.write_modes.options import WriteOptions
@@ -36,15 +36,15 @@ def _list_modes() -> Iterator[WriteMode]:
         yield mode
 
 
-_TOLD = {mode.name: mode for mode in _list_modes()}
+_BY_NAME = {mode.name: mode for mode in _list_modes()}
 
-WRITE_MODES = {**_TOLD, **{mode.name: mode for mode in (Rollback(), TakeBack())}}
+WRITE_MODES = {**_BY_NAME, **{mode.name: mode for mode in (Rollback(), Revert())}}
 """All modes, by name."""
 
 if TYPE_CHECKING:
     ModeName: TypeAlias = StrEnum
 else:
-    ModeName = StrEnum("ModeName", {name: name for name in _TOLD})
+    ModeName = StrEnum("ModeName", {name: name for name in _BY_NAME})
     """Names the modes that a run may be told; in the others no run can be told to write.
 
     Members are named by their values, as Dagster takes an optional enum by its members' names.

@@ -113,13 +113,13 @@ class Rollback(WriteMode):
     restores = True
 
 
-class TakeBack(Rollback):
+class Revert(Rollback):
     """A run took back what it had just published and could not read as it was audited."""
 
     name = TAKE_BACK
 
 
-RESTORING = frozenset({Rollback.name, TakeBack.name})
+RESTORING = frozenset({Rollback.name, Revert.name})
 """Names of the modes whose commits put a version back: the one of the table among their inputs."""
 
 

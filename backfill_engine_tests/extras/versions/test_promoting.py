@@ -22,7 +22,7 @@ from backfill_engine.lake.served_versions import find_served
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.orchestration.due.due_partitions import Memory
 from backfill_engine.orchestration.planning.planning import open_planner
-from backfill_engine.orchestration.planning.work import look_for_work
+from backfill_engine.orchestration.planning.run_requests import find_run_requests
 from backfill_engine.proof.certificates import find_certificates
 from backfill_engine.publishing.inputs import pin_inputs
 from backfill_engine.publishing.publisher import Publisher
@@ -115,7 +115,7 @@ def look(pipeline: Pipeline) -> dict[str, Any]:
 
 def list_due(pipeline: Pipeline) -> dict[str, set[tuple[str, str]]]:
     """Finds the ranges that the sensor would request, by table."""
-    found = look_for_work(
+    found = find_run_requests(
         CATALOG,
         pipeline.instance,
         defs.get_repository_def().asset_graph,

@@ -6,7 +6,7 @@ from dagster import DagsterInstance
 
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.due.due_partitions import Memory
-from backfill_engine.orchestration.planning.work import look_for_work
+from backfill_engine.orchestration.planning.run_requests import find_run_requests
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.running import RAW, list_days
 from backfill_engine_tests.project import CATALOG, defs
@@ -19,7 +19,7 @@ def list_due(root: Path) -> list[tuple[str, str]]:
     home = root / "home"
     home.mkdir(exist_ok=True)
     with DagsterInstance.local_temp(str(home)) as instance:
-        found = look_for_work(
+        found = find_run_requests(
             CATALOG,
             instance,
             defs.get_repository_def().asset_graph,

@@ -17,7 +17,7 @@ from backfill_engine.lake.writer import build_record, overwrite_partitions
 from backfill_engine.orchestration.instance.processes import identify_own_process, identify_process
 from backfill_engine.orchestration.recovery.recovery import find_recovery, recover_table
 from backfill_engine.orchestration.runs.claims import PROCESS_TAG, fail_dead_runs, find_dead_runs
-from backfill_engine.publishing.write_modes.mode import Overwrite, TakeBack
+from backfill_engine.publishing.write_modes.mode import Overwrite, Revert
 from backfill_engine_tests.pipeline.running import RAW, STAGING, FinishedRun, Pipeline, list_days
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 from backfill_engine_tests.shared_fixtures import build_days
@@ -215,7 +215,7 @@ def test_a_version_that_was_put_back_is_no_success_of_the_failed_run(
     spark: SparkSession, pipeline: Pipeline
 ) -> None:
     begin_run(pipeline, "unreadable", dead=True)
-    commit(spark, pipeline, "unreadable", write_mode=TakeBack.name)
+    commit(spark, pipeline, "unreadable", write_mode=Revert.name)
     take_next_step(pipeline)
 
     assert find_status(pipeline, "unreadable") is DagsterRunStatus.FAILURE

@@ -17,7 +17,7 @@ from backfill_engine.orchestration.backfills.outcomes import find_outcome
 from backfill_engine.orchestration.backfills.progress_reader import State
 from backfill_engine.orchestration.instance.partition_definitions import find_asset_key
 from backfill_engine.orchestration.runs.pausing import Continuation, find_continuation
-from backfill_engine.orchestration.runs.protecting import list_standing
+from backfill_engine.orchestration.runs.protecting import list_in_force
 from backfill_engine.orchestration.runs.run_tags import OVERRIDE_TAG, RANGE_END_TAG, RANGE_START_TAG
 from backfill_engine.tables.protected import Protected
 from backfill_engine_tests.pipeline.alerting import Home
@@ -236,7 +236,7 @@ def test_standing_protections_are_listed_by_who_set_them() -> None:
         Protection(table=RAW, first=LAST, last=LAST, protected=False, reason="x", by="ben", at=NOW),
         Protection(table=RAW, last="2013-01-04", reason="old", by="anna", at=NOW),
     ]
-    found = list_standing(table, Protections(decided))
+    found = list_in_force(table, Protections(decided))
     assert [
         (standing.reason, standing.by, standing.ranges, standing.and_later) for standing in found
     ] == [
@@ -244,6 +244,6 @@ def test_standing_protections_are_listed_by_who_set_them() -> None:
         ("new", "ben", [("2013-01-03", "2013-01-05")], False),
         ("old", "anna", [(CLOSED, CLOSED)], False),
     ]
-    (all_,) = list_standing(RAW_FLIGHTS, Protections([Protection(table=RAW, reason="frozen")]))
+    (all_,) = list_in_force(RAW_FLIGHTS, Protections([Protection(table=RAW, reason="frozen")]))
     assert all_.and_later
     assert all_.ranges == [("2013-01-01", "2014-01-01")]

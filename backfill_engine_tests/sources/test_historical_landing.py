@@ -1,4 +1,4 @@
-"""The files of a once-flow: the days that each holds, what is wrong with it, records by day."""
+"""The files of a historical load: the days of each, what is wrong with it, records by day."""
 
 import datetime as dt
 import gzip
@@ -14,15 +14,15 @@ import pytest
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.dates import DAYS
+from backfill_engine.sources.historical_loads import HistoricalListing, HistoricalLoad
 from backfill_engine.sources.history import History, JoinedListing
 from backfill_engine.sources.json_landing import JsonLanding, JsonListing
-from backfill_engine.sources.once_flows import OnceFlow, OnceListing
 from backfill_engine.sources.source import Listing
 from backfill_engine.tables.columns import Column
 from backfill_engine_tests.shared_fixtures import build_days
 from backfill_engine_tests.sources.landed_tables import build_landed_table
 
-FLOW = OnceFlow(
+FLOW = HistoricalLoad(
     name="year",
     source="old/%Y/readings_%Y-%m*.csv",
     begin=dt.date(2011, 1, 1),
@@ -42,7 +42,9 @@ def write(root: Path, name: str, content: str | bytes = PLAIN) -> Path:
     return path
 
 
-def list_days(root: Path, first: str, count: int = 1, flow: OnceFlow = FLOW) -> OnceListing:
+def list_days(
+    root: Path, first: str, count: int = 1, flow: HistoricalLoad = FLOW
+) -> HistoricalListing:
     flow = replace(flow, record_fields=FIELDS)
     return flow.list_files(str(root), TABLE, build_days(first, count))
 
@@ -121,7 +123,10 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        ("on,amount\n2011-01-01,1\n", "lacks the column number, which the once-flow year reads"),
+        (
+            "on,amount\n2011-01-01,1\n",
+            "lacks the column number, which the historical load year reads",
+        ),
         ("", "lacks the column on"),
         ("on,number,on\n2011-01-01,1,2\n", "has the column on more than once"),
         (b"\xff\xfe\x00\n", "can't be read as csv: land it again"),
@@ -252,7 +257,7 @@ def test_history_is_never_read_from_the_feed_nor_the_feed_from_history(tmp_path:
         "2011-12-21": ["readings/year=2011/month=12/day=21/a.json"],
     }
     assert isinstance(listing, JoinedListing)
-    assert [type(part) for part in listing.parts] == [OnceListing, JsonListing]
+    assert [type(part) for part in listing.parts] == [HistoricalListing, JsonListing]
     assert list(listing.describe_files()) == [*listing.describe_landed()]
     assert listing.count_records() == {"2011-12-20": 1, "2011-12-21": 1}
     assert listing.dataset == "old+readings"

@@ -1,4 +1,4 @@
-"""The whole story of one partition: what it holds, from what, and what the last run made of it."""
+"""A report on one partition: what it holds, from what, and what the last run made of it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from backfill_engine.tables.declarations import Table
 
 
 @dataclass(frozen=True)
-class Story:
+class PartitionReport:
     """All that is known of one partition.
 
     Attributes:
@@ -54,8 +54,8 @@ class Story:
     next: Sequence[str]
 
 
-def tell_story(planner: Planner, table: Table, key: str) -> Story:
-    """Tells the story of one partition.
+def describe_partition(planner: Planner, table: Table, key: str) -> PartitionReport:
+    """Reports on one partition.
 
     Raises:
         PartitionRangeError: if the table has no such partition.
@@ -75,7 +75,7 @@ def tell_story(planner: Planner, table: Table, key: str) -> Story:
         is_stale = bool(planned.stale)
     except BackfillError as error:  # what is known of it is told all the same
         stale, is_stale = f"nobody can tell: {error}", False
-    return Story(
+    return PartitionReport(
         table=table.key,
         partition=key,
         status=status.status,
@@ -164,6 +164,6 @@ def _find_next(
 
 def _find_blocking(catalog: Catalog, waits: str) -> list[tuple[str, str]]:
     """Finds table and key of the upstream partitions that are waited for, of `TABLE KEY is …`."""
-    words = [one.split() for one in waits.split(", ")]
-    tables = [one for one in words if len(one) > 1 and "/" in one[0]]
-    return [(one[0], one[1]) for one in tables if catalog.find_table(one[0])]
+    words = [word.split() for word in waits.split(", ")]
+    tables = [word for word in words if len(word) > 1 and "/" in word[0]]
+    return [(word[0], word[1]) for word in tables if catalog.find_table(word[0])]

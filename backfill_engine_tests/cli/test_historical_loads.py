@@ -103,7 +103,7 @@ def test_a_history_is_taken_in_once_and_what_is_computed_from_it_is_due(
     open_project: Callable[..., Project],
 ) -> None:
     project = open_project(
-        "2011-01", BEGIN="2011-01-13", END="2011-01-15", ONCE_FLOWS="flights_2011"
+        "2011-01", BEGIN="2011-01-13", END="2011-01-15", HISTORICAL_LOADS="flights_2011"
     )
     file = project.landing / "flights_history/2011/synthetic_flights_2011-01.csv"
     good = file.read_text()
@@ -171,7 +171,7 @@ def test_a_history_is_taken_in_once_and_what_is_computed_from_it_is_due(
 def test_tables_begin_where_the_last_of_their_inputs_does(
     open_project: Callable[..., Project],
 ) -> None:
-    project = open_project(ONCE_FLOWS="all")
+    project = open_project(HISTORICAL_LOADS="all")
     listed = project.run("python", "-c", _PARTITIONS)
     assert listed.returncode == 0, listed.stderr
     firsts = dict(line.split() for line in listed.stdout.splitlines() if "/" in line)
@@ -185,7 +185,7 @@ def test_tables_begin_where_the_last_of_their_inputs_does(
         assert firsts.pop(table) == "2011-01-01"
     assert firsts["features/departure_conditions"] == "2013-01-01"
     assert all(not first.startswith(("2011", "2012")) for first in firsts.values())
-    without = open_project_again(project, ONCE_FLOWS="")
+    without = open_project_again(project, HISTORICAL_LOADS="")
     listed = without.run("python", "-c", _PARTITIONS)
     assert "2011" not in listed.stdout
 
@@ -205,7 +205,7 @@ def test_a_flow_that_is_not_active_has_no_days(open_project: Callable[..., Proje
 
 
 def test_an_unusable_setting_is_said_in_a_line(open_project: Callable[..., Project]) -> None:
-    project = open_project(ONCE_FLOWS="flights_2011")
+    project = open_project(HISTORICAL_LOADS="flights_2011")
     refused = run_history(project, "2011-01-01", "2011-01-02")
     assert refused.returncode == 1
     (line,) = refused.stderr.strip().splitlines()
@@ -216,7 +216,7 @@ def test_an_unusable_setting_is_said_in_a_line(open_project: Callable[..., Proje
 @pytest.mark.by_hand
 def test_the_daemon_takes_a_flow_in(open_project: Callable[..., Project]) -> None:
     project = open_project(
-        "2011-01", BEGIN="2011-01-13", END="2011-01-15", ONCE_FLOWS="flights_2011"
+        "2011-01", BEGIN="2011-01-13", END="2011-01-15", HISTORICAL_LOADS="flights_2011"
     )
     days = ("2011-01-01", "2011-01-12")
     launch = ("launch", *choose(*days), "--yes")
@@ -237,7 +237,7 @@ def test_two_flows_that_were_killed_go_on(
         *months,
         "2012-01",
         BEGIN="2012-01-20",
-        ONCE_FLOWS="all",
+        HISTORICAL_LOADS="all",
         CHUNK_PARTITIONS="40",
     )
     days = ("2011-01-01", "2012-01-19")

@@ -13,7 +13,7 @@ from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.due.readiness import find_windows
-from backfill_engine.orchestration.due.stale_partitions import find_standing
+from backfill_engine.orchestration.due.stale_partitions import find_up_to_date
 from backfill_engine.orchestration.records.events import build_materialization
 from backfill_engine.publishing.differences import NewCodeHook
 from backfill_engine.publishing.inputs import PinnedInputs, list_landing
@@ -71,7 +71,7 @@ def find(root: Path, *, new_code: str, restart: bool = False) -> dict[str, Parti
         pace=replace(CHUNKS, restart=restart),
         hooks=(NewCodeHook(new_code),),
     )
-    return find_standing(GRAPH, DEPLOYED, run, pin(root), DAYS, provisional={})
+    return find_up_to_date(GRAPH, DEPLOYED, run, pin(root), DAYS, provisional={})
 
 
 def describe(result: PartitionResult) -> tuple[str, str]:

@@ -1,7 +1,7 @@
-"""Once-flows: history that predates what lands day by day, from files of another layout.
+"""Historical loads: history that predates what lands day by day, from files of another layout.
 
-A once-flow is a source with a begin and an end. An asset declares it beside its feed; from there on
-its days are run like any others, and what is published of them is known by the table alone.
+A historical load is a source with a begin and an end. An asset declares it beside its feed; from
+there on its days are run like any others, and what is published of them is known by the table.
 """
 
 import datetime as dt
@@ -27,6 +27,13 @@ from backfill_engine.lake.landing import (
 )
 from backfill_engine.lake.partitions import Partition, build_predicate
 from backfill_engine.rules.measured import Landed
+from backfill_engine.sources.historical_records import (
+    DatedFile,
+    RecordLayout,
+    count_days,
+    find_fault,
+    read_records,
+)
 from backfill_engine.sources.landed_lines import find_same_in_groups
 from backfill_engine.sources.landing_names import (
     BEING_WRITTEN,
@@ -36,13 +43,6 @@ from backfill_engine.sources.landing_names import (
     is_hidden,
     list_folder,
 )
-from backfill_engine.sources.once_records import (
-    OnceFile,
-    RecordLayout,
-    count_days,
-    find_fault,
-    read_records,
-)
 from backfill_engine.sources.source import LineListing, Source
 from backfill_engine.tables.declarations import Table
 from backfill_engine.uris import join_uri
@@ -51,7 +51,7 @@ _LISTED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnceFlow(RecordLayout, Source):
+class HistoricalLoad(RecordLayout, Source):
     """History that a table takes in once, from files of another layout than what lands daily.
 
     Attributes:
@@ -94,19 +94,19 @@ class OnceFlow(RecordLayout, Source):
         """Refuses a table by anything but days, and one whose records haven't the fields."""
         if table.grain != DAYS:
             raise DeclarationError(
-                f"{table.key}: once-flows fill days, and it is partitioned by {table.grain}: leave "
-                "`history` out, or give it the grain DAYS"
+                f"{table.key}: historical loads fill days, and it is partitioned by {table.grain}: "
+                "leave `history` out, or give it the grain DAYS"
             )
-        declared, mapped = [one.name for one in self.record_fields], [*dict(self.fields)]
+        declared, mapped = [field.name for field in self.record_fields], [*dict(self.fields)]
         if unknown := [name for name in mapped if name not in declared]:
             raise DeclarationError(
-                f"{table.key}, once-flow `{self.name}`: no record has a field `{unknown[0]}`: "
-                f"choose of {', '.join(declared)}"
+                f"{table.key}, historical load `{self.name}`: no record has a field "
+                f"`{unknown[0]}`: choose of {', '.join(declared)}"
             )
-        required = [one.name for one in self.record_fields if not one.nullable]
+        required = [field.name for field in self.record_fields if not field.nullable]
         if lacking := [f"`{name}`" for name in required if name not in mapped]:
             raise DeclarationError(
-                f"{table.key}, once-flow `{self.name}`: `fields` must say where "
+                f"{table.key}, historical load `{self.name}`: `fields` must say where "
                 f"{', '.join(lacking)} comes from, which is required"
             )
 
@@ -114,7 +114,9 @@ class OnceFlow(RecordLayout, Source):
         """Describes its files."""
         return self.format, self.source.removeprefix(f"{self.dataset}/")
 
-    def list_files(self, root: str, table: Table, partitions: Iterable[Partition]) -> "OnceListing":
+    def list_files(
+        self, root: str, table: Table, partitions: Iterable[Partition]
+    ) -> "HistoricalListing":
         """Lists the files that hold the days of partitions, which the flow fills.
 
         Raises:
@@ -138,19 +140,19 @@ class OnceFlow(RecordLayout, Source):
         for pattern, days in patterns.items():
             for name in _match(pattern, files):
                 days_of[name] += days
-        by_day: dict[dt.date, list[OnceFile]] = defaultdict(list)
+        by_day: dict[dt.date, list[DatedFile]] = defaultdict(list)
         for name, days in sorted(days_of.items()):
-            file = OnceFile(files[name], min(days), max(days))
+            file = DatedFile(files[name], min(days), max(days))
             if file.days != len(days):
                 raise LandingError(
-                    f"{name} may hold several stretches of days by the `source` of the once-flow "
-                    f"{self.name}: write one that says which"
+                    f"{name} may hold several stretches of days by the `source` of the historical "
+                    f"load {self.name}: write one that says which"
                 )
             for day in days:
                 by_day[day].append(file)
         wanted = sorted(set(partitions), key=lambda partition: partition.slice.start)  # type: ignore[arg-type,return-value]
         faults = _find_faulty_days(name_faults, patterns)
-        return OnceListing(self, root, table, tuple(wanted), by_day, faults)
+        return HistoricalListing(self, root, table, tuple(wanted), by_day, faults)
 
     def _list_folder(self, root: str) -> Iterator[tuple[Entry, str]]:
         """Lists what lies there, with its name below the root; not what the flow is too new for."""
@@ -204,7 +206,7 @@ class OnceFlow(RecordLayout, Source):
             raise self._refuse("`modified_after` needs a time zone, such as UTC")
 
 
-def check_flows(table: str, flows: Sequence[OnceFlow]) -> None:
+def check_flows(table: str, flows: Sequence[HistoricalLoad]) -> None:
     """Refuses flows of a table that fill the same days.
 
     Raises:
@@ -213,7 +215,7 @@ def check_flows(table: str, flows: Sequence[OnceFlow]) -> None:
     for earlier, later in pairwise(sorted(flows, key=lambda flow: flow.begin)):
         if later.begin < earlier.end:
             raise DeclarationError(
-                f"{table}: the once-flows `{earlier.name}` and `{later.name}` both fill "
+                f"{table}: the historical loads `{earlier.name}` and `{later.name}` both fill "
                 f"{later.begin}: leave each day to one of them"
             )
 
@@ -244,8 +246,8 @@ def _match(pattern: str, names: Collection[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class OnceListing(LineListing):
-    """A `Listing` of a once-flow's files, each of which may hold records of several partitions.
+class HistoricalListing(LineListing):
+    """A `Listing` of a load's files, each of which may hold records of several partitions.
 
     Attributes:
         source: what they are.
@@ -254,19 +256,19 @@ class OnceListing(LineListing):
             may hold records.
     """
 
-    source: OnceFlow
-    by_day: Mapping[dt.date, Sequence[OnceFile]]
+    source: HistoricalLoad
+    by_day: Mapping[dt.date, Sequence[DatedFile]]
     name_faults: tuple[tuple[str, str, frozenset[dt.date]], ...] = ()
 
     @cached_property
-    def files(self) -> list[OnceFile]:
+    def files(self) -> list[DatedFile]:
         """The files that hold the partitions' days, by name."""
         return sorted({file for held in self._by_key.values() for file in held})
 
     @property
     def missing(self) -> tuple[Partition, ...]:
         """Listed partitions whose day no file holds."""
-        return tuple(one for one in self.partitions if not self._by_key[one.key])
+        return tuple(partition for partition in self.partitions if not self._by_key[partition.key])
 
     @property
     def faults(self) -> list[FileFault]:
@@ -282,16 +284,16 @@ class OnceListing(LineListing):
     @cached_property
     def _found_faults(self) -> dict[LandingFile, str]:
         """Finds what is wrong with files by reading where each says its columns."""
-        found = {one.file: find_fault(one.file, self.source) for one in self.files}
+        found = {dated.file: find_fault(dated.file, self.source) for dated in self.files}
         return {file: fault for file, fault in found.items() if fault}
 
     def fingerprint(self) -> str:
         """Hashes the files' names, sizes and modification times."""
-        return compute_fingerprint((one.file for one in self.files), self.root)
+        return compute_fingerprint((dated.file for dated in self.files), self.root)
 
     def list_landed(self) -> dict[str, list[LandingFile]]:
         """Lists the files that hold each partition's day, by its key."""
-        return {key: [one.file for one in held] for key, held in self._by_key.items()}
+        return {key: [dated.file for dated in held] for key, held in self._by_key.items()}
 
     def count_records(self) -> dict[str, int]:
         """Counts nothing: a file holds records of other days too."""
@@ -308,7 +310,7 @@ class OnceListing(LineListing):
         lines = read_records(
             spark, flow, self.files, root=self.root, by=by, source_file=source_file
         )
-        return lines.where(build_predicate(by, (one.slice for one in self.partitions)))
+        return lines.where(build_predicate(by, (partition.slice for partition in self.partitions)))
 
     def count_lines(self) -> dict[str, int]:
         """Counts the records of each partition by reading its files whole, by its key.
@@ -318,14 +320,14 @@ class OnceListing(LineListing):
                 one can't be read.
         """
         counted: Counter[dt.date] = Counter()
-        for one in self.files:
-            counted += count_days(one, self.source)
-        return {one.key: counted[one.slice.start] for one in self.partitions}  # type: ignore[index]
+        for file in self.files:
+            counted += count_days(file, self.source)
+        return {partition.key: counted[partition.slice.start] for partition in self.partitions}  # type: ignore[index]
 
     def measure_bytes(self) -> Mapping[str, int]:
         """Shares the bytes of each file evenly among the days that it holds, by partition key."""
         return {
-            key: sum(one.file.size // one.days for one in held)
+            key: sum(dated.file.size // dated.days for dated in held)
             for key, held in self._by_key.items()
             if held
         }
@@ -349,12 +351,15 @@ class OnceListing(LineListing):
 
     def _find_lack(self, partition: Partition) -> str:
         if held := self._by_key[partition.key]:
-            names = ", ".join(self.name_file(one.file) for one in held[:_LISTED])
+            names = ", ".join(self.name_file(dated.file) for dated in held[:_LISTED])
             return f"its files hold no record of it ({names})"
         day = partition.slice.start
         assert isinstance(day, dt.date)
         return f"{self.source.find_pattern(day)} isn't there"
 
     @cached_property
-    def _by_key(self) -> dict[str, Sequence[OnceFile]]:
-        return {one.key: self.by_day.get(one.slice.start, ()) for one in self.partitions}  # type: ignore[call-overload]
+    def _by_key(self) -> dict[str, Sequence[DatedFile]]:
+        return {
+            partition.key: self.by_day.get(partition.slice.start, ())  # type: ignore[call-overload]
+            for partition in self.partitions
+        }

@@ -1,4 +1,4 @@
-"""Once-flows as they are declared: what is refused, and which days each fills."""
+"""Historical loads as they are declared: what is refused, and which days each fills."""
 
 import datetime as dt
 import re
@@ -13,16 +13,16 @@ from backfill_assets.assets.flights import raw_flights
 from backfill_engine.assembly import build_catalog, choose_histories
 from backfill_engine.errors import DeclarationError, SettingsError
 from backfill_engine.grains.timestamps import HOURS
+from backfill_engine.sources.historical_loads import HistoricalLoad
+from backfill_engine.sources.historical_records import Constant, DatePart
 from backfill_engine.sources.history import History
 from backfill_engine.sources.json_landing import JsonLanding
-from backfill_engine.sources.once_flows import OnceFlow
-from backfill_engine.sources.once_records import Constant, DatePart
 from backfill_engine.table_assets import TableAsset, table_asset
 from backfill_engine.tables.declarations import Calendar, Column, Table, required
 from backfill_engine_tests.project import RAW_FLIGHTS
 
 FIELDS = (required("id", "INT", "Number"), Column("note", "STRING", "Note"))
-YEAR = OnceFlow(
+YEAR = HistoricalLoad(
     name="year",
     source="old/%Y/readings_%Y-%m*.csv",
     begin=dt.date(2011, 1, 1),
@@ -34,7 +34,7 @@ READINGS = Table("raw", "readings", "day", (required("day", "DATE", "Day"), *FIE
 FEED = JsonLanding("readings", FIELDS)
 
 
-def declare(*flows: OnceFlow) -> TableAsset:
+def declare(*flows: HistoricalLoad) -> TableAsset:
     """Declares the asset of readings."""
     declared = table_asset(READINGS, landing=FEED, history=flows)
     return declared(lambda window: window.read_landing())
@@ -92,7 +92,7 @@ def test_flows_of_a_table_share_no_day(flows: Any, cure: str) -> None:
 def test_only_tables_by_days_that_read_json_have_a_history_of_their_fields() -> None:
     hourly = (required("at", "TIMESTAMP", "Hour"), *READINGS.columns)
     hours = Table("raw", "h", "at", hourly, grain=HOURS, folder_by="day")
-    with pytest.raises(DeclarationError, match="once-flows fill days, and it is partitioned by ho"):
+    with pytest.raises(DeclarationError, match="loads fill days, and it is partitioned by ho"):
         table_asset(hours, landing=FEED, history=[YEAR])
     assert declare(YEAR).history == (replace(YEAR, record_fields=FIELDS),)
     for landing in (None, JsonLanding("readings")):
@@ -123,10 +123,10 @@ def test_a_flow_changes_no_code_version() -> None:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[tuple[OnceFlow, ...], dt.date]:
+def histories(draw: st.DrawFn) -> tuple[tuple[HistoricalLoad, ...], dt.date]:
     """Flows that follow one another, of files by day, and where the feed begins."""
     day = draw(st.dates(dt.date(2007, 1, 1), dt.date(2016, 12, 31)))
-    flows: list[OnceFlow] = []
+    flows: list[HistoricalLoad] = []
     for number, days in enumerate(draw(st.lists(st.integers(1, 500), min_size=1, max_size=4))):
         end = day + dt.timedelta(days=days)
         source = "old/%Y/%m/%d.csv"
@@ -137,7 +137,7 @@ def histories(draw: st.DrawFn) -> tuple[tuple[OnceFlow, ...], dt.date]:
 
 
 @given(histories())
-def test_flows_and_feed_tile_all_days(drawn: tuple[tuple[OnceFlow, ...], dt.date]) -> None:
+def test_flows_and_feed_tile_all_days(drawn: tuple[tuple[HistoricalLoad, ...], dt.date]) -> None:
     flows, feed = drawn
     history = choose_histories([declare(*flows)], ["all"], begin=feed)["raw/readings"]
     first = min(flow.begin for flow in flows)
@@ -163,7 +163,7 @@ def test_a_history_that_is_not_chosen_is_not_there() -> None:
 @pytest.mark.parametrize(
     ("names", "begin", "cure"),
     [
-        (["yaer"], "2012-01-01", "there is no once-flow yaer: choose of next, year, all"),
+        (["yaer"], "2012-01-01", "there is no historical load yaer: choose of next, year, all"),
         (["all"], "2013-01-02", "from 2013-01-01, where next ends, up to 2013-01-02: name the"),
         (["year"], "2013-01-01", "from 2012-01-01, where year ends, up to 2013-01-01: name the"),
     ],

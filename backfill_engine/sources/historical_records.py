@@ -1,4 +1,4 @@
-"""What a file of a once-flow holds: its columns, and its records as lines of the feed's fields."""
+"""What a file of a historical load holds: its columns; its records as lines like the feed's."""
 
 import csv
 import datetime as dt
@@ -66,7 +66,7 @@ Origin: TypeAlias = str | DatePart | Constant
 
 @dataclass(frozen=True, kw_only=True)
 class RecordLayout:
-    """How the files of a once-flow hold the fields that the feed has.
+    """How the files of a historical load hold the fields that the feed has.
 
     Attributes:
         name: of the flow.
@@ -122,11 +122,11 @@ class RecordLayout:
         return (".csv", ".csv.gz") if self.format == "csv" else (".parquet",)
 
     def _refuse(self, why: str) -> DeclarationError:
-        return DeclarationError(f"once-flow `{self.name}`: {why}")
+        return DeclarationError(f"historical load `{self.name}`: {why}")
 
 
 @dataclass(frozen=True, order=True)
-class OnceFile:
+class DatedFile:
     """A file, and the days whose records it is to hold.
 
     Attributes:
@@ -154,7 +154,8 @@ def find_fault(file: LandingFile, layout: RecordLayout) -> str:
     for name in layout.source_columns:
         if name not in columns:
             return (
-                f"lacks the column {name}, which the once-flow {layout.name} reads: land it again"
+                f"lacks the column {name}, which the historical load {layout.name} reads: "
+                "land it again"
             )
         if columns.count(name) > 1:
             return f"has the column {name} more than once: land it again"
@@ -176,17 +177,17 @@ def read_columns(file: LandingFile, layout: RecordLayout) -> tuple[tuple[str, st
         return tuple((name, "string") for name in _split(next(lines, ""), layout))
 
 
-def count_days(once_file: OnceFile, layout: RecordLayout) -> Counter[dt.date]:
+def count_days(dated_file: DatedFile, layout: RecordLayout) -> Counter[dt.date]:
     """Counts a file's records by the day whose partition takes them in; without Spark.
 
     Raises:
         What `read_columns` raises.
     """
     found: Counter[dt.date] = Counter()
-    for value, records in _count_values(once_file.file, layout).items():
+    for value, records in _count_values(dated_file.file, layout).items():
         day = _read_day(value)
-        is_own = day is not None and once_file.first <= day <= once_file.last
-        found[day if is_own else once_file.first] += records  # type: ignore[index]
+        is_own = day is not None and dated_file.first <= day <= dated_file.last
+        found[day if is_own else dated_file.first] += records  # type: ignore[index]
     return found
 
 
@@ -247,7 +248,7 @@ _NUMBER_OR_BOOLEAN = r"^(true|false|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+
 def read_records(
     spark: SparkSession,
     layout: RecordLayout,
-    files: Sequence[OnceFile],
+    files: Sequence[DatedFile],
     *,
     root: str,
     by: str,
@@ -270,13 +271,13 @@ def read_records(
     Returns:
         `value` STRING, the line; `by` DATE; `source_file` STRING.
     """
-    names = {relative_name(one.file.uri, root): one for one in files}
-    first = look_up_file({name: one.first.isoformat() for name, one in names.items()}, "date")
-    last = look_up_file({name: one.last.isoformat() for name, one in names.items()}, "date")
+    names = {relative_name(dated.file.uri, root): dated for dated in files}
+    first = look_up_file({name: dated.first.isoformat() for name, dated in names.items()}, "date")
+    last = look_up_file({name: dated.last.isoformat() for name, dated in names.items()}, "date")
     alike: dict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
-    for one in files:
+    for dated in files:
         # Of Parquet files Spark would take the columns of one for those of all.
-        alike[read_columns(one.file, layout)].append(one.file.uri)
+        alike[read_columns(dated.file, layout)].append(dated.file.uri)
     frames: list[DataFrame] = []
     for columns, uris in alike.items():
         for options, paths in plan_reads(root, uris):

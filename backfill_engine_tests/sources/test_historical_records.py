@@ -1,4 +1,4 @@
-"""Records of a once-flow become lines as the feed lands them; none is lost, each has one day."""
+"""Records of a historical load become lines like the feed's; none is lost, each has one day."""
 
 import datetime as dt
 import gzip
@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from backfill_engine.sources.once_flows import OnceFlow, OnceListing
-from backfill_engine.sources.once_records import Constant, DatePart
+from backfill_engine.sources.historical_loads import HistoricalListing, HistoricalLoad
+from backfill_engine.sources.historical_records import Constant, DatePart
 from backfill_engine.tables.columns import Column
-from backfill_engine_tests.sources.test_once_landing import list_days, write
+from backfill_engine_tests.sources.test_historical_landing import list_days, write
 
-FLOW = OnceFlow(
+FLOW = HistoricalLoad(
     name="year",
     source="old/%Y/readings_%Y-%m*.csv",
     begin=dt.date(2011, 1, 1),
@@ -28,7 +28,7 @@ FLOW = OnceFlow(
 _FIELDS = tuple(Column(name, "STRING", name) for name in ("id", "note", "month", "later"))
 
 
-def read(spark: SparkSession, listing: OnceListing) -> list[tuple[str, str, str]]:
+def read(spark: SparkSession, listing: HistoricalListing) -> list[tuple[str, str, str]]:
     """Day, line and file of each record, sorted."""
     listing = replace(listing, source=replace(listing.source, record_fields=_FIELDS))
     rows = listing.read(spark).collect()

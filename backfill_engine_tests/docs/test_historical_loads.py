@@ -1,4 +1,4 @@
-"""Runs the commands of `docs/once-flows.md` as they stand there."""
+"""Runs the commands of `docs/historical-loads.md` as they stand there."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 def test_the_page_takes_a_leap_year_in(tmp_path: Path) -> None:
     project = Project(tmp_path, tmp_path / "landing")
     planned, taken, idle, computed = run_page(
-        "once-flows.md", cwd=PROJECT, environment=project.environment
+        "historical-loads.md", cwd=PROJECT, environment=project.environment
     )
     assert "366 missing" in planned
     assert "published: 366 of 366 of raw/flights" in taken

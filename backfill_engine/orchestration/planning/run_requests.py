@@ -76,7 +76,7 @@ class FoundWork:
     protected: tuple[str, ...] = ()
 
 
-def look_for_work(
+def find_run_requests(
     catalog: Catalog,
     instance: DagsterInstance,
     graph: AssetGraph,
@@ -111,7 +111,7 @@ def look_for_work(
         recipe = catalog.recipes.get(name)
         if recipe is not None and name in logs:
             recipe = choose_served(recipe, logs[name])
-        if recipe is None or not all(one.key in logs for one in (recipe.table, *recipe.inputs)):
+        if recipe is None or not all(table.key in logs for table in (recipe.table, *recipe.inputs)):
             continue
         expected = _find_expected(graph, asset_key, pending)
         busy = at_work.get(asset_key, frozenset())
@@ -136,19 +136,25 @@ def look_for_work(
             errors.append(f"{name}: {error}")
             continue
         movements[name], tried[name] = look.movements, _remember(before, look)
-        due = {key: one for key, one in look.due.items() if tried[name].get(key) != one.state}
+        due = {
+            key: partition
+            for key, partition in look.due.items()
+            if tried[name].get(key) != partition.state
+        }
         free, left_out = split_protected(protections, [recipe.table], list(due))
         protected += left_out
         # Forgotten, so that they are due again as soon as nothing protects them.
         due = {key: due[key] for key in free}
-        late = {key: one for key, one in due.items() if one.days_late > late_days}
+        late = {key: partition for key, partition in due.items() if partition.days_late > late_days}
         held = due.keys() & pending[asset_key] - late.keys()
-        ready = {key: one for key, one in due.items() if key not in late and key not in held}
+        ready = {
+            key: partition for key, partition in due.items() if key not in late and key not in held
+        }
         if late:
             notices.append(_describe_late(catalog, graph, asset_key, late))
         if held:
             waiting.append(f"{name}: {len(held)} partitions wait for runs at work or before them")
-        tried[name] |= {key: one.state for key, one in {**late, **ready}.items()}
+        tried[name] |= {key: partition.state for key, partition in {**late, **ready}.items()}
         pending[asset_key] |= {*ready, *held}
         requested += _divide(graph, asset_key, ready)
     return FoundWork(
@@ -198,16 +204,16 @@ def _divide(
     """Divides partitions into contiguous ranges, a run each."""
     found: list[Work] = []
     for first, last in find_ranges(get_partitions_def(graph, asset_key), due):
-        inside = {key: one for key, one in sorted(due.items()) if first <= key <= last}
+        inside = {key: partition for key, partition in sorted(due.items()) if first <= key <= last}
         counts: dict[str, int] = {}
-        for one in inside.values():
-            counts[one.reason.value] = counts.get(one.reason.value, 0) + 1
+        for partition in inside.values():
+            counts[partition.reason.value] = counts.get(partition.reason.value, 0) + 1
         found.append(
             Work(
                 asset_key.to_user_string(),
                 first,
                 last,
-                hash_states(f"{key} {one.state}" for key, one in inside.items()),
+                hash_states(f"{key} {partition.state}" for key, partition in inside.items()),
                 ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items())),
             )
         )
@@ -219,7 +225,7 @@ def _describe_late(
 ) -> str:
     """Says what is left to a person, and the commands that do it."""
     name = asset_key.to_user_string()
-    days = max(one.days_late for one in late.values())
+    days = max(partition.days_late for partition in late.values())
     commands = [
         build_command(catalog, [name], first, last, {})
         for first, last in find_ranges(get_partitions_def(graph, asset_key), late)
