@@ -34,13 +34,16 @@ if TYPE_CHECKING:
     from backfill_engine.settings import read_environment as read_environment
     from backfill_engine.settings import read_settings as read_settings
     from backfill_engine.sources.historical_loads import HistoricalLoad as HistoricalLoad
-    from backfill_engine.sources.historical_records import Constant as Constant
-    from backfill_engine.sources.historical_records import DatePart as DatePart
-    from backfill_engine.sources.historical_records import Origin as Origin
     from backfill_engine.sources.input_window import InputWindow as InputWindow
     from backfill_engine.sources.json_landing import EMPTY_MARKER as EMPTY_MARKER
     from backfill_engine.sources.json_landing import JsonLanding as JsonLanding
     from backfill_engine.sources.parquet_landing import ParquetLanding as ParquetLanding
+    from backfill_engine.sources.record_files import Constant as Constant
+    from backfill_engine.sources.record_files import CsvFiles as CsvFiles
+    from backfill_engine.sources.record_files import DatePart as DatePart
+    from backfill_engine.sources.record_files import JsonFiles as JsonFiles
+    from backfill_engine.sources.record_files import Origin as Origin
+    from backfill_engine.sources.record_files import ParquetFiles as ParquetFiles
     from backfill_engine.sources.source import Listing as Listing
     from backfill_engine.sources.source import Source as Source
     from backfill_engine.table_assets import Required as Required
@@ -95,7 +98,14 @@ _PUBLIC = {
     "backfill_engine.tables.external_delta": ("ExternalDelta",),
     "backfill_engine.sources.json_landing": ("EMPTY_MARKER", "JsonLanding"),
     "backfill_engine.sources.historical_loads": ("HistoricalLoad",),
-    "backfill_engine.sources.historical_records": ("Constant", "DatePart", "Origin"),
+    "backfill_engine.sources.record_files": (
+        "Constant",
+        "CsvFiles",
+        "DatePart",
+        "JsonFiles",
+        "Origin",
+        "ParquetFiles",
+    ),
     "backfill_engine.sources.parquet_landing": ("ParquetLanding",),
     "backfill_engine.sources.source": ("Listing", "Source"),
     "backfill_engine.transforms.landed_rows": ("build_landed_rows",),

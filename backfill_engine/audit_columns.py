@@ -37,6 +37,12 @@ ENGINE_PREFIX = "_backfill_"
 LANDED_LINE, LANDED_FILE = "value", "source_file"
 """STRING columns of landed lines, beside the partition that they landed in: the line, its file."""
 
+LANDED_ELSEWHERE = f"{ENGINE_PREFIX}elsewhere"
+"""BOOLEAN beside a landed line: whether its record says no partition of its file."""
+
+ELSEWHERE = "says no partition that its file holds"
+"""The reason why such a record is rejected, in the first partition of its file."""
+
 REJECT_COLUMNS = ("rejected_on", "run_id", LANDED_FILE, "reason", "line")
 """Columns of rejected records, beside the partition that they are of."""
 

@@ -9,7 +9,7 @@ Nothing is built here and no environment is read: `assembly` finds what modules 
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from dagster import AssetKey, IdentityPartitionMapping, PartitionMapping
@@ -174,9 +174,7 @@ def _fill_in(
             "with `reads_lines` and `record_fields`"
         )
     fields = landing.record_fields if landing else ()
-    flows = tuple(replace(flow, record_fields=fields) for flow in history)
-    for flow in flows:
-        flow.refuse_table(table)
+    flows = tuple(flow.fit_feed(table, fields) for flow in history)
     check_flows(table.key, flows)
     return flows
 

@@ -57,6 +57,10 @@ class Buckets(Grain[int]):
         """Finds the partition's first integer."""
         return int(key)
 
+    def find_first(self, value: int) -> int:
+        """Finds the first integer of the value's bucket."""
+        return value - value % self.step
+
     def find_end(self, start: int) -> int:
         """Finds the first integer after the partition that begins with `start`."""
         return start + self.step

@@ -38,6 +38,10 @@ class Daily(DateGrain):
     peers = "the same weekday"
     cron = "0 0 * * *"
 
+    def find_first(self, value: dt.date) -> dt.date:
+        """Returns the day."""
+        return value
+
     def find_end(self, start: dt.date) -> dt.date:
         """Finds the next day."""
         return start + dt.timedelta(days=1)
@@ -71,6 +75,10 @@ class Weekly(DateGrain):
     peers = "all weeks"
     cron = "0 0 * * 1"
 
+    def find_first(self, value: dt.date) -> dt.date:
+        """Finds the Monday."""
+        return value - dt.timedelta(days=value.weekday())
+
     def find_end(self, start: dt.date) -> dt.date:
         """Finds the next Monday."""
         return start + dt.timedelta(weeks=1)
@@ -98,6 +106,10 @@ class Monthly(DateGrain):
     cron = "0 0 1 * *"
     landing_format = "year=%Y/month=%m"
     landing_start = "make_date(year, month, 1)"
+
+    def find_first(self, value: dt.date) -> dt.date:
+        """Finds the first day of the month."""
+        return value.replace(day=1)
 
     def find_end(self, start: dt.date) -> dt.date:
         """Finds the first day of the next month."""

@@ -55,6 +55,10 @@ class Grain(ABC, Generic[Bound]):
         """Finds the partition's first value."""
 
     @abstractmethod
+    def find_first(self, value: Bound) -> Bound:
+        """Finds the first value of the partition that holds `value`."""
+
+    @abstractmethod
     def find_end(self, start: Bound) -> Bound:
         """Finds the first value after the partition that begins with `start`."""
 

@@ -108,7 +108,8 @@ class JoinedListing(Listing):
     def read(self, spark: SparkSession, kind: str) -> DataFrame:
         """Reads the records of all parts."""
         frames = (part.read(spark, kind) for part in self.parts)
-        return reduce(DataFrame.unionByName, frames)
+        # Of what the feed lands it is known what partition it is of.
+        return reduce(lambda rows, more: rows.unionByName(more, allowMissingColumns=True), frames)
 
     def count(self, spark: SparkSession) -> Mapping[str, int]:
         """Counts the records of all parts."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from backfill_engine.sources.historical_records import DatePart, Origin
 from pyspark.sql import SparkSession
 
 from backfill_assets.tables.flights import FLIGHT_FIELDS
@@ -24,7 +25,6 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.sources.historical_loads import HistoricalLoad
-from backfill_engine.sources.historical_records import DatePart, Origin
 from backfill_engine.sources.history import History
 from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine_tests.pipeline.landing_zone import Flight, LandingZone, build_flights

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from backfill_engine.sources.historical_records import Constant, DatePart
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,6 @@ from backfill_engine.assembly import build_catalog, choose_histories
 from backfill_engine.errors import DeclarationError, SettingsError
 from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.sources.historical_loads import HistoricalLoad
-from backfill_engine.sources.historical_records import Constant, DatePart
 from backfill_engine.sources.history import History
 from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.table_assets import TableAsset, table_asset

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from backfill_engine.sources.historical_records import Constant, DatePart
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from backfill_engine.sources.historical_loads import HistoricalListing, HistoricalLoad
-from backfill_engine.sources.historical_records import Constant, DatePart
 from backfill_engine.tables.columns import Column
 from backfill_engine_tests.sources.test_historical_landing import list_days, write
 
