@@ -1,4 +1,4 @@
-"""Records of a historical load become lines like the feed's; none is lost, each has one day."""
+"""Records of any format become lines of JSON; none is lost, and each has one partition."""
 
 import datetime as dt
 import gzip
@@ -8,29 +8,25 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from backfill_engine.sources.historical_records import Constant, DatePart
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from backfill_engine.sources.historical_loads import HistoricalListing, HistoricalLoad
+from backfill_engine.sources.pattern_files import PatternListing
+from backfill_engine.sources.record_files import Constant, CsvFiles, DatePart, ParquetFiles
 from backfill_engine.tables.columns import Column
-from backfill_engine_tests.sources.test_historical_landing import list_days, write
+from backfill_engine_tests.sources.test_pattern_files import list_days, write
 
-FLOW = HistoricalLoad(
-    name="year",
-    source="old/%Y/readings_%Y-%m*.csv",
-    begin=dt.date(2011, 1, 1),
-    end=dt.date(2012, 1, 1),
-    day="on",
-    fields=(("id", "Number"), ("note", Constant("old")), ("month", DatePart("on", "month"))),
+FILES = CsvFiles(
+    "old/{partition:%Y}/readings_{partition:%Y-%m}*.csv",
+    fields=tuple(Column(name, "STRING", name) for name in ("id", "note", "month", "later")),
+    where="on",
+    origins=(("id", "Number"), ("note", Constant("old")), ("month", DatePart("on", "month"))),
 )
-_FIELDS = tuple(Column(name, "STRING", name) for name in ("id", "note", "month", "later"))
 
 
-def read(spark: SparkSession, listing: HistoricalListing) -> list[tuple[str, str, str]]:
+def read(spark: SparkSession, listing: PatternListing) -> list[tuple[str, str, str]]:
     """Day, line and file of each record, sorted."""
-    listing = replace(listing, source=replace(listing.source, record_fields=_FIELDS))
     rows = listing.read(spark).collect()
     return sorted((str(row["day"]), row["value"], row["source_file"]) for row in rows)
 
@@ -59,7 +55,7 @@ def test_declared_fields_are_mapped_and_what_cannot_be_stays_as_it_came(
     )
     # This file has its columns in another order.
     write(tmp_path, "old/2011/readings_2011-01_b.csv", "Number,on\n5,2011-01-02\n")
-    listing = list_days(tmp_path, "2011-01-01", 31, FLOW)
+    listing = list_days(tmp_path, "2011-01-01", 31, FILES)
     found = read(spark, listing)
     of_day = {day: [value for date, value, _ in found if date == day] for day, _, _ in found}
     assert list(map(json.loads, of_day["2011-01-02"])) == [
@@ -82,20 +78,21 @@ def test_declared_fields_are_mapped_and_what_cannot_be_stays_as_it_came(
 
 def test_a_day_reads_its_own_records_of_its_files(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, "old/2011/readings_2011-01.csv", "on,Number\n2011-01-01,1\n2011-01-02,2\n,3\n")
-    assert count(read(spark, list_days(tmp_path, "2011-01-02", 1, FLOW))) == {"2011-01-02": 1}
-    assert count(read(spark, list_days(tmp_path, "2011-01-01", 1, FLOW))) == {"2011-01-01": 2}
-    assert read(spark, list_days(tmp_path, "2011-02-02", 1, FLOW)) == []
+    assert count(read(spark, list_days(tmp_path, "2011-01-02", 1, FILES))) == {"2011-01-02": 1}
+    assert count(read(spark, list_days(tmp_path, "2011-01-01", 1, FILES))) == {"2011-01-01": 2}
+    assert read(spark, list_days(tmp_path, "2011-02-02", 1, FILES)) == []
 
 
 def test_gzipped_files_and_options_of_the_reader(spark: SparkSession, tmp_path: Path) -> None:
-    flow = replace(
-        FLOW,
-        source="old/%Y [a]/%m+.csv.gz",
-        spark_options=(("sep", ";"), ("nullValue", "NA")),
+    files = replace(
+        FILES,
+        path="old/{partition:%Y} [a]/{partition:%m}+.csv.gz",
+        delimiter=";",
+        null="NA",
     )
     text = "on;Number\n2011-01-01;1,5\n2011-01-02;NA\n"
     write(tmp_path, "old/2011 [a]/01+.csv.gz", gzip.compress(text.encode()))
-    found = read(spark, list_days(tmp_path, "2011-01-01", 3, flow))
+    found = read(spark, list_days(tmp_path, "2011-01-01", 3, files))
     assert [(day, json.loads(value)["id"], name) for day, value, name in found] == [
         ("2011-01-01", "1,5", "old/2011 [a]/01+.csv.gz"),
         ("2011-01-02", None, "old/2011 [a]/01+.csv.gz"),
@@ -105,11 +102,11 @@ def test_gzipped_files_and_options_of_the_reader(spark: SparkSession, tmp_path: 
 def test_parquet_files_of_different_types_are_read_alike(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    flow = replace(
-        FLOW,
-        source="old/%Y-%m.parquet",
-        format="parquet",
-        fields=(("id", "Number"), ("later", "at"), ("month", DatePart("on", "month"))),
+    files = ParquetFiles(
+        "old/{partition:%Y-%m}.parquet",
+        fields=FILES.fields,
+        where="on",
+        origins=(("id", "Number"), ("later", "at"), ("month", DatePart("on", "month"))),
     )
     (tmp_path / "old").mkdir()
     at = dt.datetime(2011, 1, 2, 3, 4, 5, 600, tzinfo=dt.UTC)
@@ -121,7 +118,7 @@ def test_parquet_files_of_different_types_are_read_alike(
     february = {"on": ["2011-02-01", "?"], "Number": pa.array([3, 4], "int64"), "at": ["x", None]}
     pq.write_table(pa.table(january), tmp_path / "old/2011-01.parquet")
     pq.write_table(pa.table(february), tmp_path / "old/2011-02.parquet")
-    listing = list_days(tmp_path, "2011-01-01", 32, flow)
+    listing = list_days(tmp_path, "2011-01-01", 32, files)
     found = read(spark, listing)
     lines = {day + value[:6]: json.loads(value) for day, value, _ in found}
     assert [(record["id"], record["later"]) for record in lines.values() if "id" in record] == [
@@ -152,7 +149,7 @@ def test_spark_and_python_agree_on_the_day_of_each_record(
     lines = [f"{day}{rest}" for day, rest in records if day or rest]
     write(tmp_path, "old/2011/readings_2011-01.csv", "\n".join(["on,Number", *lines]))
     write(tmp_path, "old/2011/readings_2011-02.csv", "\n".join(["on,Number", *lines[::2]]))
-    listing = list_days(tmp_path, "2011-01-01", 59, FLOW)
+    listing = list_days(tmp_path, "2011-01-01", 59, FILES)
     found = read(spark, listing)
     assert len(found) == len(lines) + len(lines[::2])
     assert count(found) == {key: n for key, n in listing.count_lines().items() if n}
