@@ -72,6 +72,11 @@ class HistoricalLoad:
                 "leave `history` out, or give it the grain DAYS"
             )
         files = replace(self.files, fields=fields, bounds=(self.begin, self.end))
+        if not files.where and files.find_span(DAYS, self.begin)[1] > self.begin + _DAY:  # type: ignore[operator]
+            raise self._refuse(
+                f"several days share a file of {files.owner}: name the field that tells them "
+                "apart, as `where`"
+            )
         if isinstance(files, ColumnFiles) and files.origins:
             declared, mapped = [field.name for field in fields], [*dict(files.origins)]
             if unknown := [name for name in mapped if name not in declared]:

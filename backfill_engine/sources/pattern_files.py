@@ -169,7 +169,7 @@ class PatternFiles(Source, ABC):
         files, name_faults = self._list_folders(root, patterns)
         by_key: dict[str, list[SpanningFile]] = {partition.key: [] for partition in wanted}
         for pattern, held in patterns.items():
-            start, end = self._find_span(table.grain, held[0].slice.start)
+            start, end = self.find_span(table.grain, held[0].slice.start)
             for name in sorted(match_names(pattern, files)):
                 for partition in held:
                     by_key[partition.key].append(SpanningFile(files[name], start, end))
@@ -233,7 +233,7 @@ class PatternFiles(Source, ABC):
         for entry in list_folder(join_uri(root, folder), levels=levels):
             yield entry, entry.path[base:]
 
-    def _find_span(self, grain: Grain, start: SliceBound) -> tuple[SliceBound, SliceBound]:
+    def find_span(self, grain: Grain, start: SliceBound) -> tuple[SliceBound, SliceBound]:
         """Finds what partitions share the files of one: those around it of the same path."""
         pattern, end = self.find_pattern(grain, start), grain.find_end(start)
         while self._holds(end) and self.find_pattern(grain, end) == pattern:
