@@ -5,6 +5,7 @@ lines: types, rejects, fields that nobody declared.
 """
 
 import csv
+import datetime as dt
 import gzip
 import io
 import json
@@ -283,7 +284,8 @@ class ParquetFiles(ColumnFiles):
         if not self.where:
             return Counter({None: pq.read_metadata(path, filesystem=filesystem).num_rows})
         values = pq.read_table(path, columns=[self.where], filesystem=filesystem).column(0)
-        return Counter(None if value is None else str(value) for value in values.to_pylist())
+        counted = values.value_counts().to_pylist()
+        return Counter({_write_value(found["values"]): found["counts"] for found in counted})
 
     def open(
         self,
@@ -300,6 +302,15 @@ class ParquetFiles(ColumnFiles):
 
 
 _UNDECLARED = Column("undeclared", "STRING", "")
+
+
+def _write_value(value: object) -> str | None:
+    """Writes a value as `_write_text` does."""
+    if isinstance(value, dt.datetime):
+        is_aware = value.tzinfo is not None
+        moment = value.astimezone(dt.UTC) if is_aware else value
+        return f"{moment:%Y-%m-%dT%H:%M:%S.%f}{'Z' * is_aware}"
+    return None if value is None else str(value)
 
 
 def _write_text(value: SparkColumn, type_: T.DataType) -> SparkColumn:
