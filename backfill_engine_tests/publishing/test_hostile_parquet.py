@@ -14,19 +14,22 @@ from backfill_engine.lake.side_tables import build_quarantine_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.results import PartitionResult
-from backfill_engine.rules.verdicts import Finding, Outcome
 from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.project import CATALOG, RAW_ORDERS
 from backfill_engine_tests.publishing.hostile_buckets import (
     CASES,
     ROWS,
     STEP,
-    WITHHELD,
     Bucket,
-    Case,
     build_lines,
     build_orders,
     write,
+)
+from backfill_engine_tests.publishing.hostile_cases import (
+    Case,
+    check_case,
+    check_quarantine,
+    list_findings,
 )
 
 RECIPE = CATALOG.recipes[RAW_ORDERS.key]
@@ -74,36 +77,11 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stor
     return Story(after, counts, read_quarantine(lake))
 
 
-def find_odd(result: PartitionResult) -> list[Finding]:
-    return [
-        finding
-        for findings in result.verdict.findings.values()
-        for finding in findings
-        if finding.outcome is not Outcome.PASSED
-    ]
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_spoiled_bucket(story: Story, case: Case) -> None:
     key = KEYS[case.name]
-    result, rows = story.after[key], story.rows.get(key, 0)
-    odd = find_odd(result)
-    if case.becomes == WITHHELD:
-        assert result.version is None
-        assert rows == (0 if case.new else ROWS), "it stays as it was"
-        odd = [finding for finding in odd if finding.outcome is Outcome.FAILED]
-    else:
-        assert result.version is not None, odd
-        assert rows == result.measures.rows == case.becomes
-        assert bool(odd) == bool(case.rule), odd
-    if case.rule:
-        assert [
-            finding for finding in odd if finding.rule == case.rule and case.says in finding.bound
-        ], odd
-        assert "\n" not in str(odd)
-    reasons = [reason for reason, _ in story.quarantined.get(key, [])]
-    assert len(reasons) == len(case.quarantined), reasons
-    assert all(part in reason for part, reason in zip(case.quarantined, reasons, strict=True))
+    check_case(case, key, story.after, story.rows, ROWS)
+    check_quarantine(case, [reason for reason, _ in story.quarantined.get(key, [])])
 
 
 def test_there_are_cases_enough() -> None:
@@ -151,7 +129,7 @@ def test_a_file_that_may_hold_any_key_holds_back_all_that_is_asked_for(
     results = publish(lake, *THREE)
     for result in results.values():
         assert result.version is None
-        (finding,) = find_odd(result)
+        (finding,) = list_findings(result)
         assert finding.rule == "files_are_readable"
         assert finding.bound == f"orders/orders/odd.parquet {says}"
     assert {key: len(found) for key, found in read_quarantine(lake).items()} == dict.fromkeys(
@@ -170,7 +148,7 @@ def test_names_that_are_not_read_are_named_for_all_buckets_and_broken_pages_alon
     beginning = "not read: orders/orders/more.PARQUET (not .parquet), orders/orders/more.parq (not"
     for result in results.values():
         assert result.version is not None
-        (finding,) = find_odd(result)
+        (finding,) = list_findings(result)
         assert finding.rule == "files_are_known"
         assert finding.bound.startswith(beginning)
         assert finding.bound.endswith("orders/orders/part (a folder)")
@@ -180,7 +158,7 @@ def test_names_that_are_not_read_are_named_for_all_buckets_and_broken_pages_alon
     only.write_bytes(content[:4] + b"\xff" * 1500 + content[1504:])
     (result,) = publish(lake, THREE[1], run_id="second").values()
     assert result.version is None
-    assert [finding.rule for finding in find_odd(result)] == ["files_are_readable"]
+    assert [finding.rule for finding in list_findings(result)] == ["files_are_readable"]
     assert read_log(lake.warehouse, RAW_ORDERS).count_rows() == dict.fromkeys(THREE, ROWS)
 
 
