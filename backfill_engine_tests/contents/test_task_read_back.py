@@ -3,6 +3,7 @@
 import datetime as dt
 import venv
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,21 +24,20 @@ from backfill_engine.contents.task_read_back import FileShare, TableFiles, sum_s
 from backfill_engine.errors import SparkUnavailableError
 from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.lake.partitions import Partition, Slice
+from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import Column, Table, required
 from backfill_engine_tests.contents.test_read_back import (
-    EVENTS,
     EVERYTHING,
     NOTHING,
-    NUMBERS,
-    WEEK,
-    build_parts,
     build_rows,
     find_files,
+    measure_with_spark,
     publish,
     write_events,
 )
+from backfill_engine_tests.contents.written_rows import EVENTS, WEEK, build_parts
 
 UTC = dt.UTC
 PARTS = build_parts(0, 1, 2, 3)
@@ -168,25 +168,31 @@ def test_old_files_lack_columns_and_others_are_ignored(
 ) -> None:
     spark.sql(f"ALTER TABLE delta.`{events.uri(EVENTS)}` ADD COLUMNS (extra DOUBLE)")
     columns = (*EVENTS.columns, Column("extra", "DOUBLE", "Extra"))
-    wider = Table(EVENTS.layer, EVENTS.name, EVENTS.partition_by, columns, grain=NUMBERS)
+    wider = replace(EVENTS, columns=columns)
     rows = pa.table({"part": pa.array([3], pa.int32()), "code": ["c"], "extra": [0.5]})
     write_deltalake(events.uri(EVENTS), rows, mode="append")
     for table in (EVENTS, wider):
         log = read_log(events, table)
-        assert read_in_tasks(spark, log, PARTS) == read_back(log, PARTS)
+        found = read_in_tasks(spark, log, PARTS)
+        assert found == read_back(log, PARTS)
+        assert found == measure_with_spark(read_table(spark, log), table, PARTS)
+    assert found != read_back(read_log(events, EVENTS), PARTS)
 
 
 def test_files_that_are_not_all_of_their_rows_are_read_by_who_knows_the_log(
     spark: SparkSession, events: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    files = find_files(events, EVENTS, "part=2")
     spark.sql(
         f"ALTER TABLE delta.`{events.uri(EVENTS)}` "
         "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
     )
     spark.sql(f"DELETE FROM delta.`{events.uri(EVENTS)}` WHERE part = 2 AND code = 'a'")
-    counts = count_tasks(monkeypatch)
-    found = read_in_tasks(spark, read_log(events, EVENTS), PARTS)
+    assert find_files(events, EVENTS, "part=2") == files
+    counts, log = count_tasks(monkeypatch), read_log(events, EVENTS)
+    found = read_in_tasks(spark, log, PARTS)
     assert found["part 2"].rows == 1
+    assert found == measure_with_spark(read_table(spark, log), EVENTS, PARTS)
     assert counts == []
 
 
