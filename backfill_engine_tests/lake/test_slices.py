@@ -123,11 +123,6 @@ def test_spark_selects_start_and_not_end(spark: SparkSession) -> None:
     assert sorted(row.n for row in selected) == [0, 1, 4, 5]
 
 
-def test_predicate_without_slices_is_refused() -> None:
-    with pytest.raises(ValueError, match="no partitions"):
-        build_predicate("day", [])
-
-
 @each_type
 @pytest.mark.parametrize("end", [3, 2], ids=["empty", "reversed"])
 def test_slice_without_values_is_refused(bound: Bound, end: int) -> None:
