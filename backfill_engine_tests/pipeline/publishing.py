@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,7 +21,7 @@ from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptio
 from backfill_engine.rules.verdicts import Acceptance
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.json_landing import JsonLanding
-from backfill_engine_tests.lake.readings import READINGS
+from backfill_engine_tests.lake.readings import READINGS, build_rows, overwrite_readings
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 
 
@@ -77,6 +78,13 @@ class Lake:
     warehouse: Warehouse
     landing_root: str = ""
     task_bytes: int | None = None
+
+    def overwrite_readings(
+        self, days: Sequence[Partition], value: str, *, ids: int = 2, **options: Any
+    ) -> int:
+        """Publishes `ids` rows with a value for each day; returns the version."""
+        rows = build_rows(days, value, ids=ids)
+        return overwrite_readings(self.spark, self.warehouse, days, rows, **options)
 
     def pin(self, recipe: Recipe, partitions: Sequence[Partition]) -> PinnedInputs:
         """The inputs as they are now."""

@@ -12,28 +12,19 @@ from pyspark.sql import SparkSession
 from backfill_engine.lake import writer
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.lake.writer import create_table
 from backfill_engine.proof.certifying import certify
 from backfill_engine.proof.pages import VerifiedLine
 from backfill_engine.proof.verification import verify_run
 from backfill_engine.publishing.results import PartitionResult, Run
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_engine.tables.declarations import Table
-from backfill_engine_tests.lake.readings import READINGS, build_rows, overwrite_readings
+from backfill_engine_tests.lake.readings import READINGS
 from backfill_engine_tests.pipeline.publishing import COPIES, Interrupted, Lake
 from backfill_engine_tests.publishing.test_verifying import publish_unreadable
 from backfill_engine_tests.shared_fixtures import build_days
 
 DAYS = build_days("2013-01-01", 3)
 APPEND = WriteOptions(write_mode="append_once", batch="of today")
-
-
-@pytest.fixture
-def lake(spark: SparkSession, warehouse: Warehouse) -> Lake:
-    """With READINGS of three days."""
-    create_table(spark, read_log(warehouse, READINGS))
-    overwrite_readings(spark, warehouse, DAYS, build_rows(DAYS, "old"))
-    return Lake(spark, warehouse)
 
 
 def verify(
