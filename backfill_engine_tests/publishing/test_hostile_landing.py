@@ -104,19 +104,12 @@ def test_a_loss_can_be_accepted_with_a_reason_or_by_the_table(story: Story) -> N
     strict = replace(RAW_RECIPE, table=replace(RAW_FLIGHTS, empty="withhold"))
     word = Acceptance(Check.COMPLETE.value, "the airline had no flights", (gone, shrunk))
     accepted = publish(story.lake, gone, shrunk, unknown, acceptances=(word,))
-    assert {key: result.version is not None for key, result in accepted.items()} == {
-        gone: True,
-        shrunk: True,
-        unknown: False,
-    }
+    published = [key for key, result in accepted.items() if result.version is not None]
+    assert sorted(published) == sorted([gone, shrunk])
     assert accepted[gone].verdict.accepted == accepted[shrunk].verdict.accepted == (word,)
     assert (accepted[gone].measures.rows, accepted[shrunk].measures.rows) == (0, 40)
     assert publish(story.lake, unknown, recipe=lenient)[unknown].version is not None
     assert publish(story.lake, empty, recipe=strict)[empty].version is None
-
-
-def _remove(path: Path) -> None:
-    shutil.rmtree(path)
 
 
 def _put_file(path: Path) -> None:
@@ -127,9 +120,9 @@ def _put_file(path: Path) -> None:
 @pytest.mark.parametrize(
     ("below", "spoil", "error"),
     [
-        ("", _remove, LandingNotFoundError),
+        ("", shutil.rmtree, LandingNotFoundError),
         ("", _put_file, LandingNotFoundError),
-        ("flights", _remove, LandingNotFoundError),
+        ("flights", shutil.rmtree, LandingNotFoundError),
         ("flights", _put_file, LandingNotFoundError),
         ("flights/year=2013/month=01", _put_file, LandingError),
     ],

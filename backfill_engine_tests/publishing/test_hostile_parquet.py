@@ -1,8 +1,9 @@
 """Whatever becomes of landed Parquet files, no record vanishes without being said."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -122,19 +123,15 @@ def test_a_file_that_may_hold_any_key_holds_back_all_that_is_asked_for(
     lake: Lake, content: bytes | pa.Table, says: str
 ) -> None:
     path = find_folder(lake) / "odd.parquet"
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        write(path, content)
+    write(path, content) if isinstance(content, pa.Table) else path.write_bytes(content)
     results = publish(lake, *THREE)
     for result in results.values():
         assert result.version is None
         (finding,) = list_findings(result)
         assert finding.rule == "files_are_readable"
         assert finding.bound == f"orders/orders/odd.parquet {says}"
-    assert {key: len(found) for key, found in read_quarantine(lake).items()} == dict.fromkeys(
-        THREE, 1
-    )
+    counts = {key: len(found) for key, found in read_quarantine(lake).items()}
+    assert counts == dict.fromkeys(THREE, 1)
 
 
 def test_names_that_are_not_read_are_named_for_all_buckets_and_broken_pages_alone_hold_back(
@@ -162,44 +159,41 @@ def test_names_that_are_not_read_are_named_for_all_buckets_and_broken_pages_alon
     assert read_log(lake.warehouse, RAW_ORDERS).count_rows() == dict.fromkeys(THREE, ROWS)
 
 
-def _land_null_keys(folder: Path) -> None:
-    keys = pa.array([None, None], pa.int64())
-    write(folder / "odd.parquet", build_orders(0, 2).set_column(0, "o_orderkey", keys))
+NO_KEYS = build_orders(0, 2).set_column(0, "o_orderkey", pa.array([None, None], pa.int64()))
 
 
 @pytest.mark.parametrize(
-    ("spoil", "says"),
+    ("orders", "options", "says"),
     [
-        (
-            lambda folder: write(folder / "odd.parquet", build_orders(10_000_000)),
-            "outside of the key space 0 to 9999999",
-        ),
-        (
-            lambda folder: write(folder / "odd.parquet", build_orders(-100, 1)),
-            "no partition holds negative ones",
-        ),
-        (
-            lambda folder: write(folder / "odd.parquet", build_orders(0), write_statistics=False),
-            "doesn't say which o_orderkey it holds",
-        ),
-        (_land_null_keys, "doesn't say which o_orderkey it holds"),
-        (lambda folder: folder.parent.rename(folder.parent.with_name("away")), "isn't there"),
-        (
-            lambda folder: folder.parent.parent.rename(folder.parent.parent.with_name("away")),
-            "isn't there: mount it or set BACKFILL_LANDING",
-        ),
+        (build_orders(10_000_000), {}, "outside of the key space 0 to 9999999"),
+        (build_orders(-100, 1), {}, "no partition holds negative ones"),
+        (build_orders(0), {"write_statistics": False}, "doesn't say which o_orderkey it holds"),
+        (NO_KEYS, {}, "doesn't say which o_orderkey it holds"),
     ],
-    ids=["too large", "negative", "no statistics", "only nulls", "dataset gone", "root gone"],
+    ids=["too large", "negative", "no statistics", "only nulls"],
 )
 def test_what_no_bucket_could_hold_is_refused(
-    lake: Lake, spoil: Callable[[Path], None], says: str
+    lake: Lake, orders: pa.Table, options: dict[str, Any], says: str
 ) -> None:
-    spoil(find_folder(lake))
+    write(find_folder(lake) / "odd.parquet", orders, **options)
+    check_refused(lake, says, LandingError)
+
+
+@pytest.mark.parametrize(("name", "says"), [("orders", ""), ("", ": mount it or set BACKFILL_LA")])
+def test_a_data_set_or_a_landing_zone_that_is_gone_is_refused(
+    lake: Lake, name: str, says: str
+) -> None:
+    folder = Path(lake.landing_root) / name
+    folder.rename(folder.with_name("away"))
+    check_refused(lake, f"isn't there{says}", LandingNotFoundError)
+
+
+def check_refused(lake: Lake, says: str, error: type[LandingError]) -> None:
     with pytest.raises(LandingError, match=r"BACKFILL|write it|land it") as caught:
         lake.pin(RECIPE, build_partitions(RAW_ORDERS, THREE))
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert isinstance(caught.value, LandingNotFoundError) == ("isn't there" in says)
+    assert type(caught.value) is error
 
 
 def test_a_kind_of_file_that_is_gone_is_refused(lake: Lake) -> None:
