@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -158,13 +159,6 @@ def measure_with_spark(
     return {key: ReadBack(measured.rows, measured.checksum) for key, measured in measures.items()}
 
 
-def read_with_spark(
-    spark: SparkSession, warehouse: Warehouse, partitions: Sequence[Partition], version: int
-) -> dict[str, ReadBack]:
-    frame = read_table(spark, read_log(warehouse, EVERYTHING, version=version))
-    return measure_with_spark(frame, EVERYTHING, partitions)
-
-
 def write_events(warehouse: Warehouse, codes: dict[int, list[str]], **options: Any) -> int:
     """Appends to EVENTS with delta-rs, one file a part; returns the version."""
     rows = [(part, code) for part, letters in codes.items() for code in letters]
@@ -192,45 +186,48 @@ def test_agrees_with_spark_on_every_type(spark: SparkSession, warehouse: Warehou
     rows = build_rows(filled)
     version = publish(spark, warehouse, EVERYTHING, WEEK, rows)
     assert len(warehouse.open(EVERYTHING).file_uris()) > 2 * len(filled)
-    found = read_back(read_log(warehouse, EVERYTHING, version=version), WEEK)
-    assert found == read_with_spark(spark, warehouse, WEEK, version)
+    log = read_log(warehouse, EVERYTHING, version=version)
+    found = read_back(log, WEEK)
+    assert found == measure_with_spark(read_table(spark, log), EVERYTHING, WEEK)
     assert found[EMPTY_DAY.key] == NOTHING
     assert sum(contents.rows for contents in found.values()) == len(rows)
     assert len({contents.checksum for contents in found.values()}) == len(WEEK)
 
 
-@pytest.mark.parametrize(
-    ("type_", "starts", "width"),
-    [
-        (
-            "TIMESTAMP",
-            [dt.datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in range(4)],
-            dt.timedelta(hours=1),
-        ),
-        ("INT", [-2, -1, 0, 1], 1),
-        ("BIGINT", [-(2**40), 0, 2**40, 2**41], 1),
-    ],
-)
-def test_hours_and_numbers_are_partitions_too(
-    spark: SparkSession, warehouse: Warehouse, type_: str, starts: list[Any], width: Any
-) -> None:
-    by_the_hour = type_ == "TIMESTAMP"
-    columns = (
-        required("Part", type_, "Part"),
+HOURLY = Table(
+    "raw",
+    "hourly",
+    "at",
+    (
+        required("at", "TIMESTAMP", "When"),
         Column("code", "STRING", "Code"),
         required("day", "DATE", "Day"),
-    )
-    table = Table(
-        "raw",
-        "other",
-        "Part",
-        columns if by_the_hour else columns[:2],
-        grain=HOURS if by_the_hour else EVENTS.grain,
-        folder_by="day" if by_the_hour else None,
-    )
+    ),
+    grain=HOURS,
+    folder_by="day",
+)
+HOUR = dt.timedelta(hours=1)
+BIG_EVENTS = replace(
+    EVENTS, partition_by="Part", columns=(required("Part", "BIGINT", "Part"), EVENTS.columns[1])
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "starts", "width"),
+    [
+        (HOURLY, [dt.datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in range(4)], HOUR),
+        (EVENTS, [-2, -1, 0, 1], 1),
+        (BIG_EVENTS, [-(2**40), 0, 2**40, 2**41], 1),
+    ],
+    ids=["hours", "INT", "BIGINT"],
+)
+def test_hours_and_numbers_are_partitions_too(
+    spark: SparkSession, warehouse: Warehouse, table: Table, starts: list[Any], width: Any
+) -> None:
+    by = table.partition_by
     partitions = [Partition(str(start), Slice(start, start + width)) for start in starts]
     rows = [
-        {"Part": start, "code": code, "day": DAY}
+        {by: start, "code": code, "day": DAY}
         for start in starts
         for code in (str(start), None, "x")
     ]
@@ -240,10 +237,8 @@ def test_hours_and_numbers_are_partitions_too(
     frame = read_table(spark, read_log(warehouse, table, version=version))
     parts = build_checksum_parts(build_row_hash(table))
     for partition in partitions:
-        upper, lower = (
-            frame.where(build_predicate("Part", [partition.slice])).agg(*parts).collect()[0]
-        )
-        assert found[partition.key] == ReadBack(3, format_checksum(upper, lower))
+        here = frame.where(build_predicate(by, [partition.slice]))
+        assert found[partition.key] == ReadBack(3, format_checksum(*here.agg(*parts).collect()[0]))
 
 
 def test_old_versions_stay_readable(events: Warehouse) -> None:

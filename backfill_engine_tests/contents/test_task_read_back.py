@@ -22,14 +22,14 @@ from backfill_engine.contents.partition_contents import (
 from backfill_engine.contents.rows import PartitionIndex
 from backfill_engine.contents.task_read_back import FileShare, TableFiles, sum_share
 from backfill_engine.errors import SparkUnavailableError
-from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.lake.partitions import Partition, Slice
 from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.tables.declarations import Column, Table, required
+from backfill_engine.tables.declarations import Column
 from backfill_engine_tests.contents.test_read_back import (
     EVERYTHING,
+    HOURLY,
     NOTHING,
     build_rows,
     find_files,
@@ -41,18 +41,6 @@ from backfill_engine_tests.contents.written_rows import EVENTS, WEEK, build_part
 
 UTC = dt.UTC
 PARTS = build_parts(0, 1, 2, 3)
-HOURLY = Table(
-    "raw",
-    "hourly",
-    "at",
-    (
-        required("at", "TIMESTAMP", "When"),
-        Column("code", "STRING", "Code"),
-        required("day", "DATE", "Day"),
-    ),
-    grain=HOURS,
-    folder_by="day",
-)
 
 
 @pytest.fixture

@@ -16,11 +16,14 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.publishing.restoring import build_rollback_recipe, plan_rollback
 from backfill_engine.publishing.results import PartitionResult, Run
+from backfill_engine.publishing.write_modes.mode import Rollback
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_engine.rules.verdicts import Acceptance
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.json_landing import JsonLanding
+from backfill_engine.tables.declarations import Table
 from backfill_engine_tests.lake.readings import READINGS, build_rows, overwrite_readings
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 
@@ -118,6 +121,18 @@ class Lake:
         pinned = pinned or self.pin(recipe, partitions)
         results, _ = publisher.publish_chunk(partitions, pinned)
         return results
+
+    def roll_back(
+        self, table: Table, partitions: Sequence[Partition], *, before_run: str, run_id: str
+    ) -> None:
+        """Takes back what a run did to partitions."""
+        log, now = read_log(self.warehouse, table), dt.datetime.now(dt.UTC)
+        plan = plan_rollback(log, partitions, before_run=before_run, now=now)
+        options = WriteOptions(write_mode=Rollback.name)
+        publisher = self.build_publisher(
+            build_rollback_recipe(plan), run_id=run_id, options=options
+        )
+        publisher.publish_as_pinned(plan.partitions, plan.pin())
 
     def build_publisher(
         self,

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -23,7 +22,6 @@ from backfill_engine.lake.stored_declarations import check_readable, check_store
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.restoring import build_rollback_recipe, plan_rollback
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.column_rules import Nulls, Values
 from backfill_engine.rules.count_rules import Rejects
@@ -204,11 +202,7 @@ def test_a_rollback_brings_back_every_type(shop: Shop) -> None:
     contents = [read_back(state, DAYS[1:]) for state in (log.as_of(log.version - 1), log)]
     for held, run_id in ((contents[0], "back"), (contents[1], "forth")):
         undo = shop.log(RAW).publishes[DAYS[1].key].record.run_id
-        plan = plan_rollback(shop.log(RAW), DAYS[1:], before_run=undo, now=datetime.now(UTC))
-        publisher = shop.lake.build_publisher(
-            build_rollback_recipe(plan), run_id=run_id, options=WriteOptions(write_mode="rollback")
-        )
-        publisher.publish_as_pinned(plan.partitions, plan.pin())
+        shop.lake.roll_back(RAW, DAYS[1:], before_run=undo, run_id=run_id)
         assert read_back(shop.log(RAW), DAYS[1:]) == held
 
 

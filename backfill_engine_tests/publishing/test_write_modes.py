@@ -1,6 +1,5 @@
 """Overwrite, merge, append once: what is there afterwards, and that a repeat changes nothing."""
 
-import datetime as dt
 import gzip
 import shutil
 from collections.abc import Sequence
@@ -16,13 +15,11 @@ from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table, overwrite_partitions
-from backfill_engine.publishing.inputs import PinnedInputs
-from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.results import PartitionResult, Run
+from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.publishing.write_modes.append_once import AppendOnce
 from backfill_engine.publishing.write_modes.choosing import choose_options
-from backfill_engine.publishing.write_modes.mode import Merge, Rollback
+from backfill_engine.publishing.write_modes.mode import Merge
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.count_rules import Reconciled, Shrink
 from backfill_engine.rules.verdicts import Check
@@ -110,23 +107,6 @@ def read_source_rows(lake: Lake) -> list[int]:
     consumed = [record.consumed.find(FIRST) for record in read_records(lake)]
     # What stands for a checksum of the readings.
     return [int(inputs.upstream[READINGS.key][FIRST], 16) for inputs in consumed]
-
-
-def roll_back(lake: Lake, days: Sequence[Partition], version: int) -> None:
-    """Publishes as a rollback does: the table at a version is the pinned input of itself."""
-    restore = replace(COPIES, inputs=(COPIES.table,), count_source=None, compute=read_as_it_was)
-    run = Run(
-        run_id="undo",
-        started_at=dt.datetime(2013, 2, 1, tzinfo=dt.UTC),
-        options=WriteOptions(write_mode=Rollback.name),
-    )
-    publisher = Publisher(lake.spark, restore, run, landing_root="", withheld_days=30)
-    log = read_log(lake.warehouse, COPIES.table)
-    publisher.publish_as_pinned(days, PinnedInputs(log, {COPIES.table.key: log.as_of(version)}))
-
-
-def read_as_it_was(window: InputWindow) -> DataFrame:
-    return window.read(COPIES.table, column="day")
 
 
 def test_merge_replaces_equal_keys_and_keeps_the_others(lake: Lake) -> None:
@@ -244,10 +224,9 @@ def test_two_runs_that_append_the_same_batch_at_the_same_time_append_it_once(lak
 
 
 def test_a_batch_that_was_rolled_back_can_be_appended_again(lake: Lake) -> None:
-    before = read_version(lake)
     land(lake, DAYS, {2: "new"})
     append(lake)
-    roll_back(lake, DAYS[:1], before)
+    lake.roll_back(COPIES.table, DAYS[:1], before_run="append", run_id="undo")
     assert read(lake) == {0: "old", 1: "old"}
     first, second = append(lake, "again")
     assert (first.repeated_batch, bool(second.repeated_batch)) == ("", True)
