@@ -14,62 +14,38 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from backfill_assets.tables.orders import LANDED_LINE_FIELDS, LANDED_ORDER_FIELDS
+from backfill_engine.contents.canonical_words import find_arrow_type
+from backfill_engine.tables.declarations import Column
 from backfill_engine_tests.publishing.hostile_cases import WITHHELD, Case, leave, unreadable
 
 STEP = 100_000
 ORDERS, LINES = 100, 150
 ROWS = ORDERS + LINES
-_DAY = dt.date(1996, 1, 2)
-_CENTS = pa.decimal128(15, 2)
-_ORDER_TYPES = {
-    "o_orderkey": pa.int64(),
-    "o_custkey": pa.int64(),
-    "o_orderstatus": pa.string(),
-    "o_totalprice": _CENTS,
-    "o_orderdate": pa.date32(),
-    "o_orderpriority": pa.string(),
-}
-_LINE_TYPES = {
-    "l_orderkey": pa.int64(),
-    "l_linenumber": pa.int32(),
-    "l_partkey": pa.int64(),
-    "l_suppkey": pa.int64(),
-    "l_quantity": _CENTS,
-    "l_extendedprice": _CENTS,
-    "l_discount": _CENTS,
-    "l_tax": _CENTS,
-    "l_returnflag": pa.string(),
-    "l_shipdate": pa.date32(),
-    "l_commitdate": pa.date32(),
-    "l_receiptdate": pa.date32(),
+_VALUES: dict[pa.DataType, Any] = {
+    pa.int64(): 7,
+    pa.int32(): 1,
+    pa.string(): "O",
+    pa.decimal128(15, 2): Decimal("0.04"),
+    pa.date32(): dt.date(1996, 1, 2),
 }
 
 
 def build_orders(start: int, count: int = ORDERS) -> pa.Table:
     """Orders of a bucket, every hundredth key."""
-    keys = [start + 100 * n for n in range(count)]
-    return _build(_ORDER_TYPES, keys, "o_orderkey")
+    return _build(LANDED_ORDER_FIELDS, [start + 100 * n for n in range(count)])
 
 
 def build_lines(start: int, count: int = LINES) -> pa.Table:
     """Lines of a bucket, likewise."""
-    keys = [start + 100 * n for n in range(count)]
-    return _build(_LINE_TYPES, keys, "l_orderkey")
+    return _build(LANDED_LINE_FIELDS, [start + 100 * n for n in range(count)])
 
 
-def _build(columns: dict[str, pa.DataType], keys: Sequence[int], key: str) -> pa.Table:
-    values: dict[pa.DataType, Any] = {
-        pa.int64(): 7,
-        pa.int32(): 1,
-        pa.string(): "O",
-        _CENTS: Decimal("0.04"),
-        pa.date32(): _DAY,
-    }
-    arrays = {
-        name: pa.array(keys if name == key else [values[type_]] * len(keys), type_)
-        for name, type_ in columns.items()
-    }
-    return pa.table(arrays)
+def _build(fields: Sequence[Column], keys: Sequence[int]) -> pa.Table:
+    """The first of the fields is the key."""
+    types = {field.name: find_arrow_type(field) for field in fields}
+    columns = {name: [_VALUES[type_]] * len(keys) for name, type_ in types.items()}
+    return pa.table({**columns, fields[0].name: keys}, pa.schema([*types.items()]))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -33,20 +34,28 @@ from backfill_engine.transforms.landed_rows import build_landed_rows
 from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.shared_fixtures import build_days
 
+VALUES: dict[str, tuple[str, Any]] = {
+    "tiny": ("TINYINT", -128),
+    "small": ("SMALLINT", 32767),
+    "flag": ("BOOLEAN", False),
+    "single": ("FLOAT", 0.1),
+    "price": ("DECIMAL(10,2)", 1.25),
+    "huge": ("DECIMAL(38,18)", "12345678901234567890.5"),
+    "local": ("TIMESTAMP_NTZ", "2013-03-10T02:30:00"),
+    "day_of": ("DATE", "2013-01-01"),
+    "bytes": ("BINARY", "AP8="),
+    "tags": ("ARRAY<STRING>", []),
+    "lines": (
+        "ARRAY<STRUCT<sku: STRING, fees: MAP<STRING, DECIMAL(8,3)>>>",
+        [{"sku": "a", "fees": {"x": 0.125, "y": None}}, {"fees": {}}, None],
+    ),
+    "counts": ("MAP<INT, BIGINT>", {"2": 1, "1": 9223372036854775807}),
+}
+"""By column: its type, and what lands in it."""
+
 FIELDS = (
     required("id", "INT", "Number"),
-    Column("tiny", "TINYINT", "Tiny"),
-    Column("small", "SMALLINT", "Small"),
-    Column("flag", "BOOLEAN", "Flag"),
-    Column("single", "FLOAT", "Single"),
-    Column("price", "DECIMAL(10,2)", "Price"),
-    Column("huge", "DECIMAL(38,18)", "Huge"),
-    Column("local", "TIMESTAMP_NTZ", "On a clock"),
-    Column("day_of", "DATE", "Day"),
-    Column("bytes", "BINARY", "Bytes"),
-    Column("tags", "ARRAY<STRING>", "Tags"),
-    Column("lines", "ARRAY<STRUCT<sku: STRING, fees: MAP<STRING, DECIMAL(8,3)>>>", "Lines"),
-    Column("counts", "MAP<INT, BIGINT>", "Counts"),
+    *(Column(name, type_, f"The {name}") for name, (type_, _) in VALUES.items()),
 )
 RAW = Table(
     layer="raw",
@@ -97,22 +106,8 @@ COMPUTED = Recipe(
     inputs=(RAW,),
 )
 DAYS = build_days("2013-01-01", 2)
-CARTS = [
-    {
-        "id": 1,
-        "tiny": -128,
-        "small": 32767,
-        "flag": False,
-        "single": 0.1,
-        "price": 1.25,
-        "huge": "12345678901234567890.5",
-        "local": "2013-03-10T02:30:00",
-        "day_of": "2013-01-01",
-        "bytes": "AP8=",
-        "tags": [],
-        "lines": [{"sku": "a", "fees": {"x": 0.125, "y": None}}, {"fees": {}}, None],
-        "counts": {"2": 1, "1": 9223372036854775807},
-    },
+CARTS: list[dict[str, Any]] = [
+    {"id": 1, **{name: landed for name, (_, landed) in VALUES.items()}},
     {"id": 2, "price": 0.5, "tags": [None, ""], "lines": [], "counts": {}},
     {"id": 3, "price": 1.25, "tags": ["ü"], "bytes": ""},
     {"id": 4},
