@@ -2,7 +2,7 @@
 
 import datetime as dt
 import venv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,21 +118,21 @@ def test_hours_in_one_folder_are_told_apart(spark: SparkSession, warehouse: Ware
         assert read_in_tasks(spark, log, subset) == read_back(log, subset)
 
 
-@pytest.mark.parametrize("damage", ["lost", "truncated", "overwritten"])
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "lost": Path.unlink,
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "overwritten": lambda file: file.write_bytes(b"x" * file.stat().st_size),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_found_in_the_same_words(
     spark: SparkSession, events: Warehouse, damage: str
 ) -> None:
     log = read_log(events, EVENTS)
     before = read_in_tasks(spark, log, PARTS)
     (file,) = find_files(events, EVENTS, "part=2")
-    contents = file.read_bytes()
-    match damage:
-        case "lost":
-            file.unlink()
-        case "truncated":
-            file.write_bytes(contents[: len(contents) // 2])
-        case "overwritten":
-            file.write_bytes(b"x" * len(contents))
+    DAMAGES[damage](file)
     after = read_in_tasks(spark, log, PARTS)
     assert after == read_back(log, PARTS)
     assert after == before | {"part 2": UNREADABLE}

@@ -90,12 +90,17 @@ def _change_lines(change: Callable[[pa.Table], pa.Table]) -> Callable[[Bucket], 
     return lambda bucket: write(bucket.lines, change(build_lines(bucket.start)))
 
 
+def _change(column: str, change: Callable[[pa.Table], pa.Table]) -> Callable[[Bucket], None]:
+    """Of the file that has the column."""
+    return _change_orders(change) if column.startswith("o_") else _change_lines(change)
+
+
 def _cast(column: str, type_: pa.DataType) -> Callable[[Bucket], None]:
     def cast(table: pa.Table) -> pa.Table:
         at = table.schema.get_field_index(column)
         return table.set_column(at, column, table[column].cast(type_))
 
-    return _change_orders(cast) if column.startswith("o_") else _change_lines(cast)
+    return _change(column, cast)
 
 
 def _misfit(name: str, column: str, type_: pa.DataType, found: str) -> Case:
@@ -105,6 +110,10 @@ def _misfit(name: str, column: str, type_: pa.DataType, found: str) -> Case:
 def _drop_keys(table: pa.Table, key: str, *rows: int) -> pa.Table:
     keys = [None if at in rows else value for at, value in enumerate(table[key].to_pylist())]
     return table.set_column(table.schema.get_field_index(key), key, pa.array(keys, pa.int64()))
+
+
+def _empty_keys(key: str, *rows: int) -> Callable[[Bucket], None]:
+    return _change(key, lambda table: _drop_keys(table, key, *rows))
 
 
 def _without_keys(count: int) -> pa.Table:
@@ -231,21 +240,16 @@ CASES = [
     unreadable(
         "broken pages", lambda bucket: _break_pages(bucket.lines), "can't be read", "parquet"
     ),
-    Case(
-        "a key that is null",
-        _change_lines(lambda lines: _drop_keys(lines, "l_orderkey", 5)),
-        ROWS - 1,
-        quarantined=(KEY,),
-    ),
+    Case("a key that is null", _empty_keys("l_orderkey", 5), ROWS - 1, quarantined=(KEY,)),
     Case(
         "an order's key that is null",
-        _change_orders(lambda orders: _drop_keys(orders, "o_orderkey", 0)),
+        _empty_keys("o_orderkey", 0),
         ROWS - 1,
         quarantined=("`o_orderkey` is null",),
     ),
     Case(
         "ten keys that are null",
-        _change_lines(lambda lines: _drop_keys(lines, "l_orderkey", *range(10))),
+        _empty_keys("l_orderkey", *range(10)),
         WITHHELD,
         "rejects",
         "at most 0.01 of the records",

@@ -170,6 +170,11 @@ def _rejected(name: str, spoil: Callable[[Day], Any], *reasons: str, rows: int =
     return Case(name, spoil, rows, quarantined=reasons)
 
 
+def _unparsable(name: str, content: Callable[[Day], bytes], *reasons: str) -> Case:
+    spoil = lambda day: day.put(FILE, content(day))  # noqa: E731
+    return Case(name, spoil, WITHHELD, "rejects", quarantined=reasons)
+
+
 def _add_line(name: str, line: str, reason: str) -> Case:
     """Of a line that alone is rejected; a comma first makes it more of a record's fields."""
 
@@ -182,6 +187,7 @@ def _add_line(name: str, line: str, reason: str) -> Case:
 
 NO_BYTES = "has 0 bytes, which is no gzip"
 GONE, EMPTY = "its folder isn't there: land it again, or put", "there and empty"
+NO_OBJECT = "not one JSON object"
 NOWHERE = "is a link that leads nowhere"
 NO_GZIP = "can't be read: bytes that are no gzip follow its end"
 UNKNOWN_NAMES = "jsonl JSON.GZ json.GZ Json ndjson json.zst json.bz2 gz csv"
@@ -287,26 +293,9 @@ UNREADABLE = [
         "text named as gzip", lambda day: day.put_raw(FILE, b"{}\n" * 100), "can't be read", FILE
     ),
     Case("gzip named as text", lambda day: day.rename("flights.json"), WITHHELD, "rejects"),
-    Case(
-        "UTF-16",
-        lambda day: day.put(FILE, "\n".join(day.lines).encode("utf-16")),
-        WITHHELD,
-        "rejects",
-    ),
-    Case(
-        "one array",
-        lambda day: day.put(FILE, json.dumps(list(day.records)).encode()),
-        WITHHELD,
-        "rejects",
-        "",
-        ("not one JSON object",),
-    ),
-    Case(
-        "pretty-printed",
-        lambda day: day.put(FILE, json.dumps(day.records[0], indent=1).encode()),
-        WITHHELD,
-        "rejects",
-    ),
+    _unparsable("UTF-16", lambda day: "\n".join(day.lines).encode("utf-16")),
+    _unparsable("one array", lambda day: json.dumps(list(day.records)).encode(), NO_OBJECT),
+    _unparsable("pretty-printed", lambda day: json.dumps(day.records[0], indent=1).encode()),
 ]
 
 LINES = [
@@ -324,9 +313,9 @@ LINES = [
     ),
     Case("a new field", _change_first(gate="B12"), ROWS, "fields_are_declared", "declared: gate"),
     _add_line("broken off in a line", '{"year": 20', "not one JSON"),
-    _add_line("a list", "[1, 2]", "not one JSON object"),
-    _add_line("a NUL", "\0", "not one JSON object"),
-    _add_line("two objects", "{} {}", "not one JSON object"),
+    _add_line("a list", "[1, 2]", NO_OBJECT),
+    _add_line("a NUL", "\0", NO_OBJECT),
+    _add_line("two objects", "{} {}", NO_OBJECT),
     _rejected("no carrier", _change_first(carrier=None), "`carrier` is miss"),
     _rejected("a wrong type", _change_first(hour="six"), "`hour` is not INT"),
     _rejected("no date", _change_first(day=32), "are no date"),
@@ -337,7 +326,7 @@ LINES = [
         WITHHELD,
         "rejects",
         "at most 0.01",
-        5 * ("not one JSON object",),
+        5 * (NO_OBJECT,),
     ),
     Case(
         "a field gone",
