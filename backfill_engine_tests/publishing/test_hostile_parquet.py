@@ -1,7 +1,5 @@
 """Whatever becomes of landed Parquet files, no record vanishes without being said."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +9,8 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.side_tables import build_quarantine_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.publishing.results import PartitionResult
 from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.project import CATALOG, RAW_ORDERS
 from backfill_engine_tests.publishing.hostile_buckets import (
@@ -27,70 +23,45 @@ from backfill_engine_tests.publishing.hostile_buckets import (
     write,
 )
 from backfill_engine_tests.publishing.hostile_cases import (
-    Case,
+    Story,
     check_case,
     check_quarantine,
     list_findings,
+    play,
+    publish,
+    read_quarantine,
 )
 
 RECIPE = CATALOG.recipes[RAW_ORDERS.key]
-STARTS = {case.name: number * STEP for number, case in enumerate(CASES)}
-KEYS = {name: f"{start:07}" for name, start in STARTS.items()}
-
-
-@dataclass(frozen=True)
-class Story:
-    """Buckets published well, spoiled, and run once more: what that came to, by bucket."""
-
-    after: Mapping[str, PartitionResult]
-    rows: Mapping[str, int]
-    quarantined: Mapping[str, list[tuple[str, str | None]]]
-
-
-def publish(lake: Lake, *keys: str, run_id: str = "run") -> dict[str, PartitionResult]:
-    results = lake.publish(RECIPE, build_partitions(RAW_ORDERS, keys), run_id=run_id)
-    return {result.key: result for result in results}
-
-
-def read_quarantine(lake: Lake) -> dict[str, list[tuple[str, str | None]]]:
-    found: dict[str, list[tuple[str, str | None]]] = {}
-    table = lake.warehouse.open(build_quarantine_table(RAW_ORDERS)).to_pyarrow_table()
-    for row in table.to_pylist():
-        key = f"{row['order_bucket']:07}"
-        found.setdefault(key, []).append((row["reason"], row["line"]))
-    return found
+KEYS = [f"{number * STEP:07}" for number in range(len(CASES))]
+OF_KEYS = dict(zip(KEYS, CASES, strict=True))
+KEY_OF = {case.name: key for key, case in OF_KEYS.items()}
 
 
 @pytest.fixture(scope="module")
 def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
     root = tmp_path_factory.mktemp("hostile")
-    lake = Lake(spark, Warehouse(str(root / "warehouse")), str(root / "landing"))
-    buckets = {name: Bucket(root / "landing", start) for name, start in STARTS.items()}
+    buckets = {key: Bucket(root / "landing", int(key)) for key in KEYS}
     for bucket in buckets.values():
         bucket.land()
-    before = publish(lake, *(KEYS[case.name] for case in CASES if not case.new))
-    assert {result.measures.rows for result in before.values()} == {ROWS}
-    assert None not in {result.version for result in before.values()}
-    for case in CASES:
-        case.spoil(buckets[case.name])
-    after = publish(lake, *KEYS.values(), run_id="second")
-    counts = read_log(lake.warehouse, RAW_ORDERS).count_rows()
-    return Story(after, counts, read_quarantine(lake))
+    lake = Lake(spark, Warehouse(str(root / "warehouse")), str(root / "landing"))
+    played = play(lake, RECIPE, OF_KEYS, buckets)
+    assert {result.measures.rows for result in played.before.values()} == {ROWS}
+    return played
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_spoiled_bucket(story: Story, case: Case) -> None:
-    key = KEYS[case.name]
-    check_case(case, key, story.after, story.rows, ROWS)
-    check_quarantine(case, [reason for reason, _ in story.quarantined.get(key, [])])
+@pytest.mark.parametrize("key", KEYS, ids=[case.name for case in CASES])
+def test_a_spoiled_bucket(story: Story, key: str) -> None:
+    check_case(OF_KEYS[key], key, story)
+    check_quarantine(OF_KEYS[key], key, story)
 
 
 def test_there_are_cases_enough() -> None:
-    assert len(CASES) == len(KEYS) >= 40
+    assert len(CASES) == len(KEY_OF) >= 40
 
 
 def test_a_quarantined_record_is_all_that_was_declared_of_it(story: Story) -> None:
-    ((_, line),) = story.quarantined[KEYS["a key that is null"]]
+    ((_, line),) = story.quarantined[KEY_OF["a key that is null"]]
     assert line is not None
     assert line.startswith('{"l_orderkey":null,"l_linenumber":1,"l_partkey":7')
 
@@ -124,13 +95,13 @@ def test_a_file_that_may_hold_any_key_holds_back_all_that_is_asked_for(
 ) -> None:
     path = find_folder(lake) / "odd.parquet"
     write(path, content) if isinstance(content, pa.Table) else path.write_bytes(content)
-    results = publish(lake, *THREE)
+    results = publish(lake, RECIPE, *THREE)
     for result in results.values():
         assert result.version is None
         (finding,) = list_findings(result)
         assert finding.rule == "files_are_readable"
         assert finding.bound == f"orders/orders/odd.parquet {says}"
-    counts = {key: len(found) for key, found in read_quarantine(lake).items()}
+    counts = {key: len(found) for key, found in read_quarantine(lake, RAW_ORDERS).items()}
     assert counts == dict.fromkeys(THREE, 1)
 
 
@@ -141,7 +112,7 @@ def test_names_that_are_not_read_are_named_for_all_buckets_and_broken_pages_alon
     for name in ("more.parq", "more.PARQUET"):
         write(folder / name, build_orders(0))
     write(folder / "part" / "more.parquet", build_orders(0))
-    results = publish(lake, *THREE)
+    results = publish(lake, RECIPE, *THREE)
     beginning = "not read: orders/orders/more.PARQUET (not .parquet), orders/orders/more.parq (not"
     for result in results.values():
         assert result.version is not None
@@ -153,7 +124,7 @@ def test_names_that_are_not_read_are_named_for_all_buckets_and_broken_pages_alon
     only = Bucket(Path(lake.landing_root), STEP).orders
     content = only.read_bytes()
     only.write_bytes(content[:4] + b"\xff" * 1500 + content[1504:])
-    (result,) = publish(lake, THREE[1], run_id="second").values()
+    (result,) = publish(lake, RECIPE, THREE[1], run_id="second").values()
     assert result.version is None
     assert [finding.rule for finding in list_findings(result)] == ["files_are_readable"]
     assert read_log(lake.warehouse, RAW_ORDERS).count_rows() == dict.fromkeys(THREE, ROWS)
@@ -200,4 +171,4 @@ def test_a_kind_of_file_that_is_gone_is_refused(lake: Lake) -> None:
     folder = find_folder(lake)
     folder.rename(folder.with_name("away"))
     with pytest.raises(LandingError, match="nothing has landed in orders/orders: land it"):
-        publish(lake, *THREE)
+        publish(lake, RECIPE, *THREE)
