@@ -43,7 +43,8 @@ ORDERS = Table(
     columns=(required("bucket", "BIGINT", "First key of the bucket"),),
 )
 HOUR, HALF_HOUR = dt.timedelta(hours=1), dt.timedelta(minutes=30)
-BEGIN, NEW_YEAR = (dt.datetime(*day, tzinfo=dt.UTC) for day in ((2012, 12, 30), (2013, 1, 1)))
+BEGIN = dt.datetime(2012, 12, 30, tzinfo=dt.UTC)
+NEW_YEAR = BEGIN + 48 * HOUR
 MOMENTS = [BEGIN + n * HALF_HOUR for n in range(-3, 5 * 48)]
 
 each_table = pytest.mark.parametrize(

@@ -23,7 +23,8 @@ from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptio
 from backfill_engine.rules.verdicts import Acceptance
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.json_landing import JsonLanding
-from backfill_engine.tables.declarations import Table
+from backfill_engine.tables.declarations import Column, Table
+from backfill_engine.transforms.landed_rows import build_landed_rows
 from backfill_engine_tests.lake.readings import READINGS, build_rows, overwrite_readings
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 
@@ -42,6 +43,19 @@ RAW_RECIPE = Recipe(
     landing=JsonLanding("flights", FLIGHT_FIELDS),
     count_source=InputWindow.count_landing,
 )
+
+
+def land_json(table: Table, dataset: str, fields: Sequence[Column]) -> Recipe:
+    """A raw table of the JSON lines that land of a dataset."""
+    return Recipe(
+        table=table,
+        compute=lambda window: build_landed_rows(
+            window.read_landing(), table, fields, extra_fields=window.extra_fields
+        ),
+        landing=JsonLanding(dataset, tuple(fields)),
+        count_source=InputWindow.count_landing,
+    )
+
 
 COPIES = Recipe(
     table=replace(READINGS, layer="staging"),

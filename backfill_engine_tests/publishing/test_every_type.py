@@ -27,11 +27,9 @@ from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.column_rules import Nulls, Values
 from backfill_engine.rules.count_rules import Rejects
 from backfill_engine.rules.drift import Drift
-from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.tables.declarations import Column, Table, required
 from backfill_engine.transforms.landed_rows import build_landed_rows
-from backfill_engine_tests.pipeline.publishing import Lake
+from backfill_engine_tests.pipeline.publishing import Lake, land_json
 from backfill_engine_tests.shared_fixtures import build_days
 
 VALUES: dict[str, tuple[str, Any]] = {
@@ -69,14 +67,7 @@ RAW = Table(
     natural_key=("day", "id"),
     rules=(Values("price", 0, 1000), Drift("price", (1, 10)), Nulls("tags"), Rejects(at_most=0.5)),
 )
-LANDED = Recipe(
-    table=RAW,
-    compute=lambda window: build_landed_rows(
-        window.read_landing(), RAW, FIELDS, extra_fields=window.extra_fields
-    ),
-    landing=JsonLanding("carts", FIELDS),
-    count_source=InputWindow.count_landing,
-)
+LANDED = land_json(RAW, "carts", FIELDS)
 TOTALS = Table(
     layer="features",
     name="cart_totals",
