@@ -18,11 +18,15 @@ from sqlalchemy.engine import Engine
 from backfill_assets.samples.flights import land_flights
 from backfill_assets.samples.weather import land_weather
 from backfill_engine.lake.partitions import Partition, Slice
+from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.writer import create_table
 from backfill_engine.spark.session import build_spark_conf, check_prerequisites
 from backfill_engine_tests.commands import Project
+from backfill_engine_tests.lake.readings import READINGS
 from backfill_engine_tests.landing_zones import copy_days
 from backfill_engine_tests.object_store import ObjectStore, serve_object_store
+from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.pipeline.running import (
     RAW,
     STAGING,
@@ -153,6 +157,15 @@ def empty_pipeline(spark: SparkSession, tmp_path: Path) -> Iterator[Pipeline]:
 def warehouse(tmp_path: Path) -> Warehouse:
     """An empty warehouse on the local disk."""
     return Warehouse(str(tmp_path / "warehouse"))
+
+
+@pytest.fixture
+def lake(spark: SparkSession, warehouse: Warehouse) -> Lake:
+    """A lake whose READINGS hold two rows that say "old" on each of seven days."""
+    create_table(spark, read_log(warehouse, READINGS))
+    opened = Lake(spark, warehouse)
+    opened.overwrite_readings(build_days("2013-01-01", 7), "old")
+    return opened
 
 
 @pytest.fixture(scope="session")

@@ -24,8 +24,8 @@ from backfill_engine.proof.pages import VerifiedLine
 from backfill_engine.proof.untouched import prove_untouched
 from backfill_engine.proof.verification import verify_run
 from backfill_engine.tables.declarations import Column
-from backfill_engine_tests.contents.test_read_back import EVENTS, publish, write_events
-from backfill_engine_tests.contents.test_task_read_back import HOURLY, count_tasks
+from backfill_engine_tests.contents.test_read_back import EVENTS, HOURLY, publish, write_events
+from backfill_engine_tests.contents.test_task_read_back import count_tasks
 from backfill_engine_tests.pipeline.running import RAW, FinishedRun, Pipeline, list_days
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 from backfill_engine_tests.publishing.test_verifying import change_one_value, find_data_file
