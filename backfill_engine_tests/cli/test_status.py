@@ -96,6 +96,7 @@ def test_each_partition_says_when_it_was_tried_and_why_it_failed(home: Home) -> 
 def test_a_person_sees_when_and_why_at_80_columns(home: Home) -> None:
     shown = ("status", *ENDS)
     output = run(*shown, "--select", RAW).output
+    assert f"{RAW} {DAYS[1]}: {WHY}" in output.splitlines()
     found = read_status("--select", RAW)
     for key, status in found.items():
         (line,) = (line for line in output.splitlines() if f"│ {key[1]}" in line)
@@ -247,6 +248,7 @@ def test_what_landed_beyond_the_end_of_the_calendar_is_named(
     ("arguments", "message"),
     [
         ((), "give --from and --to, or --why KEY"),
+        (("--from", DAYS[0]), "give --from and --to, or --why KEY"),
         (("--missing", "--from", DAYS[0]), "give --from and --to"),
         (("--withheld",), "give --from and --to"),
         (("--why", DAYS[0], "--to", DAYS[0]), "--why is about one partition"),

@@ -444,12 +444,6 @@ def test_the_last_bucket_is_finished_at_the_end_of_the_space(tmp_path: Path) -> 
     assert LANDING.list_files(str(tmp_path), table, [last]).unfinished == {}
 
 
-def test_an_error_names_files_as_spark_spells_them(tmp_path: Path) -> None:
-    land(tmp_path, "a b.parquet", [1])
-    found = list_orders(tmp_path, 0).find_broken(f"file://{tmp_path}/orders/orders/a%20b.parquet")
-    assert [broken.name for broken in found] == ["orders/orders/a b.parquet"]
-
-
 def test_rows_of_files_count_where_all_their_buckets_are_listed(tmp_path: Path) -> None:
     land(tmp_path, "a.parquet", range(95, 105))
     land(tmp_path, "b.parquet", range(200, 220))
