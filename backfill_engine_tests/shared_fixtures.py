@@ -153,6 +153,15 @@ def empty_pipeline(spark: SparkSession, tmp_path: Path) -> Iterator[Pipeline]:
 
 
 @pytest.fixture
+def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
+    """A Dagster instance of its own, of which nothing is known yet."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with DagsterInstance.local_temp(str(home)) as instance:
+        yield instance
+
+
+@pytest.fixture
 def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LandingZone:
     """A Dagster home, a landing zone and a warehouse for commands to find; the landing zone."""
     home = tmp_path / "dagster_home"
