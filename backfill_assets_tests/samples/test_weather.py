@@ -6,14 +6,13 @@ import importlib.metadata
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backfill_assets.samples.weather import WeatherSampleReport, land_weather
-from backfill_assets_tests.samples.landed_files import Files, read_files
+from backfill_assets_tests.samples.landed_files import TwoLandings, land_twice
 from backfill_engine import cli
 from backfill_engine.errors import BackfillError
 
@@ -24,27 +23,12 @@ MEASURED = ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "pre
 FIELDS = ["origin", *LOCAL_TIME, *MEASURED, "visib", "time_hour"]
 
 
-@dataclass(frozen=True)
-class TwoLandings:
-    """Reports and files (contents and time by name) of two landings into one root."""
-
-    root: Path
-    first: WeatherSampleReport
-    files_of_first: Files
-    second: WeatherSampleReport
-    files_of_second: Files
-
-
 @pytest.fixture(scope="session")
 def landings(tmp_path_factory: pytest.TempPathFactory) -> TwoLandings:
-    """Lands the sample, spoils one file and removes another, lands it again."""
-    root = tmp_path_factory.mktemp("landing")
-    first = land_weather(str(root))
-    files_of_first = read_files(root / "weather")
-    (root / "weather" / SPOILED).write_bytes(b"spoiled")
-    (root / "weather" / REMOVED).unlink()
-    second = land_weather(str(root))
-    return TwoLandings(root, first, files_of_first, second, read_files(root / "weather"))
+    """Lands the sample, spoils files, lands it again."""
+    return land_twice(
+        tmp_path_factory.mktemp("landing"), "weather", land_weather, [SPOILED, REMOVED]
+    )
 
 
 @pytest.fixture(scope="session")
@@ -112,13 +96,8 @@ def test_a_file_of_an_hour_without_reports_goes(tmp_path: Path) -> None:
 
 
 def test_second_landing_writes_only_what_differs(landings: TwoLandings) -> None:
-    before, after = landings.files_of_first, landings.files_of_second
     assert landings.second == WeatherSampleReport(records=26_115, hours=8_760, files_written=2)
-    assert {name: content for name, (content, _) in after.items()} == {
-        name: content for name, (content, _) in before.items()
-    }
-    changed = {name for name in before if before[name][1] != after[name][1]}
-    assert changed == {SPOILED, REMOVED}
+    assert landings.rewritten == {SPOILED, REMOVED}
 
 
 def test_missing_values_are_nulls_and_numbers_are_numbers(

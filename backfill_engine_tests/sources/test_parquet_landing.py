@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.lake.landing import FileFault, LandingFile
-from backfill_engine.lake.partitions import Partition, build_partition
+from backfill_engine.lake.partitions import build_partition
 from backfill_engine.sources.parquet_footers import ParquetFile, RowGroup
 from backfill_engine.sources.parquet_landing import ParquetLanding, ParquetListing
 from backfill_engine_tests.sources.landed_tables import build_landed_table
@@ -402,15 +402,6 @@ def test_where_all_files_can_be_read_the_error_names_the_broken_one(tmp_path: Pa
     assert find_broken(listing, f"while reading file file://{path}: boom") == [
         ("0000100", "orders/orders/b.parquet")
     ]
-
-
-def test_overlap_is_with_the_first_and_the_last_key_of_a_bucket() -> None:
-    def find(smallest: int, largest: int) -> list[Partition]:
-        return [bucket for bucket in BUCKETS if RowGroup(smallest, largest, 1).overlaps(bucket)]
-
-    assert find(99, 100) == BUCKETS[:2]
-    assert find(100, 199) == [BUCKETS[1]]
-    assert find(0, 999) == BUCKETS
 
 
 @pytest.mark.parametrize(
