@@ -83,7 +83,8 @@ def run(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
         with pytest.raises(SystemExit) as ended:
             main()
         assert isinstance(ended.value.code, int)
-        return Answer(ended.value.code, *capsys.readouterr())
+        written = capsys.readouterr()
+        return Answer(ended.value.code, written.out, written.err)
 
     return run_here
 

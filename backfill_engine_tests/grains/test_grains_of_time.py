@@ -37,13 +37,12 @@ def test_numbers_count_from_1970(grain: Grain) -> None:
 
 def build_minutes(minutes: int, first: str) -> tuple[Grain, TimeWindowPartitionsDefinition, str]:
     """Three days of so many minutes."""
-    grain, end = Minutes(minutes), dt.date.fromisoformat(first) + dt.timedelta(days=3)
-    ends = {"start": f"{first}-00:00", "end": f"{end}-00:00"}
-    return (
-        grain,
-        TimeWindowPartitionsDefinition(**ends, fmt=grain.key_format, cron_schedule=grain.cron),
-        ends["end"],
+    grain = Minutes(minutes)
+    end = f"{dt.date.fromisoformat(first) + 3 * DAY}-00:00"
+    theirs = TimeWindowPartitionsDefinition(
+        start=f"{first}-00:00", end=end, fmt=grain.key_format, cron_schedule=grain.cron
     )
+    return grain, theirs, end
 
 
 @pytest.mark.parametrize(
