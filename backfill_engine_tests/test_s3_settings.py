@@ -33,32 +33,14 @@ def describe_problem(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str])
     ("variables", "message"),
     [
         (KEYS | {"AWS_REGION": ""}, "AWS_REGION: tables or landing files are on S3: name their"),
-        (
-            STORE | {"AWS_ALLOW_HTTP": ""},
-            "AWS_ALLOW_HTTP: must be true for an AWS_ENDPOINT_URL",
-        ),
+        (STORE | {"AWS_ALLOW_HTTP": ""}, "AWS_ALLOW_HTTP: must be true for an AWS_ENDPOINT_URL"),
         (STORE | {"AWS_ALLOW_HTTP": "perhaps"}, "AWS_ALLOW_HTTP: Input should be a valid"),
-        (
-            KEYS | {"AWS_ENDPOINT_URL": "store:9000"},
-            "AWS_ENDPOINT_URL: must begin with https://",
-        ),
-        (
-            KEYS | {"AWS_ENDPOINT": "https://store"},
-            f"AWS_ENDPOINT: {UNKNOWN}: set AWS_END",
-        ),
+        (KEYS | {"AWS_ENDPOINT_URL": "store:9000"}, "AWS_ENDPOINT_URL: must begin with https://"),
+        (KEYS | {"AWS_ENDPOINT": "https://store"}, f"AWS_ENDPOINT: {UNKNOWN}: set AWS_END"),
         (STORE | {"AWS_ENDPOINT_URL_S3": "http://other:9000"}, f"AWS_ENDPOINT_URL_S3: {UNKNOWN}"),
-        (
-            KEYS | {"AWS_SECRET_ACCESS_KEY": ""},
-            "AWS_SECRET_ACCESS_KEY: is missing, while",
-        ),
-        (
-            KEYS | {"AWS_ACCESS_KEY_ID": ""},
-            "AWS_ACCESS_KEY_ID: is missing, while",
-        ),
-        (
-            {"AWS_REGION": "eu-west-3"},
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: tables",
-        ),
+        (KEYS | {"AWS_SECRET_ACCESS_KEY": ""}, "AWS_SECRET_ACCESS_KEY: is missing, while AWS_"),
+        (KEYS | {"AWS_ACCESS_KEY_ID": ""}, "AWS_ACCESS_KEY_ID: is missing, while AWS_SECRE"),
+        ({"AWS_REGION": "eu-west-3"}, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: tables"),
     ],
 )
 def test_what_is_missing_is_told_before_anything_starts(
