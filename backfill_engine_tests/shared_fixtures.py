@@ -11,6 +11,7 @@ from typing import Any
 import hypothesis
 import pytest
 from alembic.script import ScriptDirectory
+from dagster import DagsterInstance
 from pyspark.sql import SparkSession
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
@@ -26,6 +27,8 @@ from backfill_engine_tests.commands import Project
 from backfill_engine_tests.lake.readings import READINGS
 from backfill_engine_tests.landing_zones import copy_days
 from backfill_engine_tests.object_store import ObjectStore, serve_object_store
+from backfill_engine_tests.pipeline.alerting import Home, open_home
+from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.pipeline.running import (
     RAW,
@@ -151,6 +154,34 @@ def empty_pipeline(spark: SparkSession, tmp_path: Path) -> Iterator[Pipeline]:
     """Nothing landed, nothing published."""
     with open_pipeline(tmp_path / "pipeline") as pipeline:
         yield pipeline
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
+    """A Dagster instance of its own, of which nothing is known yet."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with DagsterInstance.local_temp(str(home)) as instance:
+        yield instance
+
+
+@pytest.fixture
+def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LandingZone:
+    """A Dagster home, a landing zone and a warehouse for commands to find; the landing zone."""
+    home = tmp_path / "dagster_home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n", encoding="utf-8")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    monkeypatch.setenv("BACKFILL_LANDING", str(tmp_path / "landing"))
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
+    return LandingZone(tmp_path / "landing")
+
+
+@pytest.fixture
+def commanded_home(installation: LandingZone, tmp_path: Path) -> Iterator[Home]:
+    """What runs left in the installation that commands find."""
+    with open_home(tmp_path) as other, DagsterInstance.get() as instance:
+        yield Home(instance, other.warehouse, other.receiver)
 
 
 @pytest.fixture
