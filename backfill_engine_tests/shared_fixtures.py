@@ -23,6 +23,7 @@ from backfill_engine.spark.session import build_spark_conf, check_prerequisites
 from backfill_engine_tests.commands import Project
 from backfill_engine_tests.landing_zones import copy_days
 from backfill_engine_tests.object_store import ObjectStore, serve_object_store
+from backfill_engine_tests.pipeline.alerting import Home, open_home
 from backfill_engine_tests.pipeline.running import (
     RAW,
     STAGING,
@@ -147,6 +148,13 @@ def empty_pipeline(spark: SparkSession, tmp_path: Path) -> Iterator[Pipeline]:
     """Nothing landed, nothing published."""
     with open_pipeline(tmp_path / "pipeline") as pipeline:
         yield pipeline
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """A Dagster home and a warehouse in which runs leave what they leave; no Spark."""
+    with open_home(tmp_path) as home:
+        yield home
 
 
 @pytest.fixture

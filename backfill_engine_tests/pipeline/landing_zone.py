@@ -46,6 +46,11 @@ class LandingZone:
         """Lands a day with more lines behind its own."""
         self.write(day, [*map(json.dumps, build_landed(day)), *lines])
 
+    def add_flights(self, day: str, *flight_days: str) -> None:
+        """Lands, with a day's own, a flight of each of these days that nobody has reported yet."""
+        late = [{**build_flights(of)[0], "flight": 9000} for of in flight_days]
+        self.add_lines(day, *map(json.dumps, late))
+
     def truncate(self, day: str) -> None:
         """Lands a day whose file breaks off, as of an upload that died."""
         self.land([day])

@@ -39,6 +39,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
 )
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_engine.orchestration.status.partition_statuses import TableStatuses, read_statuses
 from backfill_engine.resources import build_lakehouse, build_resources
 from backfill_engine.rules.verdicts import Check
 from backfill_engine.settings import Settings
@@ -88,6 +89,11 @@ class FinishedRun:
     success: bool
     message: str = ""
     error: str = ""
+
+    def confirm(self) -> "FinishedRun":
+        """The same run, which has to have succeeded."""
+        assert self.success, self.message
+        return self
 
 
 @dataclass(frozen=True)
@@ -203,6 +209,10 @@ class Pipeline:
             raise_on_error=False,
         )
         return self._describe(result.run_id, success=result.success)
+
+    def read_statuses(self, *tables: Table, first: str, last: str) -> list[TableStatuses]:
+        """What `status` tells of partitions of tables."""
+        return read_statuses(CATALOG, self.instance, self.warehouse, tables, first=first, last=last)
 
     def find_days(self, key: str, status: str) -> list[str]:
         """Partitions that the instance shows as MATERIALIZED or FAILED."""

@@ -4,7 +4,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import pytest
-from dagster import RunRequest, SensorResult, build_sensor_context
+from dagster import (
+    DagsterInstance,
+    RunRequest,
+    SensorDefinition,
+    SensorResult,
+    build_sensor_context,
+)
+from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from backfill_engine.jobs import build_range_jobs
 from backfill_engine.orchestration.runs.run_tags import (
@@ -81,6 +88,19 @@ class Sensor:
             done += requested
             assert len(done) < 50, done
         return done
+
+
+def evaluate_sensor(
+    sensor: SensorDefinition, instance: DagsterInstance, cursor: str | None = None
+) -> SensorExecutionData:
+    """One tick of a sensor, in a code location, unlike the runs of tests."""
+    with build_sensor_context(
+        instance=instance,
+        repository_def=defs.get_repository_def(),
+        repository_name="__repository__",
+        cursor=cursor,
+    ) as context:
+        return sensor.evaluate_tick(context)
 
 
 def describe(request: RunRequest) -> tuple[str, str, str, str]:

@@ -52,9 +52,7 @@ def published_again(pipeline: Pipeline) -> FinishedRun:
     """Publishes days 4 to 6 of raw again; the first two then differ from before."""
     for day in (CHANGED, ALSO_CHANGED):
         pipeline.zone.change(day, lambda flight: {**flight, "arr_delay": 7})
-    run = pipeline.run(RAW, first=CHANGED, last=SPOILED)
-    assert run.success, run.message
-    return run
+    return pipeline.run(RAW, first=CHANGED, last=SPOILED).confirm()
 
 
 def read_raw(pipeline: Pipeline) -> TableLog:
@@ -148,8 +146,7 @@ def test_the_check_finds_a_spoiled_data_file_either_way(
 ) -> None:
     monkeypatch.setenv("BACKFILL_READ_BACK_BYTES", read_back_bytes)
     find_data_file(pipeline, SPOILED).unlink()
-    run = pipeline.run_readable_check(RAW, first=DAYS[0].key, last=DAYS[-1].key)
-    assert run.success, run.message
+    run = pipeline.run_readable_check(RAW, first=DAYS[0].key, last=DAYS[-1].key).confirm()
     failed = [
         evaluation.partition
         for evaluation in pipeline.read_evaluations(run)

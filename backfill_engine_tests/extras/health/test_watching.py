@@ -53,8 +53,7 @@ class Watched(NamedTuple):
 
 
 def run_watch(pipeline: Pipeline) -> Watched:
-    run = pipeline.run_watch()
-    assert run.success, run.message
+    run = pipeline.run_watch().confirm()
     figures: dict[str, dict[str, Any]] = {}
     pages: dict[str, str] = {}
     for name in ("late_arrivals", "backfill_health"):

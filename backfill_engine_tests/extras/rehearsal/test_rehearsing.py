@@ -39,8 +39,7 @@ def delay(flight: Flight) -> Flight:
 
 
 def rehearse(pipeline: Pipeline, **config: Any) -> Rehearsal:
-    done = pipeline.run_job("rehearse", "rehearse_partitions", **config)
-    assert done.success, done.message
+    done = pipeline.run_job("rehearse", "rehearse_partitions", **config).confirm()
     return read_rehearsal(pipeline.warehouse, done.message)
 
 
@@ -84,16 +83,14 @@ class Repair:
 @pytest.fixture(scope="module")
 def repair(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repair]:
     with copy_pipeline(published_root, tmp_path_factory.mktemp("rehearsal")) as pipeline:
-        features = pipeline.run(FEATURES, first="2013-01-01", last="2013-01-10")
-        assert features.success, features.message
+        pipeline.run(FEATURES, first="2013-01-01", last="2013-01-10").confirm()
         before = look(pipeline)
         pipeline.zone.change(DAY, delay)
         rehearsal = rehearse(pipeline, ranges=RANGES, max_changed_share=0.5)
         rehearsed = look(pipeline)
         unapplied, apart = [list_left(pipeline, rehearsal)], [list_apart(pipeline)]
         for key, ((first, last),) in RANGES.items():
-            run = apply(pipeline, rehearsal, key, first, last)
-            assert run.success, run.message
+            apply(pipeline, rehearsal, key, first, last).confirm()
             unapplied.append(list_left(pipeline, rehearsal))
             apart.append(list_apart(pipeline))
         yield Repair(pipeline, before, rehearsed, rehearsal, unapplied, apart, look(pipeline))

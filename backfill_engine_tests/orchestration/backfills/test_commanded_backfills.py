@@ -2,26 +2,28 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from backfill_engine_tests.commands import Project
+from backfill_engine_tests.commands import Project, confirm
 from backfill_engine_tests.pipeline.commanding import (
     command,
     find_listed,
+    follow,
     launch,
     list_commits,
     list_published,
     open_home,
     read_lines,
+    wait_until,
     watch,
 )
 from backfill_engine_tests.pipeline.landing_zone import LandingZone, build_landed
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
-from backfill_engine_tests.servers import Dagster, serve, wait_for
+from backfill_engine_tests.servers import Dagster, serve
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
@@ -47,15 +49,10 @@ def dagster(project: Project) -> Iterator[Dagster]:
         yield served
 
 
-def wait_until(condition: Callable[[], object], *, seconds: float = 400) -> None:
-    wait_for(lambda: bool(condition()), seconds=seconds, look_every=0.3)
-
-
 def run_undisturbed(root: Path, landing: Path, *keys: str, days: list[str]) -> dict:
     """One run computes the expected checksums from the same landing zone."""
     project = Project(root, landing)
-    run = project.materialize(*keys, partitions=f"{days[0]}...{days[-1]}")
-    assert run.returncode == 0, run.stderr
+    confirm(project.materialize(*keys, partitions=f"{days[0]}...{days[-1]}"))
     return project.read_checksums()
 
 
@@ -105,8 +102,7 @@ def test_it_is_paused_goes_on_is_cancelled_and_resumed(
 
     resumed = json.loads(command(project, "backfill", "retry", backfill, "--yes", "--json"))
     assert 16 - published <= resumed["partitions"] <= 16 - recorded
-    with watch(project, resumed["backfill_id"]) as watching:
-        assert watching.wait(timeout=600) == 0
+    assert follow(project, resumed["backfill_id"]) == 0
     assert {*list_statuses(project).values()} == {"materialized"}
     assert find_listed(project, backfill)["published"] == 16
     assert find_listed(project, resumed["backfill_id"])["state"] == "published"
@@ -141,8 +137,7 @@ def test_a_protected_day_is_refused_also_to_who_launches_in_the_ui(
     before = list_commits(project, RAW, *DAYS)
     ends = {"first": DAYS[1], "last": DAYS[3]}
     refused = dagster.launch_backfill(RAW, **ends)
-    with watch(project, refused) as watching:
-        assert watching.wait(timeout=600) == 1
+    assert follow(project, refused) == 1
     reasons = [
         why
         for held_back in read_lines(project, refused)[-1]["held_back"]
@@ -151,8 +146,7 @@ def test_a_protected_day_is_refused_also_to_who_launches_in_the_ui(
     assert any(f"protected: {RAW} {DAYS[2]}: books closed" in why for why in reasons), reasons
     assert list_commits(project, RAW, *DAYS) == before
     overridden = dagster.launch_backfill(RAW, **ends, override_protection="restated")
-    with watch(project, overridden) as watching:
-        assert watching.wait(timeout=600) == 0
+    assert follow(project, overridden) == 0
     assert len(list_commits(project, RAW, *DAYS)) == len(before) + 1
 
 
@@ -178,8 +172,7 @@ def test_overlapping_backfills_lose_no_update(
     more = {**build_landed(CHANGED)[5], "flight": 9001}
     LandingZone(project.landing).add_lines(CHANGED, json.dumps(more))
     for backfill in (former, latter):
-        with watch(project, backfill) as watching:
-            assert watching.wait(timeout=600) in (0, 1)
+        assert follow(project, backfill) in (0, 1)
         # Each tells how the partitions of both ended, whoever tried them last.
         for held_back in read_lines(project, backfill)[-1]["held_back"]:
             if backfill == former and held_back["status"] == "in progress":
@@ -194,6 +187,5 @@ def test_overlapping_backfills_lose_no_update(
     for backfill in (former, latter):
         if find_listed(project, backfill)["state"] != "published":
             resumed = json.loads(command(project, "backfill", "retry", backfill, "--yes", "--json"))
-            with watch(project, resumed["backfill_id"]) as watching:
-                assert watching.wait(timeout=600) == 0
+            assert follow(project, resumed["backfill_id"]) == 0
     assert read_checksums(project, OTHERS) == expected

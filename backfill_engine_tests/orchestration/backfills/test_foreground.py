@@ -3,7 +3,7 @@
 import datetime as dt
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
@@ -40,8 +40,8 @@ from backfill_engine.orchestration.runs.run_tags import (
     LAUNCHED_BY_TAG,
     REASON_TAG,
 )
-from backfill_engine_tests.pipeline.alerting import Home, open_home
-from backfill_engine_tests.pipeline.requesting import read_progress
+from backfill_engine_tests.pipeline.alerting import Home
+from backfill_engine_tests.pipeline.requesting import get_run, read_progress
 from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
 from backfill_engine_tests.project import CATALOG, defs
 
@@ -129,12 +129,6 @@ def test_a_run_that_cannot_be_made_is_one_error(tmp_path: Path) -> None:
 
 
 DAYS = list_days(4, 7)
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with open_home(tmp_path) as home:
-        yield home
 
 
 @dataclass
@@ -233,15 +227,11 @@ def test_a_pause_from_elsewhere_ends_it_and_the_rest_is_told_as_paused(
 
 def test_a_cancellation_from_elsewhere_ends_it(home: Home) -> None:
     def execute(home: Home, run_id: str) -> None:
-        run = home.instance.get_run_by_id(run_id)
-        assert run is not None
-        home.instance.report_run_canceled(run)
+        home.instance.report_run_canceled(get_run(home.instance, run_id))
 
     runs, found = carry_two_out(home, execute)
     assert (runs, found.state) == (["run-1"], "cancelled")
-    run = home.instance.get_run_by_id("run-1")
-    assert run is not None
-    assert FOREGROUND_ENDED_TAG in run.tags
+    assert FOREGROUND_ENDED_TAG in get_run(home.instance, "run-1").tags
     assert [status for _, status, _, _ in list_held_back(found)] == ["cancelled", "cancelled"]
 
 
@@ -292,8 +282,7 @@ def work_until_interrupted(home: Home, run_id: str) -> None:
         while time.monotonic() < deadline:
             time.sleep(0.05)
     except KeyboardInterrupt:
-        run = home.instance.get_run_by_id(run_id)
-        assert run is not None
+        run = get_run(home.instance, run_id)
         assert run.status is DagsterRunStatus.CANCELING
         home.instance.report_run_canceled(run)
 

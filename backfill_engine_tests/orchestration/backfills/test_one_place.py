@@ -1,18 +1,17 @@
-"""A real daemon with one place for backfills: who comes first, and a deploy in mid-backfill.
+"""A real daemon with one place for backfills, and a deploy in mid-backfill.
 
 On SQLite and on PostgreSQL.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
-from dagster import DagsterInstance, DagsterRun, RunRecord, RunsFilter
+from dagster import DagsterInstance, DagsterRun, RunsFilter
 
 from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TAG
 from backfill_engine.orchestration.runs.chains import find_partitions_at_work
@@ -21,23 +20,23 @@ from backfill_engine.orchestration.runs.run_tags import (
     ALLOW_NEW_CODE_TAG,
     BACKGROUND_TAG,
     CHAIN_TAG,
-    find_chain,
 )
-from backfill_engine_tests.commands import Project, change_code, deploy
+from backfill_engine_tests.commands import Project, change_code, confirm, deploy
 from backfill_engine_tests.pipeline.commanding import (
     command,
     find_listed,
+    follow,
     launch,
     list_commits,
+    list_published,
     open_home,
     read_lines,
-    watch,
+    wait_until,
 )
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.running import RAW, list_days
 from backfill_engine_tests.project import defs
-from backfill_engine_tests.servers import Dagster, serve, wait_for
-from backfill_engine_tests.shared_fixtures import build_days
+from backfill_engine_tests.servers import Dagster, serve
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
@@ -46,17 +45,16 @@ OF_RAW = ("--select", RAW)
 BEFORE = ("2013-01-04", "2013-01-15")
 NOT_PUBLISHED = ("--only", "missing,failed,withheld")
 BY_DAYS = ("--chunk", "days=1")
-YEAR = [day.key for day in build_days("2013-01-01", 365)]
+MONTH = list_days(1, 31)
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
     """One undisturbed run computes the expected checksums from the same landing zone."""
     root = tmp_path_factory.mktemp("undisturbed")
-    LandingZone(root / "landing").land(YEAR)
+    LandingZone(root / "landing").land(MONTH)
     project = Project(root, root / "landing")
-    run = project.materialize(RAW, partitions=f"{YEAR[0]}...{YEAR[-1]}")
-    assert run.returncode == 0, run.stderr
+    confirm(project.materialize(RAW, partitions=f"{MONTH[0]}...{MONTH[-1]}"))
     return project.read_checksums()
 
 
@@ -74,7 +72,7 @@ def project(
         project = replace(home, settings=settings, dagster_yaml=leave_one_place(home, root))
         run = project.materialize(RAW, partitions=f"{BEFORE[0]}...{BEFORE[1]}")
         assert "withheld 10 of 12 partitions" in run.stderr, "what didn't land"
-        zone.land(day for day in YEAR if day not in BEFORE)  # Another file would be stale.
+        zone.land(day for day in MONTH if day not in BEFORE)  # Another file would be stale.
         yield project
 
 
@@ -105,10 +103,6 @@ def instance(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Dags
         yield opened
 
 
-def wait_until(condition: Callable[[], object], *, seconds: float = 400) -> None:
-    wait_for(lambda: bool(condition()), seconds=seconds, look_every=0.3)
-
-
 def list_runs(instance: DagsterInstance, backfill: str) -> list[DagsterRun]:
     """Of a backfill and what continues it, oldest first."""
     tags = (BACKFILL_TAG, CHAIN_TAG)
@@ -125,66 +119,6 @@ def deploy_other_code(project: Project, dagster: Dagster) -> None:
     dagster.reload()
 
 
-def test_the_daily_run_finds_a_place_beside_a_backfill_of_several_runs(
-    project: Project,
-    dagster: Dagster,
-    instance: DagsterInstance,
-    expected: dict[tuple[str, str], str],
-) -> None:
-    days, others = YEAR[18:], [*list_days(12, 14), *list_days(16, 18)]
-    long = launch(project, *OF_RAW, "--from", days[0], "--to", days[-1], "--chunk", "weeks")
-    # It is less urgent still and has two runs; a bound of one adds nothing to one place.
-    ends = ("--from", others[0], "--to", others[-1])
-    repair = ("--template", "repair", "--priority", "-2", "--max-parallel", "1")
-    last = launch(project, *OF_RAW, *ends, *repair)
-    wait_until(lambda: list_statuses(instance, last) == ["QUEUED", "QUEUED"])
-    wait_until(lambda: list_commits(project, RAW, *days))
-    assert list_statuses(instance, long) == ["STARTED"], "it still has the place"
-    # The daily run comes last into a queue that is ordered already: dagster issue 3968.
-    day = BEFORE[1]
-    daily = dagster.launch_run(RAW, first=day, last=day)
-    for backfill in (long, last):
-        with watch(project, backfill) as watching:
-            assert watching.wait(timeout=600) == 0, read_lines(project, backfill)[-1]
-    records = {record.dagster_run.run_id: record for record in instance.get_run_records()}
-    (of_long,), of_last = (
-        sorted(
-            (record for record in records.values() if find_chain(record.dagster_run) == backfill),
-            key=find_start,
-        )
-        for backfill in (long, last)
-    )
-    assert find_start(records[daily]) < find_end(of_long), "it waited for none of them"
-    # There is no place for two, so no two run at once, and none runs twice.
-    for earlier, later in pairwise([of_long, *of_last]):
-        assert find_end(earlier) <= find_start(later) + 0.1
-    assert len(of_last) == 2
-
-    published = [
-        key
-        for commit in list_commits(project, RAW, *days)
-        if commit.record
-        for key in commit.record.rows
-    ]
-    assert sorted(published) == days, "each once"
-    assert len(list_commits(project, RAW, *others)) == 2
-    assert len(list_commits(project, RAW, day)) == 2, "before, and by the daily run"
-    found = project.read_checksums()
-    assert {key: found[key] for key in found if key[1] >= others[0]} == {
-        key: checksum for key, checksum in expected.items() if key[1] >= others[0]
-    }
-
-
-def find_start(record: RunRecord) -> float:
-    assert record.start_time is not None
-    return record.start_time
-
-
-def find_end(record: RunRecord) -> float:
-    assert record.end_time is not None
-    return record.end_time
-
-
 def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     project: Project,
     dagster: Dagster,
@@ -196,8 +130,7 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     wait_until(lambda: list_commits(project, RAW, "2013-01-01"))
     assert list_statuses(instance, stopped)[1:] == ["QUEUED"]
     deploy_other_code(project, dagster)
-    with watch(project, stopped) as watching:
-        assert watching.wait(timeout=600) == 1
+    assert follow(project, stopped) == 1
     (held_back,) = read_lines(project, stopped)[-1]["held_back"]
     assert (held_back["table"], held_back["ranges"]) == (RAW, ["2013-01-05...2013-01-06"])
     (reason,) = held_back["reasons"]
@@ -216,16 +149,14 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     wait_until(lambda: find_listed(project, allowed)["state"] == "paused")
     deploy_other_code(project, dagster)
     command(project, "backfill", "resume", allowed)
-    with watch(project, allowed) as watching:
-        assert watching.wait(timeout=600) == 0, read_lines(project, allowed)[-1]
+    assert follow(project, allowed) == 0, read_lines(project, allowed)[-1]
     commits = list_commits(project, RAW, *days)
     remarks = [commit.record.features.get("new_code", "") for commit in commits if commit.record]
     assert {*remarks} == {"", why}
     assert remarks == sorted(remarks), (
         "the chunks before the deploy went by the code of the backfill"
     )
-    published = [key for commit in commits if commit.record for key in commit.record.rows]
-    assert sorted(published) == days, "and they stand: each once"
+    assert list_published(commits) == days, "and they stand: each once"
     certificates = json.loads(command(project, "proof", "certificate", allowed, "--json"))
     assert [certificate["features"] for certificate in certificates] == [{}, {"new_code": why}]
     assert {
@@ -237,15 +168,7 @@ def test_a_deploy_in_mid_backfill_stops_the_rest_unless_that_is_allowed(
     # Only what other code published is stale, and only that is computed again.
     ends = ("--from", days[0], "--to", days[-1])
     logic = launch(project, *OF_RAW, *ends, "--template", "logic_change", "--reason", why)
-    with watch(project, logic) as watching:
-        assert watching.wait(timeout=600) == 0, read_lines(project, logic)[-1]
-    stale = [
-        key
-        for commit in commits
-        if commit.record and not commit.record.features
-        for key in commit.record.rows
-    ]
+    assert follow(project, logic) == 0, read_lines(project, logic)[-1]
+    stale = [commit for commit in commits if commit.record and not commit.record.features]
     again = [commit for commit in list_commits(project, RAW, *days) if commit not in commits]
-    assert sorted(key for commit in again if commit.record for key in commit.record.rows) == sorted(
-        stale
-    )
+    assert list_published(again) == list_published(stale)

@@ -25,7 +25,8 @@ from backfill_engine.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
-from backfill_engine_tests.pipeline.landing_zone import build_flights, build_landed
+from backfill_engine_tests.pipeline.landing_zone import build_landed
+from backfill_engine_tests.pipeline.requesting import get_backfill, read_target
 from backfill_engine_tests.pipeline.running import (
     FEATURES,
     RAW,
@@ -46,21 +47,6 @@ def read(pipeline: Pipeline) -> dict[str, str]:
     return {
         key: watermark.next_key for key, watermark in read_watermarks(pipeline.warehouse).items()
     }
-
-
-@pytest.mark.slow
-@pytest.mark.by_hand
-def test_a_backfill_leaves_the_watermark_alone_unless_told(empty_pipeline: Pipeline) -> None:
-    empty_pipeline.zone.land(list_days(1, 4))
-    first, last = "2013-01-01", "2013-01-03"
-    assert empty_pipeline.run(RAW, first=first, last=last).success
-    assert read(empty_pipeline) == {}
-    assert empty_pipeline.run(
-        RAW, first=first, last=last, ops={RAW: {"save_watermark": True}}
-    ).success
-    assert read(empty_pipeline) == {RAW: "2013-01-04"}
-    assert empty_pipeline.run(RAW, first="2013-01-04", last="2013-01-04", tags=INCREMENTAL).success
-    assert read(empty_pipeline) == {RAW: "2013-01-05"}
 
 
 def test_an_incremental_run_stops_before_what_it_withheld_or_could_not_finish(
@@ -128,8 +114,7 @@ def settled(
 
 def add_late(sensor: Sensor, landing_day: str, *flight_days: str) -> None:
     """Lands, with a day's own, a flight of each of these days that nobody has reported yet."""
-    late = [{**build_flights(day)[0], "flight": 9000} for day in flight_days]
-    sensor.pipeline.zone.add_lines(landing_day, *map(json.dumps, late))
+    sensor.pipeline.zone.add_flights(landing_day, *flight_days)
 
 
 def test_late_rows_reach_exactly_the_days_they_are_of_however_late(settled: Sensor) -> None:
@@ -260,17 +245,12 @@ def test_a_plan_is_launched_as_one_backfill_of_just_its_partitions(settled: Sens
     )
     assert launched.title == "raw/flights 2013-01-03...2013-01-10: rewritten files"
     assert not launched.has_daemon
-    backfill = instance.get_backfill(launched.backfill_id)
-    assert backfill is not None
+    backfill = get_backfill(instance, launched.backfill_id)
     assert backfill.tags["backfill_assets/reason"] == "rewritten files"
     assert backfill.tags["dagster/priority"] == "-1"
     code = {RAW: CATALOG.recipes[RAW].code_version}
     assert json.loads(backfill.tags[LAUNCHED_CODE_TAG]) == code
-    assert backfill.asset_backfill_data is not None
-    target = backfill.asset_backfill_data.target_subset.partitions_subsets_by_asset_key
-    assert {
-        key.to_user_string(): sorted(subset.get_partition_keys()) for key, subset in target.items()
-    } == {RAW: ["2013-01-03", "2013-01-10"]}
+    assert read_target(backfill) == {RAW: ["2013-01-03", "2013-01-10"]}
     with at_work(settled, RAW, "2013-01-10", "2013-01-12"):
         busy = plan(settled, RAW, only=Only.STALE)
         with pytest.raises(BackfillError, match=r"at work on raw/flights 2013-01-03.*2013-01-10"):

@@ -19,6 +19,7 @@ from backfill_engine.orchestration.instance.recovered_runs import enter_material
 from backfill_engine.orchestration.runs.claims import ClaimingInstance
 from backfill_engine_tests.commands import PROJECT
 from backfill_engine_tests.orchestration.instance.event_storages import DEFS, TAGS
+from backfill_engine_tests.pipeline.requesting import get_run
 
 KEY = AssetKey("upper")
 
@@ -158,12 +159,8 @@ def test_what_is_of_the_run_itself_waits_for_nothing(tmp_path: Path):
 
         dropped = begin_batch()
         next(dropped)
-        run = instance.get_run_by_id(run_id)
-        assert run is not None
-        instance.report_run_failed(run)
-        failed = instance.get_run_by_id(run_id)
-        assert failed is not None
-        assert failed.is_failure
+        instance.report_run_failed(get_run(instance, run_id))
+        assert get_run(instance, run_id).is_failure
         assert find_materialized(instance) == ["2013-01-01"]
         del dropped
 

@@ -41,8 +41,7 @@ def beyond_budget(
         pipeline.zone.add_lines(BAD, *["{"] * 5)
         failing = pipeline.run(RAW, first=FIRST, last=LAST, check_events=0)
         pipeline.zone.land([BAD])
-        healing = pipeline.run(RAW, first=FIRST, last=LAST, check_events=0)
-        assert healing.success, healing.message
+        healing = pipeline.run(RAW, first=FIRST, last=LAST, check_events=0).confirm()
         yield BeyondBudget(pipeline, failing, healing)
 
 
@@ -52,8 +51,7 @@ def count_by_partition(evaluations: Iterable[AssetCheckEvaluation]) -> Counter:
 
 
 def test_within_the_budget_each_partition_has_one_evaluation_a_check(pipeline: Pipeline) -> None:
-    run = pipeline.run(STAGING, first=FIRST, last=LAST, check_events=400)
-    assert run.success, run.message
+    run = pipeline.run(STAGING, first=FIRST, last=LAST, check_events=400).confirm()
     evaluations = pipeline.read_evaluations(run)
     assert count_by_partition(evaluations) == {
         (check, partition): 1

@@ -11,7 +11,7 @@ import pytest
 
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine_tests.commands import Project, find_program
+from backfill_engine_tests.commands import Project, confirm, find_program
 from backfill_engine_tests.landing_zones import copy_days, rewrite_records
 from backfill_engine_tests.project import CARRIER_DELAYS, CARRIER_DELAYS_V2, SERVED_CARRIER_DELAYS
 
@@ -32,8 +32,7 @@ def served(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Pr
     landing = copy_days(sample_landing, root / "landing", first=FIRST, count=8)
     project = Project(root, landing)
     for keys in ((RAW,), (STAGING, V1, V2, SERVED)):
-        run = project.materialize(*keys, partitions=f"{FIRST}...{LAST}")
-        assert run.returncode == 0, run.stdout + run.stderr
+        confirm(project.materialize(*keys, partitions=f"{FIRST}...{LAST}"))
     return project
 
 
@@ -84,11 +83,9 @@ def test_a_killed_promotion_has_switched_or_not_and_the_command_finishes(
     assert killed[SERVED] in (before[V1], before[V2])
     assert {key: killed[key] for key in (V1, V2)} == {key: before[key] for key in (V1, V2)}
 
-    again = project.run("backfill-assets", *PROMOTE)
-    assert again.returncode == 0, again.stdout + again.stderr
+    confirm(project.run("backfill-assets", *PROMOTE))
     assert read_versions(project)[SERVED] == before[V2]
-    back = project.run("backfill-assets", "rollback", SERVED)
-    assert back.returncode == 0, back.stdout + back.stderr
+    confirm(project.run("backfill-assets", "rollback", SERVED))
     assert read_versions(project)[SERVED] == before[V1]
 
 
@@ -100,8 +97,7 @@ def mended(project: Project) -> Project:
 
 
 def run_well(project: Project, *arguments: str) -> str:
-    done = project.run("backfill-assets", *arguments)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = confirm(project.run("backfill-assets", *arguments))
     return done.stdout
 
 
@@ -154,8 +150,7 @@ def test_a_killed_rollback_is_old_or_new_and_the_command_finishes(
     mended: Project, moment: str
 ) -> None:
     before, version = read_versions(mended), find_version(mended, RAW)
-    run = mended.materialize(RAW, partitions=f"{MENDED}...{LAST}")
-    assert run.returncode == 0, run.stdout + run.stderr
+    confirm(mended.materialize(RAW, partitions=f"{MENDED}...{LAST}"))
     after = read_versions(mended)
     assert after[RAW] != before[RAW]
     files = count_files(mended, RAW)
@@ -176,8 +171,7 @@ def test_a_killed_retirement_finishes(project: Project) -> None:
     protections = project.warehouse / "protections" / "_delta_log"
     project.kill([find_program("backfill-assets"), *command], when=protections.exists)
     assert find_version(project, V2) == version
-    again = project.run("backfill-assets", *command)
-    assert again.returncode == 0, again.stdout + again.stderr
+    confirm(project.run("backfill-assets", *command))
     log = read_log(Warehouse(str(project.warehouse)), CARRIER_DELAYS_V2)
     assert not any(log.count_rows().values())
     assert read_versions(project)[SERVED] == before[V1]

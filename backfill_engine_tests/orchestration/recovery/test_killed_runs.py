@@ -1,13 +1,12 @@
 """The next run recovers from range runs that were killed with -9."""
 
-import json
 from collections import Counter
 
 import pytest
 
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine_tests.commands import Project
+from backfill_engine_tests.commands import Project, confirm
 from backfill_engine_tests.landing_zones import copy_days
 from backfill_engine_tests.project import STAGING_FLIGHTS
 
@@ -28,8 +27,7 @@ def landing(sample_landing, tmp_path_factory):
 def undisturbed(landing, tmp_path_factory):
     """A run that nobody kills gives the expected checksums."""
     project = Project(tmp_path_factory.mktemp("undisturbed"), landing)
-    run = project.materialize(*TABLES, partitions=RANGE)
-    assert run.returncode == 0, run.stdout + run.stderr
+    confirm(project.materialize(*TABLES, partitions=RANGE))
     return project.read_checksums()
 
 
@@ -68,39 +66,8 @@ def test_a_run_after_a_killed_one_ends_as_if_nothing_had_happened(
     published = project.read_checksums()
     assert published.items() <= undisturbed.items(), "something half-done can be read"
 
-    run = project.materialize(*TABLES, partitions=RANGE)
-    assert run.returncode == 0, run.stdout + run.stderr
+    run = confirm(project.materialize(*TABLES, partitions=RANGE))
     assert "was dead and is marked failed" in run.stderr
-    assert project.read_checksums() == undisturbed
-
-
-@pytest.mark.by_hand
-def test_the_missing_partitions_alone_finish_a_killed_run(landing, undisturbed, tmp_path):
-    project = Project(tmp_path, landing, (("BACKFILL_CHUNK_PARTITIONS", "2"),))
-    kill_when(project, lambda: has_version(project, "raw/flights", 2))
-    before = len(project.read_checksums())
-    assert 4 <= before < 18
-
-    # Any run finds the dead one, records its commits, and leaves what is published alone.
-    run = project.materialize("raw/flights", partitions="2013-01-05...2013-01-06")
-    assert run.returncode == 0, run.stdout + run.stderr
-    listed = project.run(
-        *(
-            "backfill-assets",
-            "status",
-            "--missing",
-            "--from",
-            "2013-01-01",
-            "--to",
-            "2013-01-06",
-            "--json",
-        )
-    )
-    missing = json.loads(listed.stdout)
-    assert "raw/flights" not in {partition["table"] for partition in missing}
-    assert missing, "staging and features are to be done"
-    run = project.materialize(*TABLES[1:], partitions=RANGE)
-    assert run.returncode == 0, run.stdout + run.stderr
     assert project.read_checksums() == undisturbed
 
 
@@ -110,12 +77,10 @@ def test_a_killed_merge_or_append_ends_as_if_nothing_had_happened(
     landing, undisturbed, tmp_path, mode
 ):
     project = Project(tmp_path, landing, (("BACKFILL_CHUNK_PARTITIONS", "2"),))
-    run = project.materialize("raw/flights", partitions=RANGE)
-    assert run.returncode == 0, run.stdout + run.stderr
+    confirm(project.materialize("raw/flights", partitions=RANGE))
     staging, config = ("staging/flights",), {"write_mode": mode}
     kill_when(project, lambda: has_version(project, *staging, 2), tables=staging, config=config)
-    run = project.materialize(*staging, partitions=RANGE, config=config)
-    assert run.returncode == 0, run.stdout + run.stderr
+    run = confirm(project.materialize(*staging, partitions=RANGE, config=config))
     found = {key: check for key, check in project.read_checksums().items() if key[0] == staging[0]}
     assert found == {key: checksum for key, checksum in undisturbed.items() if key[0] == staging[0]}
     log = Warehouse(str(project.warehouse))

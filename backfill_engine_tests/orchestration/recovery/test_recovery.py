@@ -18,6 +18,7 @@ from backfill_engine.orchestration.instance.processes import identify_own_proces
 from backfill_engine.orchestration.recovery.recovery import find_recovery, recover_table
 from backfill_engine.orchestration.runs.claims import PROCESS_TAG, fail_dead_runs, find_dead_runs
 from backfill_engine.publishing.write_modes.mode import Overwrite, Revert
+from backfill_engine_tests.pipeline.requesting import get_run
 from backfill_engine_tests.pipeline.running import RAW, STAGING, FinishedRun, Pipeline, list_days
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 from backfill_engine_tests.shared_fixtures import build_days
@@ -81,9 +82,7 @@ def take_next_step(pipeline: Pipeline) -> None:
 
 
 def find_status(pipeline: Pipeline, run_id: str) -> DagsterRunStatus:
-    run = pipeline.instance.get_run_by_id(run_id)
-    assert run is not None
-    return run.status
+    return get_run(pipeline.instance, run_id).status
 
 
 def test_commits_of_a_killed_run_are_recorded_and_it_is_marked_failed(

@@ -39,6 +39,7 @@ from backfill_engine.orchestration.runs.claims import (
     keep_claim,
 )
 from backfill_engine_tests.commands import PROJECT
+from backfill_engine_tests.pipeline.requesting import get_run
 
 SILENT_SECONDS = 600
 
@@ -112,9 +113,7 @@ def test_a_run_of_a_killed_process_is_dead_in_every_state(
     now = dt.datetime.now(tz=dt.UTC)
     dead = fail_dead_runs(instance, now=now, silent_seconds=SILENT_SECONDS)
     assert list(dead) == ["run"]
-    run = instance.get_run_by_id("run")
-    assert run is not None
-    assert run.status is DagsterRunStatus.FAILURE
+    assert get_run(instance, "run").status is DagsterRunStatus.FAILURE
 
 
 def add_remote_run(instance: DagsterInstance, status: DagsterRunStatus) -> None:
@@ -177,9 +176,7 @@ def test_a_kept_claim_is_a_sign_of_life(
         deadline = dt.datetime.now(tz=dt.UTC) + dt.timedelta(seconds=20)
         while read_last_sign() == first:
             assert dt.datetime.now(tz=dt.UTC) < deadline, "no sign of life came"
-    run = instance.get_run_by_id("run")
-    assert run is not None
-    assert run.tags[PROCESS_TAG] == identify_own_process()
+    assert get_run(instance, "run").tags[PROCESS_TAG] == identify_own_process()
 
 
 def test_the_projects_instance_claims_a_run_before_its_plan_is_stored(

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.orchestration.instance.dagster_internals import CheckStatus
 from backfill_engine.orchestration.recovery.recovery import RecoveryReport, recover_tables
-from backfill_engine.orchestration.status.partition_statuses import read_statuses
 from backfill_engine.settings import Settings
 from backfill_engine_tests.pipeline.aging import clean_log
 from backfill_engine_tests.pipeline.landing_zone import double_distance
@@ -220,14 +219,7 @@ def test_status_in_an_empty_home_says_what_is_published_and_what_was_withheld(
     story: Story, tmp_path: Path
 ) -> None:
     with open_home(story, tmp_path, "empty") as pipeline:
-        found = read_statuses(
-            CATALOG,
-            pipeline.instance,
-            pipeline.warehouse,
-            list(TABLES.values()),
-            first=DAYS[0],
-            last=DAYS[-1],
-        )
+        found = pipeline.read_statuses(*TABLES.values(), first=DAYS[0], last=DAYS[-1])
         statuses = {
             (status.table, status.partition): status.status.upper()
             for table in found

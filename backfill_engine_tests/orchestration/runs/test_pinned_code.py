@@ -26,6 +26,7 @@ from backfill_engine.orchestration.runs.run_tags import (
     LAUNCHED_CODE_TAG,
 )
 from backfill_engine_tests.commands import PROJECT, change_code, deploy
+from backfill_engine_tests.pipeline.requesting import get_run
 from backfill_engine_tests.pipeline.running import RAW, STAGING, Pipeline, open_pipeline
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 
@@ -42,9 +43,7 @@ def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
 
 
 def read_tags(pipeline: Pipeline, run_id: str) -> dict[str, str]:
-    run = pipeline.instance.get_run_by_id(run_id)
-    assert run is not None
-    return dict(run.tags)
+    return dict(get_run(pipeline.instance, run_id).tags)
 
 
 def begin(pipeline: Pipeline, *keys: str, **options: Any) -> tuple[str, str]:
@@ -56,8 +55,7 @@ def begin(pipeline: Pipeline, *keys: str, **options: Any) -> tuple[str, str]:
 
 def check(pipeline: Pipeline, run_id: str, versions: dict[str, str]) -> str:
     """What a run by another code is told, that is else as this one."""
-    run = pipeline.instance.get_run_by_id(run_id)
-    assert run is not None
+    run = get_run(pipeline.instance, run_id)
     return check_pinned_code(CATALOG, pipeline.instance, run, versions)
 
 
