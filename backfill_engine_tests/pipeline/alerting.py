@@ -40,7 +40,7 @@ from backfill_engine.orchestration.runs.run_tags import (
 )
 from backfill_engine.proof.certificates import Certificate, CertifiedPartition, write_certificate
 from backfill_engine.uris import join_uri
-from backfill_engine_tests.pipeline.requesting import get_run
+from backfill_engine_tests.pipeline.requesting import get_run, request
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_engine_tests.project import CATALOG
 from backfill_engine_tests.receivers import Receiver, run_receiver
@@ -156,6 +156,15 @@ class Home:
         """The run succeeds."""
         event = DagsterEvent(DagsterEventType.RUN_SUCCESS.value, "__ASSET_JOB")
         self.instance.report_dagster_event(event, run_id)
+
+    def start_backfill(
+        self, *keys: str, days: list[str], published: int = 0, run_id: str = "first"
+    ) -> str:
+        """A backfill whose run over the first table is at work and has published some days."""
+        backfill = request(self.instance, *keys, days=days)
+        self.begin(run_id, keys[0], days=days, backfill=backfill)
+        self.publish(run_id, keys[0], *days[:published])
+        return backfill
 
     def complete(self, run_id: str, *keys: str, days: list[str], **tags: str) -> None:
         """A run that publishes all its days of tables, and succeeds."""

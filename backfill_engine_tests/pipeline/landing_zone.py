@@ -69,6 +69,11 @@ class LandingZone:
         path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
+def delay(flight: Flight) -> Flight:
+    """A change that no rule withholds."""
+    return {**flight, "arr_delay": 7}
+
+
 def double_distance(flight: Flight) -> Flight:
     """As if miles had become something shorter: valid values, but another distribution."""
     return {**flight, "distance": 2 * flight["distance"]}

@@ -13,6 +13,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     PartitionBackfill,
 )
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
+from backfill_engine.orchestration.instance.processes import identify_own_process
 from backfill_engine.orchestration.runs.run_tags import REASON_TAG
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, defs
 
@@ -39,6 +40,12 @@ def read_progress(instance: DagsterInstance, backfill: str, *, later: float = 0)
     """How far it has come, some seconds later than now."""
     now = dt.datetime.now(tz=dt.UTC) + dt.timedelta(seconds=later)
     return ProgressReader(CATALOG, instance).read(backfill, now=now)
+
+
+def identify_dead_process() -> str:
+    """A process that had the number of this one, and is gone."""
+    machine, pid, start = identify_own_process().rsplit("/", 2)
+    return f"{machine}/{pid}/{int(start) - 1}"
 
 
 def get_run(instance: DagsterInstance, run_id: str) -> DagsterRun:

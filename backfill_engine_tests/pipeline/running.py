@@ -183,6 +183,11 @@ class Pipeline:
             output = result.output_for_node(op) if result.success else finished.message
             return replace(finished, message=output or "")
 
+    def roll_back(self, table: str, first: str, last: str, **options: Any) -> FinishedRun:
+        """Takes partitions back, or accepts what others made of them."""
+        where = {"table": table, "first": first, "last": last}
+        return self.run_job("rollback_partitions", "restore_partitions", **where, **options)
+
     def run_watch(self) -> FinishedRun:
         """Runs the assets about the tables."""
         with execute_job(
@@ -261,6 +266,18 @@ class Pipeline:
         found = read_back(log, build_partitions(table, log.count_rows()))
         return {key: partition.checksum for key, partition in found.items()}
 
+    def look(self, *tables: Table) -> dict[str, Any]:
+        """All that readers and Dagster see of tables: version, contents, good and failed days."""
+        return {
+            table.key: (
+                read_log(self.warehouse, table).version,
+                self.read_contents_checksums(table),
+                self.find_days(table.key, "MATERIALIZED"),
+                self.find_days(table.key, "FAILED"),
+            )
+            for table in tables
+        }
+
     def read_checksums(self, table: Table) -> dict[str, str]:
         """What the newest commit of each published partition says of its contents."""
         publishes = read_log(self.warehouse, table).publishes
@@ -337,6 +354,11 @@ def find_unsynced(
     """The partitions that Dagster calls unsynced."""
     resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
     return [key for key in keys if resolver.get_status(asset_key, key) is StaleStatus.STALE]
+
+
+def list_files(root: Path) -> dict[str, float]:
+    """All files below a folder, and when each was written."""
+    return {str(path): path.stat().st_mtime for path in sorted(root.rglob("*"))}
 
 
 def list_days(first: int, last: int) -> list[str]:

@@ -23,6 +23,8 @@ from backfill_engine_tests.pipeline.requesting import add_backfill, set_status
 from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
 from backfill_engine_tests.project import CATALOG
 
+DAYS = list_days(4, 7)
+
 
 def test_a_run_its_continuation_and_a_retry_are_one_notice(home: Home) -> None:
     home.withhold("first")
@@ -36,21 +38,14 @@ def test_a_run_its_continuation_and_a_retry_are_one_notice(home: Home) -> None:
     (notice,) = home.receiver.accepted
     assert (notice["kind"], notice["outcome"]) == ("chain", "withheld")
     assert notice["runs"] == ["first", "next", "retry"]
+    names = ("table", "status", "partitions", "ranges", "reasons")
+    why = f"held up by what was withheld of {RAW}"
     assert notice["tables"] == [
-        {
-            "table": RAW,
-            "status": "withheld",
-            "partitions": 1,
-            "ranges": ["2013-01-05"],
-            "reasons": [f"2013-01-05: {WHY}"],
-        },
-        {
-            "table": STAGING,
-            "status": "held up",
-            "partitions": 2,
-            "ranges": ["2013-01-04...2013-01-05"],
-            "reasons": [f"2013-01-04...2013-01-05: held up by what was withheld of {RAW}"],
-        },
+        dict(zip(names, values, strict=True))
+        for values in (
+            (RAW, "withheld", 1, ["2013-01-05"], [f"2013-01-05: {WHY}"]),
+            (STAGING, "held up", 2, [f"{DAYS[0]}...{DAYS[1]}"], [f"{DAYS[0]}...{DAYS[1]}: {why}"]),
+        )
     ]
     assert notice["errors"] == []
     assert notice["goes_on"] == [f"published 2 of {STAGING} in runs that continued it"]
@@ -81,10 +76,9 @@ def test_what_is_good_in_the_end_is_not_told(home: Home) -> None:
 
 
 def test_what_was_cancelled_while_it_was_paused_did_not_fail(home: Home) -> None:
-    days = list_days(4, 7)
-    home.begin("paused", RAW, days=days)
-    home.publish("paused", RAW, *days[:2])
-    home.certify("paused", RAW, dict.fromkeys(days[:2], "published") | {days[2]: "failed"})
+    home.begin("paused", RAW, days=DAYS)
+    home.publish("paused", RAW, *DAYS[:2])
+    home.certify("paused", RAW, dict.fromkeys(DAYS[:2], "published") | {DAYS[2]: "failed"})
     home.pause("paused", RAW)
     assert home.post_notices().waiting == ["paused: it is paused"]
 
@@ -93,11 +87,11 @@ def test_what_was_cancelled_while_it_was_paused_did_not_fail(home: Home) -> None
         found = find_chain_result(CATALOG, home.instance, home.warehouse, chain)
         return [(verdict.status, list(verdict.reasons)) for verdict in found.held_back]
 
-    assert find_held_back() == [(PAUSED_STATUS, days[2:])]
+    assert find_held_back() == [(PAUSED_STATUS, DAYS[2:])]
     drop_paused(home.instance, read_chain(home.instance, "paused").runs)
     report = home.post_notices()
     assert (report.posted, report.waiting, report.problems) == (0, [], [])
-    assert find_held_back() == [(CANCELLED, days[2:])]
+    assert find_held_back() == [(CANCELLED, DAYS[2:])]
 
 
 def test_a_chain_is_told_only_at_its_end(home: Home) -> None:

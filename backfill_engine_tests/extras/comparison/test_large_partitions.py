@@ -26,6 +26,7 @@ from backfill_engine.proof.verification import verify_run
 from backfill_engine.tables.declarations import Column
 from backfill_engine_tests.contents.test_read_back import EVENTS, publish, write_events
 from backfill_engine_tests.contents.test_task_read_back import HOURLY, count_tasks
+from backfill_engine_tests.pipeline.landing_zone import delay
 from backfill_engine_tests.pipeline.running import RAW, FinishedRun, Pipeline, list_days
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 from backfill_engine_tests.publishing.test_verifying import change_one_value, find_data_file
@@ -51,7 +52,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def published_again(pipeline: Pipeline) -> FinishedRun:
     """Publishes days 4 to 6 of raw again; the first two then differ from before."""
     for day in (CHANGED, ALSO_CHANGED):
-        pipeline.zone.change(day, lambda flight: {**flight, "arr_delay": 7})
+        pipeline.zone.change(day, delay)
     return pipeline.run(RAW, first=CHANGED, last=SPOILED).confirm()
 
 

@@ -13,7 +13,6 @@ from dagster import (
     DagsterRunStatus,
     RunRequest,
     SkipReason,
-    build_schedule_context,
 )
 from pyspark.sql import SparkSession
 
@@ -32,8 +31,7 @@ from backfill_engine_tests.pipeline.running import (
     list_days,
     open_pipeline,
 )
-from backfill_engine_tests.pipeline.watching import watch
-from backfill_engine_tests.project import defs, rolling_schedules
+from backfill_engine_tests.pipeline.watching import evaluate_rolling, watch
 
 
 class Check(NamedTuple):
@@ -154,19 +152,9 @@ def test_their_pages_need_nothing_beside_them(root: Path, monkeypatch: pytest.Mo
     assert "2013-01-10" in pages["backfill_health"]
 
 
-def find_rolling(name: str):
-    (found,) = (
-        schedule for schedule in rolling_schedules if schedule.name == f"rolling_reprocess_{name}"
-    )
-    return found
-
-
 def evaluate(pipeline: Pipeline, name: str) -> RunRequest | SkipReason:
     at = dt.datetime(2013, 1, 11, 4, tzinfo=dt.UTC)
-    with build_schedule_context(
-        pipeline.instance, scheduled_execution_time=at, repository_def=defs.get_repository_def()
-    ) as context:
-        found = find_rolling(name).evaluate_tick(context)
+    found = evaluate_rolling(name, pipeline.instance, at)
     if found.run_requests:
         (request,) = found.run_requests
         return request

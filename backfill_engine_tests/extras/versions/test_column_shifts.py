@@ -25,6 +25,7 @@ from backfill_engine_tests.contents.written_rows import (
     build_parts,
     find_flight,
     write_rows,
+    write_versions,
 )
 from backfill_engine_tests.shared_fixtures import build_days
 
@@ -40,8 +41,7 @@ def measure(
     days: Sequence[Partition] = WEEK,
 ) -> dict[tuple[str, str], ColumnShift]:
     """Measures the shifts between two versions of FLIGHTS, by partition and column."""
-    versions = [write_rows(warehouse, FLIGHTS, rows) for rows in (before, after)]
-    older, newer = (read_log(warehouse, FLIGHTS, version=version) for version in versions)
+    older, newer = write_versions(warehouse, FLIGHTS, before, after)
     return {
         (shift.partition, shift.column): shift
         for shift in measure_shifts(spark, older, newer, days)

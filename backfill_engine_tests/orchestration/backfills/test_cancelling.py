@@ -85,8 +85,7 @@ def test_a_daemon_that_lives_is_left_to_call_a_backfill_cancelled(home: Home) ->
 def test_what_goes_on_after_dagster_called_the_backfill_failed_is_cancelled_as_such(
     home: Home,
 ) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("paused-run", RAW, days=DAYS, backfill=backfill)
+    backfill = home.start_backfill(RAW, days=DAYS, run_id="paused-run")
     home.pause("paused-run", RAW)
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     home.begin("goes-on", RAW, days=DAYS, chain=backfill)

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from backfill_engine_tests.pipeline.commanding import (
     follow,
     launch,
     list_commits,
-    list_published,
     open_home,
     read_lines,
     wait_until,
@@ -108,46 +106,6 @@ def test_it_is_paused_goes_on_is_cancelled_and_resumed(
     assert find_listed(project, resumed["backfill_id"])["state"] == "published"
     expected = run_undisturbed(tmp_path, project.landing, RAW, STAGING, days=DAYS)
     assert read_checksums(project, DAYS) == expected
-
-
-def test_one_for_the_night_begins_once_its_window_opens(project: Project, dagster: Dagster) -> None:
-    days, before = DAYS[:3], len(list_commits(project, RAW, *DAYS))
-    opens = (datetime.now(tz=UTC) + timedelta(seconds=90)).replace(second=0, microsecond=0)
-    closes = opens + timedelta(hours=2)
-    backfill = launch(
-        project,
-        *("--select", RAW, "--from", days[0], "--to", days[-1]),
-        *("--template", "full_refresh", "--no-downstream"),
-        *("--window", f"{opens:%H:%M}-{closes:%H:%M}"),
-    )
-    with watch(project, backfill) as watching:
-        wait_until(lambda: find_listed(project, backfill)["state"] == "paused")
-        assert len(list_commits(project, RAW, *DAYS)) == before
-        assert watching.wait(timeout=600) == 0
-    (again,) = list_commits(project, RAW, *DAYS)[before:]
-    assert again.committed_at > opens
-    assert list_published([again]) == days
-
-
-def test_a_protected_day_is_refused_also_to_who_launches_in_the_ui(
-    project: Project, dagster: Dagster
-) -> None:
-    day = ("--from", DAYS[2], "--to", DAYS[2])
-    command(project, "protect", RAW, *day, "--reason", "books closed")
-    before = list_commits(project, RAW, *DAYS)
-    ends = {"first": DAYS[1], "last": DAYS[3]}
-    refused = dagster.launch_backfill(RAW, **ends)
-    assert follow(project, refused) == 1
-    reasons = [
-        why
-        for held_back in read_lines(project, refused)[-1]["held_back"]
-        for why in held_back["reasons"]
-    ]
-    assert any(f"protected: {RAW} {DAYS[2]}: books closed" in why for why in reasons), reasons
-    assert list_commits(project, RAW, *DAYS) == before
-    overridden = dagster.launch_backfill(RAW, **ends, override_protection="restated")
-    assert follow(project, overridden) == 0
-    assert len(list_commits(project, RAW, *DAYS)) == len(before) + 1
 
 
 def test_overlapping_backfills_lose_no_update(

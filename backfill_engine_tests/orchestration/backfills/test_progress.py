@@ -82,15 +82,12 @@ def test_what_was_published_before_is_to_be_published_again(home: Home) -> None:
     home.complete("earlier", RAW, days=DAYS)
     backfill = request(home.instance, RAW, days=DAYS)
     assert count(read_progress(home.instance, backfill)) == {RAW: (0, 0, 0, 4)}
-    home.begin("again", RAW, days=DAYS, backfill=backfill)
-    home.publish("again", RAW, DAYS[0])
+    backfill = home.start_backfill(RAW, days=DAYS, published=1)
     assert count(read_progress(home.instance, backfill)) == {RAW: (1, 0, 3, 0)}
 
 
 def test_a_queued_run_waits_and_a_retry_counts(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("crashed", RAW, days=DAYS, backfill=backfill)
-    home.publish("crashed", RAW, DAYS[0])
+    backfill = home.start_backfill(RAW, days=DAYS, published=1, run_id="crashed")
     home.fail("crashed", "killed")
     assert count(read_progress(home.instance, backfill)) == {RAW: (1, 3, 0, 0)}
     home.begin("retry", RAW, days=DAYS, backfill=backfill, root="crashed", state="NOT_STARTED")
@@ -112,8 +109,7 @@ def judge(home: Home, run_id: str, *days: str) -> None:
 
 
 def test_what_a_run_at_work_withheld_counts_chunk_by_chunk(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
+    backfill = home.start_backfill(RAW, days=DAYS)
     read = count_as_read(home, backfill)
     assert read() == {RAW: (0, 0, 4, 0)}
     home.publish("first", RAW, DAYS[0])
@@ -172,8 +168,7 @@ def test_what_is_withheld_is_told_with_ranges_reasons_and_commands(home: Home) -
 
 
 def test_what_never_came_to_its_turn_is_held_back_at_the_end(home: Home) -> None:
-    backfill = request(home.instance, RAW, STAGING, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
+    backfill = home.start_backfill(RAW, STAGING, days=DAYS)
     home.fail("first", "No space left on device")
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     progress = read_progress(home.instance, backfill)
@@ -233,9 +228,7 @@ def test_what_is_paused_waits_and_says_until_when(home: Home) -> None:
 
 def test_what_stands_counts_before_the_run_that_goes_on_comes_to_it(home: Home) -> None:
     home.complete("others", RAW, days=DAYS)
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("paused-run", RAW, days=DAYS, backfill=backfill)
-    home.publish("paused-run", RAW, *DAYS[:2])
+    backfill = home.start_backfill(RAW, days=DAYS, published=2, run_id="paused-run")
     home.pause("paused-run", RAW)
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     read = count_as_read(home, backfill)
@@ -253,9 +246,7 @@ def test_what_stands_counts_before_the_run_that_goes_on_comes_to_it(home: Home) 
 
 
 def test_what_is_cancelled_while_it_is_paused_is_over(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
-    home.publish("first", RAW, *DAYS[:2])
+    backfill = home.start_backfill(RAW, days=DAYS, published=2)
     home.pause("first", RAW)
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     assert read_progress(home.instance, backfill).state == "paused"
@@ -267,9 +258,7 @@ def test_what_is_cancelled_while_it_is_paused_is_over(home: Home) -> None:
 
 
 def test_what_another_run_took_over_counts_as_it_was_left(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
-    home.publish("first", RAW, *DAYS[:3])
+    backfill = home.start_backfill(RAW, days=DAYS, published=3)
     home.fail("first", "killed")
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     home.begin("other", RAW, days=[DAYS[0], DAYS[3]])
@@ -279,10 +268,8 @@ def test_what_another_run_took_over_counts_as_it_was_left(home: Home) -> None:
 
 
 def test_what_another_run_tried_last_is_told_as_that_left_it(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
+    backfill = home.start_backfill(RAW, days=DAYS, published=2)
     home.begin("other-run", RAW, days=DAYS[2:])
-    home.publish("first", RAW, *DAYS[:2])
     home.fail("first", "landing files changed while they were read")
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
 

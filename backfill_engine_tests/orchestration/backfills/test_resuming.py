@@ -57,9 +57,7 @@ def find(
 
 
 def test_what_failed_or_was_never_requested_is_asked_for_again(home: Home) -> None:
-    backfill = request(home.instance, RAW, STAGING, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
-    home.publish("first", RAW, *DAYS[:2])
+    backfill = home.start_backfill(RAW, STAGING, days=DAYS, published=2)
     with pytest.raises(BackfillError, match=r"is at work \(1 of its runs have not ended\)"):
         find(home, backfill)
     home.fail("first", "No space left on device")
@@ -99,8 +97,7 @@ def test_what_was_published_before_and_not_by_it_is_left_of_a_cancelled_replay(h
 
 
 def test_nothing_is_left_of_what_others_have_published_since(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
+    backfill = home.start_backfill(RAW, days=DAYS)
     home.fail("first")
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     home.begin("other", RAW, days=DAYS)
@@ -113,8 +110,7 @@ def test_nothing_is_left_of_what_others_have_published_since(home: Home) -> None
 
 
 def test_what_waits_for_others_is_left_alone_and_said(home: Home) -> None:
-    backfill = request(home.instance, STAGING, days=DAYS[:1])
-    home.begin("first", STAGING, days=DAYS[:1], backfill=backfill)
+    backfill = home.start_backfill(STAGING, days=DAYS[:1])
     home.fail("first", withheld=STAGING)
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     found = find(home, backfill)

@@ -1,4 +1,4 @@
-"""A daily run finds a place while a real daemon carries out a backfill of several runs; no Spark."""
+"""A daily run finds a place while a daemon carries out a backfill of several runs; no Spark."""
 
 import json
 import os

@@ -31,7 +31,6 @@ from backfill_engine_tests.pipeline.running import (
     FEATURES,
     RAW,
     STAGING,
-    FinishedRun,
     Pipeline,
     copy_pipeline,
     list_days,
@@ -168,6 +167,10 @@ def plan(
     )
 
 
+def list_ranges(found: Plan) -> list[tuple[object, ...]]:
+    return [(table.table, *table.ranges) for table in found.tables]
+
+
 def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     add_late(settled, "2013-01-10", "2013-01-03")
     settled.pipeline.zone.land(["2013-01-15"])
@@ -205,7 +208,7 @@ def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     }
     # With what was computed from them: no state chooses it, as it is not stale yet.
     more = plan(settled, RAW, only=Only.STALE, downstream=True)
-    assert [(table.table, *table.ranges) for table in more.tables] == [
+    assert list_ranges(more) == [
         (RAW, ("2013-01-10", "2013-01-10")),
         (STAGING, ("2013-01-08", "2013-01-10")),
         (FEATURES, ("2013-01-08", "2013-01-14")),
@@ -213,7 +216,7 @@ def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     assert [*more.downstream] == [STAGING, FEATURES]
     assert more.tables[1].states == {"materialized": 3}
     more = plan(settled, STAGING, RAW, only=Only.ALL, first="2013-01-14", downstream=True)
-    assert [(table.table, *table.ranges) for table in more.tables] == [
+    assert list_ranges(more) == [
         (RAW, ("2013-01-14", "2013-01-15")),
         (STAGING, ("2013-01-12", "2013-01-15")),
         (FEATURES, ("2013-01-12", "2013-01-14")),
@@ -237,9 +240,8 @@ def test_a_plan_is_launched_as_one_backfill_of_just_its_partitions(settled: Sens
     for day in ("2013-01-03", "2013-01-10"):
         settled.pipeline.zone.add_lines(day, json.dumps(build_landed(day)[5]))
     found = plan(settled, RAW, only=Only.STALE)
-    assert [(table.partitions, table.commits, len(table.ranges)) for table in found.tables] == [
-        (2, 2, 2)
-    ]
+    (raw,) = found.tables
+    assert (raw.partitions, raw.commits, len(raw.ranges)) == (2, 2, 2)
     launched = request_planned(
         CATALOG, instance, graph, found, Launch(reason="rewritten files", priority=-1)
     )
@@ -264,23 +266,14 @@ def find_why_changed(sensor: Sensor, key: str, day: str) -> str:
     return str(metadata[FINAL_CHANGED].value) if FINAL_CHANGED in metadata else ""
 
 
-def read_days(pipeline: Pipeline, key: str) -> dict[str, int]:
-    log = read_log(pipeline.warehouse, CATALOG.find_table(key))
-    return {day: publish.version for day, publish in log.publishes.items()}
-
-
-def roll_back(pipeline: Pipeline, day: str, *, to_version: int) -> FinishedRun:
-    return pipeline.run_job(
-        *("rollback_partitions", "restore_partitions"),
-        table=RAW,
-        first=day,
-        last=day,
-        to_version=to_version,
-    )
-
-
 def read_versions(pipeline: Pipeline) -> dict[str, dict[str, int]]:
-    return {key: read_days(pipeline, key) for key in (RAW, STAGING, FEATURES)}
+    logs = [
+        read_log(pipeline.warehouse, CATALOG.find_table(key)) for key in (RAW, STAGING, FEATURES)
+    ]
+    return {
+        log.table.key: {day: publish.version for day, publish in log.publishes.items()}
+        for log in logs
+    }
 
 
 def test_files_that_come_late_change_or_vanish_are_told_by_themselves(settled: Sensor) -> None:
@@ -383,7 +376,7 @@ def test_a_rollback_stands_until_the_input_changes_again(settled: Sensor) -> Non
     settled.pipeline.zone.add_lines(day, json.dumps(build_landed(day)[5]))
     settled.settle()
     version = read_log(settled.pipeline.warehouse, RAW_FLIGHTS).version
-    assert roll_back(settled.pipeline, day, to_version=version - 1).success
+    settled.pipeline.roll_back(RAW, day, day, to_version=version - 1).confirm()
     assert RAW not in {request[0] for request in settled.settle()}
     settled.pipeline.zone.land([day])
     assert settled.tick() == [(RAW, day, day, "1 changed")]

@@ -90,6 +90,5 @@ def test_a_partition_whose_file_is_gone_is_not_readable(cleaned: Pipeline) -> No
 def test_a_day_is_compared_with_those_whose_commits_are_gone(cleaned: Pipeline) -> None:
     cleaned.zone.write(FEW, map(json.dumps, build_landed(FEW)[:3]))
     run = cleaned.run(RAW, first=FEW, last=FEW)
-    assert not run.success
     assert "row_count" in run.message
     assert read_log(cleaned.warehouse, RAW_FLIGHTS).publishes[FEW].rows == FLIGHTS_A_DAY

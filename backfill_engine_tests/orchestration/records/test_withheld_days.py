@@ -107,7 +107,6 @@ def test_only_the_bad_days_fail_and_their_neighbours_publish(story: Story) -> No
 def test_raw_message_lists_each_bad_day_and_ends_with_the_commands_that_go_on(
     story: Story,
 ) -> None:
-    assert not story.raw_run.success
     headline, truncated, broken, go_on, *commands = story.raw_run.message.split("\n")
     assert headline == ("raw/flights: withheld 2 of 14 partitions (the other 12 are published):")
     assert truncated.strip() == (
@@ -126,7 +125,6 @@ def test_raw_message_lists_each_bad_day_and_ends_with_the_commands_that_go_on(
 
 
 def test_staging_message_names_the_drift_and_the_days_that_raw_withheld(story: Story) -> None:
-    assert not story.staging_run.success
     lines = story.staging_run.message.split("\n")
     assert lines[0] == "staging/flights: withheld 3 of 14 partitions (the other 11 are published):"
     upstream = (

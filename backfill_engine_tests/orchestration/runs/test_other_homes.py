@@ -107,6 +107,12 @@ def open_home(story: Story, tmp_path: Path, home: str) -> Iterator[Pipeline]:
         yield Pipeline(story.root, instance)
 
 
+def copy_tables(story: Story, tmp_path: Path) -> Path:
+    """Without any home; returns where."""
+    ignored = shutil.ignore_patterns("dagster_home", "week_old")
+    return Path(shutil.copytree(story.root, tmp_path / "copy", ignore=ignored))
+
+
 def read_view(pipeline: Pipeline) -> View:
     statuses: dict[tuple[str, str], str] = {}
     figures: dict[tuple[str, str], dict[str, Any]] = {}
@@ -187,8 +193,7 @@ def test_a_new_home_adopts_what_the_log_no_longer_tells(
     story: Story, tmp_path: Path, index: str
 ) -> None:
     """Past the retention of the log: from the index of publishes, or else from certificates."""
-    root = tmp_path / "copy"
-    shutil.copytree(story.root, root, ignore=shutil.ignore_patterns("dagster_home", "week_old"))
+    root = copy_tables(story, tmp_path)
     with open_pipeline(root) as pipeline:
         for table in TABLES.values():
             clean_log(pipeline.warehouse, table, keep=1)
@@ -233,8 +238,7 @@ def test_status_in_an_empty_home_says_what_is_published_and_what_was_withheld(
 def test_a_step_in_an_empty_home_recovers_what_it_reads_before_it_goes(
     story: Story, tmp_path: Path
 ) -> None:
-    root = tmp_path / "copy"
-    shutil.copytree(story.root, root, ignore=shutil.ignore_patterns("dagster_home", "week_old"))
+    root = copy_tables(story, tmp_path)
     with open_pipeline(root) as pipeline:
         run = pipeline.run(STAGING, first="2013-01-04", last="2013-01-06")
         assert (
@@ -265,8 +269,7 @@ def test_the_sensor_recovers_an_empty_home_once(
 def test_a_certificate_that_cannot_be_read_is_named_and_the_others_count(
     story: Story, tmp_path: Path
 ) -> None:
-    root = tmp_path / "copy"
-    shutil.copytree(story.root, root, ignore=shutil.ignore_patterns("dagster_home", "week_old"))
+    root = copy_tables(story, tmp_path)
     torn = max((root / "warehouse/certificates").glob("*/*/staging.flights.json"))
     torn.write_bytes(torn.read_bytes()[:100])
     with open_pipeline(root) as pipeline:

@@ -14,6 +14,7 @@ from backfill_engine.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, OVER
 from backfill_engine.proof.certificates import find_certificates, locate_certificate
 from backfill_engine.proof.pages import VerifiedLine
 from backfill_engine.proof.verification import verify_run
+from backfill_engine_tests.pipeline.landing_zone import delay
 from backfill_engine_tests.pipeline.requesting import get_run
 from backfill_engine_tests.pipeline.running import RAW, STAGING, FinishedRun, Pipeline, list_days
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
@@ -73,14 +74,14 @@ def test_an_override_is_told_of_the_protected_partitions_alone(
 
 
 def test_a_rollback_that_overrides_protection_says_so(pipeline: Pipeline, why: str) -> None:
-    pipeline.zone.change(CLOSED, lambda flight: {**flight, "arr_delay": 7})
+    pipeline.zone.change(CLOSED, delay)
     by_config = {RAW: {"override_protection": "restated"}}
     change = pipeline.run(RAW, first=CLOSED, last=CLOSED, ops=by_config).confirm()
-    where = {"table": RAW, "first": CLOSED, "last": CLOSED, "before_run": change.id}
-    job = ("rollback_partitions", "restore_partitions")
-    refused = pipeline.run_job(*job, **where)
+    refused = pipeline.roll_back(RAW, CLOSED, CLOSED, before_run=change.id)
     assert f"protected: {RAW} {CLOSED}: books closed" in refused.message
-    back = pipeline.run_job(*job, **where, override_protection="restated").confirm()
+    back = pipeline.roll_back(
+        RAW, CLOSED, CLOSED, before_run=change.id, override_protection="restated"
+    ).confirm()
     record = read_log(pipeline.warehouse, RAW_FLIGHTS).commits[0].record
     assert record is not None
     assert (record.run_id, record.notes[CLOSED]["override_protection"]) == (back.id, why)

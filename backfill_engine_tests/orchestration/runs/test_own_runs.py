@@ -41,7 +41,12 @@ from backfill_engine.orchestration.runs.run_tags import (
     RANGE_START_TAG,
 )
 from backfill_engine.resources import build_lakehouse
-from backfill_engine_tests.pipeline.requesting import add_backfill, get_backfill, get_run
+from backfill_engine_tests.pipeline.requesting import (
+    add_backfill,
+    get_backfill,
+    get_run,
+    identify_dead_process,
+)
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, defs
 
 RAW, DAY = AssetKey(["raw", "flights"]), "2013-01-05"
@@ -128,8 +133,7 @@ def test_a_run_of_ours_that_nobody_works_on_is_still_found_among_others(
     run = instance.create_run_for_job(own_job, tags=OF_A_DAY, asset_selection={RAW}, status=STARTED)
     instance.create_run_for_job(maintain, tags={}, status=STARTED)
     assert is_ours(run.tags)
-    machine, pid, start = identify_own_process().rsplit("/", 2)
-    instance.add_run_tags(run.run_id, {PROCESS_TAG: f"{machine}/{pid}/{int(start) - 1}"})
+    instance.add_run_tags(run.run_id, {PROCESS_TAG: identify_dead_process()})
     now = dt.datetime.now(tz=dt.UTC)
     assert [*fail_dead_runs(instance, now=now, silent_seconds=600)] == [run.run_id]
     (failed,) = instance.get_runs(RunsFilter(statuses=[DagsterRunStatus.FAILURE]))
