@@ -46,6 +46,10 @@ def read_certificate(pipeline: Pipeline, run_id: str, table: str) -> Certificate
     return found
 
 
+def list_statuses(pipeline: Pipeline, run_id: str, table: str) -> list[str]:
+    return [chunk.status for chunk in read_certificate(pipeline, run_id, table).chunks]
+
+
 def ask_sensor(instance: DagsterInstance) -> tuple[Sequence[RunRequest], str]:
     """Returns what the sensor requests, or why it requests nothing."""
     tick = evaluate_sensor(go_on_after_pause, instance)
@@ -98,13 +102,11 @@ def test_a_chunk_that_stands_is_left_and_one_that_does_not_is_published(
     assert all(line.holds is not False for line in lines), lines
 
     again = pipeline.run(STAGING, first=FIRST, last=LAST, ops=options).confirm()
-    chunks = read_certificate(pipeline, again.id, STAGING).chunks
-    assert {chunk.status for chunk in chunks} == {"already published"}
+    assert {*list_statuses(pipeline, again.id, STAGING)} == {"already published"}
     restarted = pipeline.run(
         STAGING, first=FIRST, last=LAST, ops={STAGING: {"chunk": "weeks", "restart": True}}
     )
-    chunks = read_certificate(pipeline, restarted.id, STAGING).chunks
-    assert {chunk.status for chunk in chunks} == {"published"}
+    assert {*list_statuses(pipeline, restarted.id, STAGING)} == {"published"}
     assert read_log(pipeline.warehouse, STAGING_FLIGHTS).version == before + 3
     assert read_watermarks(pipeline.warehouse) == {}, "no run was told to move one"
 
@@ -150,7 +152,7 @@ def test_of_a_chunk_with_a_withheld_day_only_that_day_is_tried_again(pipeline: P
     options = {RAW: {"chunk": "weeks"}}
     first = pipeline.run(RAW, first=FIRST, last=LAST, ops=options)
     assert pipeline.find_days(RAW, "FAILED") == ["2013-01-05"]
-    statuses = [chunk.status for chunk in read_certificate(pipeline, first.id, RAW).chunks]
+    statuses = list_statuses(pipeline, first.id, RAW)
     assert statuses == ["partly published", "already published"]
     version = read_log(pipeline.warehouse, RAW_FLIGHTS).version
     again = pipeline.run(RAW, first=FIRST, last=LAST, ops=options)
@@ -249,10 +251,9 @@ def test_a_run_that_is_paused_between_chunks_goes_on_with_what_is_left(
     run_id = go_on(pipeline, request)
     # The chunks that it had computed again itself stand, although it restarts.
     assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == before + 8
-    chunks = read_certificate(pipeline, run_id, RAW).chunks
     statuses = ["already published"] * written + ["published"] * (8 - written)
-    assert [chunk.status for chunk in chunks] == statuses
-    assert {c.status for c in read_certificate(pipeline, run_id, STAGING).chunks} == {"published"}
+    assert list_statuses(pipeline, run_id, RAW) == statuses
+    assert {*list_statuses(pipeline, run_id, STAGING)} == {"published"}
     assert pipeline.find_days(RAW, "FAILED") == []
     assert ask_sensor(instance) == ([], "no run is paused")
     assert get_run(instance, paused.id).tags[PAUSED_TAG] == SETTLED

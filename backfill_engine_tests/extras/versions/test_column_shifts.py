@@ -170,24 +170,14 @@ def test_partitions_of_integers_and_a_table_without_a_key(
 @pytest.mark.parametrize(
     ("before", "after", "stddev", "shift"),
     [
-        (10.0, 12.0, 1.0, 0.2),
-        (-10.0, -12.0, 1.0, 0.2),
-        (0.001, 0.101, 0.5, 0.2),
-        (0.0, 0.0, 0.0, 0.0),
-        (0.0, 1e-6, 0.0, math.inf),
-        (4.0, 5.0, None, 0.25),
-        (None, 5.0, None, None),
-        (5.0, None, None, None),
-    ],
-    ids=[
-        "relative",
-        "negative",
-        "near zero",
-        "both zero",
-        "constant zero",
-        "no deviation",
-        "new",
-        "gone",
+        pytest.param(10.0, 12.0, 1.0, 0.2, id="relative"),
+        pytest.param(-10.0, -12.0, 1.0, 0.2, id="negative"),
+        pytest.param(0.001, 0.101, 0.5, 0.2, id="near zero"),
+        pytest.param(0.0, 0.0, 0.0, 0.0, id="both zero"),
+        pytest.param(0.0, 1e-6, 0.0, math.inf, id="constant zero"),
+        pytest.param(4.0, 5.0, None, 0.25, id="no deviation"),
+        pytest.param(None, 5.0, None, None, id="new"),
+        pytest.param(5.0, None, None, None, id="gone"),
     ],
 )
 def test_mean_shift(

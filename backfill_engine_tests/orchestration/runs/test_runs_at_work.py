@@ -1,8 +1,5 @@
 """Partitions that a backfill will request later count as being at work."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from dagster import AssetKey, DagsterInstance
 
@@ -15,12 +12,6 @@ from backfill_engine.orchestration.runs.chains import find_partitions_at_work
 from backfill_engine_tests.pipeline.requesting import get_backfill, request, set_status
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_engine_tests.project import defs
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
-    with DagsterInstance.local_temp(str(tmp_path)) as opened:
-        yield opened
 
 
 def find_at_work(instance: DagsterInstance) -> dict[str, list[str]]:
