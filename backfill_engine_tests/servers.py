@@ -21,6 +21,12 @@ from backfill_engine_tests.commands import PROJECT, Project
 from backfill_engine_tests.ports import find_free_port
 
 _LOCATIONS = "{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }"
+_RELOAD = """
+mutation { reloadRepositoryLocation(repositoryLocationName: "backfill_assets") {
+  ... on WorkspaceLocationEntry { loadStatus }
+  ... on PythonError { message }
+} }
+"""
 _RUN = """
 mutation($params: ExecutionParams!) {
   launchRun(executionParams: $params) {
@@ -100,6 +106,18 @@ class Dagster:
         answer = self.query(_BACKFILL, {"params": params})["launchPartitionBackfill"]
         assert answer["__typename"] == "LaunchBackfillSuccess", answer
         return answer["backfillId"]
+
+    def reload(self) -> None:
+        """Loads the code location anew, as the UI does: after a deploy, or if its server is gone.
+
+        In that case the first time starts a server, and the next one finds it.
+        """
+        wait_for(self._reload, seconds=300)
+
+    def _reload(self) -> bool:
+        answer = self.query(_RELOAD)["reloadRepositoryLocation"]
+        assert "loadStatus" in answer, answer
+        return self._loaded()
 
     def wait_until_ready(self) -> None:
         """Waits for the code location to be loaded."""
