@@ -185,6 +185,13 @@ def commanded_home(installation: LandingZone, tmp_path: Path) -> Iterator[Home]:
 
 
 @pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """A Dagster home and a warehouse in which runs leave what they leave; no Spark."""
+    with open_home(tmp_path) as home:
+        yield home
+
+
+@pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
     """An empty warehouse on the local disk."""
     return Warehouse(str(tmp_path / "warehouse"))
