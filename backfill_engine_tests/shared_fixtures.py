@@ -72,7 +72,7 @@ def pytest_collection_modifyitems(
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_instances() -> Iterator[None]:
-    """Opens Dagster's instances of this process three times as fast.
+    """Opens Dagster's instances of this process five times as fast.
 
     Their files needn't outlive a power cut, so SQLite waits for no disk. And alembic's scripts are
     read once: Dagster reads them again for each storage that it opens, and for each run.

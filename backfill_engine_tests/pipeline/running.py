@@ -66,7 +66,7 @@ _HOME = {  # as `dagster.yaml` has it
         "class": "ClaimingInstance",
     },
 }
-_NO_CODE = {
+_SMALL_QUERIES = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
@@ -315,12 +315,12 @@ def open_pipeline(root: Path) -> Iterator[Pipeline]:
     """The pipeline in a folder; its Dagster instance is opened, or begun."""
     home = root / "dagster_home"
     home.mkdir(parents=True, exist_ok=True)
-    with DagsterInstance.local_temp(str(home), overrides=_HOME) as instance, _generate_no_code():
+    with DagsterInstance.local_temp(str(home), overrides=_HOME) as instance, _plan_small_queries():
         yield Pipeline(root, instance)
 
 
 @contextmanager
-def _generate_no_code() -> Iterator[None]:
+def _plan_small_queries() -> Iterator[None]:
     """Spark goes over rows without compiling code for it first, or planning stage by stage.
 
     Most runs of such a pipeline have some hundred rows, and take a third less time by it. Tests
@@ -332,11 +332,11 @@ def _generate_no_code() -> Iterator[None]:
         yield
         return
     try:
-        for name, value in _NO_CODE.items():
+        for name, value in _SMALL_QUERIES.items():
             spark.conf.set(name, value)
         yield
     finally:
-        for name in _NO_CODE:
+        for name in _SMALL_QUERIES:
             spark.conf.unset(name)
 
 
