@@ -126,6 +126,12 @@ class Project:
         run.wait()
 
 
+def confirm(run: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """The same run, which has to have succeeded."""
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run
+
+
 def find_program(name: str) -> str:
     """Finds a program of the virtual environment."""
     return str(_BIN / name)

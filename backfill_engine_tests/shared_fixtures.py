@@ -11,6 +11,7 @@ from typing import Any
 import hypothesis
 import pytest
 from alembic.script import ScriptDirectory
+from dagster import DagsterInstance
 from pyspark.sql import SparkSession
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
@@ -18,11 +19,17 @@ from sqlalchemy.engine import Engine
 from backfill_assets.samples.flights import land_flights
 from backfill_assets.samples.weather import land_weather
 from backfill_engine.lake.partitions import Partition, Slice
+from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine.lake.writer import create_table
 from backfill_engine.spark.session import build_spark_conf, check_prerequisites
 from backfill_engine_tests.commands import Project
+from backfill_engine_tests.lake.readings import READINGS
 from backfill_engine_tests.landing_zones import copy_days
 from backfill_engine_tests.object_store import ObjectStore, serve_object_store
+from backfill_engine_tests.pipeline.alerting import Home, open_home
+from backfill_engine_tests.pipeline.landing_zone import LandingZone
+from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.pipeline.running import (
     RAW,
     STAGING,
@@ -65,7 +72,7 @@ def pytest_collection_modifyitems(
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_instances() -> Iterator[None]:
-    """Opens Dagster's instances of this process three times as fast.
+    """Opens Dagster's instances of this process five times as fast.
 
     Their files needn't outlive a power cut, so SQLite waits for no disk. And alembic's scripts are
     read once: Dagster reads them again for each storage that it opens, and for each run.
@@ -150,9 +157,53 @@ def empty_pipeline(spark: SparkSession, tmp_path: Path) -> Iterator[Pipeline]:
 
 
 @pytest.fixture
+def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
+    """A Dagster instance of its own, of which nothing is known yet."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with DagsterInstance.local_temp(str(home)) as instance:
+        yield instance
+
+
+@pytest.fixture
+def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LandingZone:
+    """A Dagster home, a landing zone and a warehouse for commands to find; the landing zone."""
+    home = tmp_path / "dagster_home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n", encoding="utf-8")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    monkeypatch.setenv("BACKFILL_LANDING", str(tmp_path / "landing"))
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
+    return LandingZone(tmp_path / "landing")
+
+
+@pytest.fixture
+def commanded_home(installation: LandingZone, tmp_path: Path) -> Iterator[Home]:
+    """What runs left in the installation that commands find."""
+    with open_home(tmp_path) as other, DagsterInstance.get() as instance:
+        yield Home(instance, other.warehouse, other.receiver)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """A Dagster home and a warehouse in which runs leave what they leave; no Spark."""
+    with open_home(tmp_path) as home:
+        yield home
+
+
+@pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
     """An empty warehouse on the local disk."""
     return Warehouse(str(tmp_path / "warehouse"))
+
+
+@pytest.fixture
+def lake(spark: SparkSession, warehouse: Warehouse) -> Lake:
+    """A lake whose READINGS hold two rows that say "old" on each of seven days."""
+    create_table(spark, read_log(warehouse, READINGS))
+    opened = Lake(spark, warehouse)
+    opened.overwrite_readings(build_days("2013-01-01", 7), "old")
+    return opened
 
 
 @pytest.fixture(scope="session")

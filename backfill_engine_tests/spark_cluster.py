@@ -24,7 +24,7 @@ from backfill_engine_tests.ports import find_free_port
 from backfill_engine_tests.project import CATALOG
 
 HOST = "127.0.0.1"
-_SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+SPARK_CLASS = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
@@ -90,23 +90,11 @@ class SparkCluster:
         """Starts a Connect server whose executors the workers are to start, and waits for it."""
         conf = {
             "spark.master": self.master_url,
-            "spark.connect.grpc.binding.address": HOST,
-            "spark.connect.grpc.binding.port": str(self.connect_port),
             "spark.driver.host": HOST,
-            "spark.driver.memory": "1g",
             "spark.executor.memory": "768m",
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.warehouse.dir": str(self.folder / "catalog"),
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         }
-        self.connect = self._start(
-            "connect",
-            *(_SUBMIT, "--class", _CONNECT),
-            *("--jars", ",".join(map(str, jar_paths(CATALOG.settings.jars)))),
-            *(word for name, value in conf.items() for word in ("--conf", f"{name}={value}")),
-        )
+        words = describe_connect(self.connect_port, self.folder / "catalog", conf)
+        self.connect = self._start("connect", *words)
         self._wait_for_port(self.connect_port, self.connect, "connect")
 
     def find_executors(self, worker: str | None = None) -> list[psutil.Process]:
@@ -149,7 +137,7 @@ class SparkCluster:
     def _start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
-                [str(_SPARK_CLASS), *words],
+                [SPARK_CLASS, *words],
                 env=self._build_environment(),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
@@ -162,16 +150,42 @@ class SparkCluster:
         return {**kept, "SPARK_LOCAL_DIRS": str(self.folder / "scratch"), "SPARK_LOCAL_IP": HOST}
 
     def _wait_for_port(self, port: int, process: subprocess.Popen[bytes], name: str) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline and process.poll() is None:
-            try:
-                socket.create_connection((HOST, port), timeout=1).close()
-            except OSError:
-                time.sleep(0.2)
-            else:
-                return
-        log = (self.folder / f"{name}.log").read_text()[-2000:]
-        raise AssertionError(f"{name} does not listen on port {port}: {log}")
+        if not listens(port, process, seconds=_START_SECONDS):
+            log = (self.folder / f"{name}.log").read_text()[-2000:]
+            raise AssertionError(f"{name} does not listen on port {port}: {log}")
+
+
+def describe_connect(port: int, catalog: Path, others: Mapping[str, str]) -> list[str]:
+    """Words that make `spark-class` a Connect server, with other settings beside its own."""
+    conf = {
+        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(catalog),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **others,
+    }
+    return [
+        *(_SUBMIT, "--class", _CONNECT),
+        *("--jars", ",".join(map(str, jar_paths(CATALOG.settings.jars)))),
+        *(word for name, value in conf.items() for word in ("--conf", f"{name}={value}")),
+    ]
+
+
+def listens(port: int, process: subprocess.Popen[bytes], *, seconds: float) -> bool:
+    """Whether a process listens in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            socket.create_connection((HOST, port), timeout=1).close()
+        except OSError:
+            time.sleep(0.2)
+        else:
+            return True
+    return False
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -10,6 +10,7 @@ from deltalake import write_deltalake
 
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.lake.warehouse import Warehouse
+from backfill_engine_tests.benchmark_results import MACHINE
 from backfill_engine_tests.project import CUSTOMER_ORDERS
 from benchmarks.contents import DifferentContentsError, check_same_checksums
 from benchmarks.orders_report import (
@@ -22,15 +23,6 @@ from benchmarks.orders_report import (
 from benchmarks.sections import PAGE
 
 _TABLE = replace(CUSTOMER_ORDERS, grain=Buckets(step=10, space=20))
-_MACHINE = {
-    "cores": 2,
-    "memory_gib": 4.0,
-    "processor": "P",
-    "system": "Linux",
-    "java": 17,
-    "python": "3.11.7",
-    "packages": {"pyspark": "4.2.0"},
-}
 _ONE = OrdersScale(
     scale=1,
     date="2013-01-01",
@@ -92,7 +84,7 @@ def test_missing_buckets_fail_even_if_both_miss_them(tmp_path: Path):
 
 
 def test_targets_are_judged_by_medians_and_only_where_they_were_promised():
-    section = build_section(merge_results(None, [_TEN, _ONE], _MACHINE, date="2013-01-02"))
+    section = build_section(merge_results(None, [_TEN, _ONE], MACHINE, date="2013-01-02"))
     # The ratio of the minima, 110 / 90, would miss it.
     assert "| b / a | 1 | 110.0 / 90.0 | 1.19 | ≤ 1.2 | yes |" in section
     assert "| b / b | 10 / 1 | 1500.0 / 110.0 | 12.61 | ≤ 12 | **no** |" in section
@@ -106,10 +98,10 @@ def test_scales_are_added_to_those_of_the_same_machine(tmp_path: Path):
         "By hand.\n<!-- orders results: begin -->\nold\n<!-- orders results: end -->\nToo.\n",
         encoding="utf-8",
     )
-    write_orders_report(merge_results(None, [_ONE], _MACHINE, date="2013-01-01"), folder)
-    added = merge_results(read_results(folder), [_TEN], _MACHINE, date="2013-01-02")
+    write_orders_report(merge_results(None, [_ONE], MACHINE, date="2013-01-01"), folder)
+    added = merge_results(read_results(folder), [_TEN], MACHINE, date="2013-01-02")
     assert [scale["scale"] for scale in added["scales"]] == [1, 10]
-    again = merge_results(added, [replace(_TEN, rows=7)], _MACHINE, date="2013-01-02")
+    again = merge_results(added, [replace(_TEN, rows=7)], MACHINE, date="2013-01-02")
     assert [scale["rows"] for scale in again["scales"]] == [_ONE.rows, 7]
     write_orders_report(added, folder)
     text = page.read_text(encoding="utf-8")
@@ -117,5 +109,5 @@ def test_scales_are_added_to_those_of_the_same_machine(tmp_path: Path):
     assert "Measured on 2013-01-02, 2 cores: " in text
     assert "(benchmarks/orders.json)" in text
     assert text.startswith("By hand.\n") and text.endswith("Too.\n") and "old" not in text
-    elsewhere = merge_results(read_results(folder), [_TEN], {**_MACHINE, "cores": 4}, date="")
+    elsewhere = merge_results(read_results(folder), [_TEN], {**MACHINE, "cores": 4}, date="")
     assert [scale["scale"] for scale in elsewhere["scales"]] == [10]

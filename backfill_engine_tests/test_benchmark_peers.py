@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from backfill_engine_tests.benchmark_results import MACHINE
 from backfill_engine_tests.project import CARRIER_DELAYS
 from benchmarks.contents import DifferentContentsError
 from benchmarks.peers.contents import check_same_rows
@@ -28,15 +29,7 @@ from benchmarks.variants import REPOSITORY, Command
 _DAY, _NEXT_DAY = dt.date(2013, 1, 1), dt.date(2013, 1, 2)
 _MEASURED = {
     "date": "2013-01-01",
-    "machine": {
-        "cores": 2,
-        "memory_gib": 4.0,
-        "processor": "P",
-        "system": "Linux",
-        "java": 17,
-        "python": "3.11.7",
-        "packages": {"pyspark": "4.2.0"},
-    },
+    "machine": MACHINE,
     "peers": {"sqlmesh-duckdb": {"sqlmesh": "1.2.3"}},
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from dagster import AssetKey, DagsterInstance, asset, materialize
 
+from backfill_engine_tests.benchmark_results import MACHINE
 from benchmarks.daily_weather import defs
 from benchmarks.run_metadata import Metadata, measure_metadata
 from benchmarks.sections import PAGE
@@ -21,15 +22,6 @@ from benchmarks.weather_report import (
     write_weather_report,
 )
 
-_MACHINE = {
-    "cores": 2,
-    "memory_gib": 4.0,
-    "processor": "P",
-    "system": "Linux",
-    "java": 17,
-    "python": "3.11.7",
-    "packages": {"pyspark": "4.2.0"},
-}
 _RAW = PartSample(
     partitions=1000,
     commits={"raw/weather": 2},
@@ -97,7 +89,7 @@ def test_hours_are_judged_beside_days_alone_and_in_all():
     days = replace(_RAW, seconds=16.0, partitions=100, commits={"raw/weather": 1})
     slow = replace(_REST, seconds=1.0)
     samples = [PipelineSample("hours", _RAW, _REST), PipelineSample("days", days, slow)]
-    results = {"date": "2013-01-01", "machine": _MACHINE, "samples": [asdict(s) for s in samples]}
+    results = {"date": "2013-01-01", "machine": MACHINE, "samples": [asdict(s) for s in samples]}
     section = build_section(results)
     assert "| `raw/weather` | 1,000 / 100 | 30.0 / 16.0 | 1.88 | < 2 | yes |" in section
     assert "| whole pipeline | 1,080 / 180 | 40.0 / 17.0 | 2.35 | < 2 | **no** |" in section
@@ -110,7 +102,7 @@ def test_a_page_without_the_section_gets_it_at_its_end(tmp_path: Path):
     page = tmp_path / PAGE
     page.write_text("# Benchmarks\n\nOf others.\n", encoding="utf-8")
     samples = [asdict(PipelineSample(grain, _RAW, _REST)) for grain in ("hours", "days")]
-    results = {"date": "2013-01-01", "machine": _MACHINE, "samples": samples}
+    results = {"date": "2013-01-01", "machine": MACHINE, "samples": samples}
     for _ in range(2):
         write_weather_report(results, tmp_path / "benchmarks")
     text = page.read_text(encoding="utf-8")

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,14 +61,6 @@ def declare(location: Path) -> list[TableAsset]:
         return window.read(bronze, column="day").select("day", "note")
 
     return [bronze_notes, gold_notes]
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
-    home = tmp_path / "home"
-    home.mkdir()
-    with DagsterInstance.local_temp(str(home)) as instance:
-        yield instance
 
 
 @pytest.mark.spark

@@ -152,30 +152,25 @@ def test_a_day_of_weather_needs_its_hours_and_a_flight_the_weather_of_two_days()
 
 
 def test_mappings_say_which_days_a_day_needs():
-    staging = AssetKey(["staging", "flights"])
-    features = AssetKey(["features", "carrier_delays"])
-    assert GRAPH.get(staging).partition_mappings == {
-        AssetKey(["raw", "flights"]): TimeWindowPartitionMapping(
-            start_offset=0, end_offset=2, allow_nonexistent_upstream_partitions=True
+    def reach(start: int, end: int) -> TimeWindowPartitionMapping:
+        return TimeWindowPartitionMapping(
+            start_offset=start, end_offset=end, allow_nonexistent_upstream_partitions=True
         )
+
+    same, week, delays = IdentityPartitionMapping(), reach(-6, 0), "features/carrier_delays"
+    expected = {
+        "staging/flights": {"raw/flights": reach(0, 2)},
+        delays: {"staging/flights": week},
+        f"{delays}_v2": {"staging/flights": week},
+        "serving/carrier_delays": {delays: same, f"{delays}_v2": same},
+        "serving/training_examples": {
+            "staging/flights": same,
+            "serving/carrier_delays": reach(-1, -1),
+        },
     }
-    for version in (features, AssetKey(["features", "carrier_delays_v2"])):
-        assert GRAPH.get(version).partition_mappings == {
-            staging: TimeWindowPartitionMapping(
-                start_offset=-6, end_offset=0, allow_nonexistent_upstream_partitions=True
-            )
-        }
-    served = AssetKey(["serving", "carrier_delays"])
-    assert GRAPH.get(served).partition_mappings == {
-        features: IdentityPartitionMapping(),
-        AssetKey(["features", "carrier_delays_v2"]): IdentityPartitionMapping(),
-    }
-    assert GRAPH.get(AssetKey(["serving", "training_examples"])).partition_mappings == {
-        staging: IdentityPartitionMapping(),
-        served: TimeWindowPartitionMapping(
-            start_offset=-1, end_offset=-1, allow_nonexistent_upstream_partitions=True
-        ),
-    }
+    for key, mappings in expected.items():
+        found = GRAPH.get(AssetKey.from_user_string(key)).partition_mappings
+        assert {upstream.to_user_string(): found[upstream] for upstream in found} == mappings
 
 
 def find_fields(config: Any, path: str) -> Iterator[tuple[str, str | None]]:

@@ -1,7 +1,7 @@
 """Tables that somebody else writes, as inputs: pinned, and their changes found by their logs."""
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ class Lake:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
+def lake(tmp_path: Path, instance: DagsterInstance) -> Lake:
     theirs = ExternalDelta("theirs", "meters", "day", COLUMNS, location=str(tmp_path / "theirs"))
     gold = Table("gold", "days", "day", COLUMNS)
 
@@ -99,10 +99,7 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
         calendar=Calendar(dt.date(2024, 1, 1), dt.date(2024, 1, 4)),
     )
     (catalog,) = find_catalogs(defs.get_repository_def().asset_graph)
-    home = tmp_path / "home"
-    home.mkdir()
-    with DagsterInstance.local_temp(str(home)) as instance:
-        yield Lake(tmp_path, defs, catalog, catalog.find_table("gold/days"), instance)
+    return Lake(tmp_path, defs, catalog, catalog.find_table("gold/days"), instance)
 
 
 @pytest.mark.spark

@@ -1,7 +1,7 @@
 """A feature that is declared outside of the engine: passed to `build_defs`, registered nowhere."""
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -104,7 +104,7 @@ class Lake:
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
+def lake(tmp_path: Path, instance: DagsterInstance) -> Lake:
     theirs = ExternalDelta("theirs", "meters", "day", COLUMNS, location=str(tmp_path / "theirs"))
     gold = Table("gold", "days", "day", COLUMNS)
     days = [dt.date.fromisoformat(day) for day in (*DAYS, DAYS[-1])]
@@ -125,20 +125,14 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
     (catalog,) = find_catalogs(defs.get_repository_def().asset_graph)
     job = defs.resolve_implicit_global_asset_job_def()
     ends = {RANGE_START_TAG: DAYS[0], RANGE_END_TAG: DAYS[-1]}
-    home = tmp_path / "home"
-    home.mkdir()
-    with DagsterInstance.local_temp(str(home)) as instance:
-        yield Lake(
-            tmp_path,
-            instance,
-            lambda **tags: job.execute_in_process(
-                instance=instance,
-                asset_selection=[GOLD],
-                tags=ends | tags,
-                raise_on_error=False,
-            ),
-            lambda: read_log(catalog.warehouse, catalog.find_table("gold/days")),
-        )
+    return Lake(
+        tmp_path,
+        instance,
+        lambda **tags: job.execute_in_process(
+            instance=instance, asset_selection=[GOLD], tags=ends | tags, raise_on_error=False
+        ),
+        lambda: read_log(catalog.warehouse, catalog.find_table("gold/days")),
+    )
 
 
 @pytest.mark.spark

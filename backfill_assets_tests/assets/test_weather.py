@@ -263,17 +263,6 @@ def test_hours_go_in_chunks_of_the_clock_that_are_cut_to_the_range(
     assert hourly.read_contents_checksums(RAW_WEATHER) == before
 
 
-def test_minutes_that_are_less_than_an_hour_are_refused_before_anything_is_written(
-    hourly: Pipeline,
-) -> None:
-    version = read_log(hourly.warehouse, RAW_WEATHER).version
-    ops = {HOURS: {"chunk": "minutes=30", "restart": True}}
-    run = hourly.run(HOURS, first="2013-01-02-04:00", last="2013-01-02-05:00", ops=ops)
-    why = f"{HOURS}: minutes=30 is smaller than a partition, as these are hours"
-    assert why in run.message
-    assert read_log(hourly.warehouse, RAW_WEATHER).version == version
-
-
 def test_a_commit_that_changes_another_hour_of_the_folder_is_found_out(
     spark: SparkSession, hourly: Pipeline
 ) -> None:

@@ -4,36 +4,20 @@ import datetime as dt
 import gzip
 import json
 from collections import Counter
-from dataclasses import dataclass
 
 import pytest
 
 from backfill_assets.samples.flights import SampleReport, compute_landing_day, land_flights
-from backfill_assets_tests.samples.landed_files import Files, read_files
+from backfill_assets_tests.samples.landed_files import TwoLandings, land_twice
 from backfill_engine.errors import BackfillError
 
 SPOILED = "year=2013/month=07/day=01/flights.json.gz"
 
 
-@dataclass(frozen=True)
-class TwoLandings:
-    """Reports and files (contents and time by name) of two landings into one root."""
-
-    first: SampleReport
-    files_of_first: Files
-    second: SampleReport
-    files_of_second: Files
-
-
 @pytest.fixture(scope="session")
 def landings(tmp_path_factory: pytest.TempPathFactory) -> TwoLandings:
-    """Lands the sample, spoils one file, lands it again."""
-    root = tmp_path_factory.mktemp("landing")
-    first = land_flights(str(root))
-    files_of_first = read_files(root / "flights")
-    (root / "flights" / SPOILED).write_bytes(b"spoiled")
-    second = land_flights(str(root))
-    return TwoLandings(first, files_of_first, second, read_files(root / "flights"))
+    """Lands the sample, spoils files, lands it again."""
+    return land_twice(tmp_path_factory.mktemp("landing"), "flights", land_flights, [SPOILED])
 
 
 def build_record(**changes: int | str | None) -> dict[str, int | str | None]:
@@ -81,12 +65,8 @@ def test_every_day_has_one_file_and_nothing_else_lies_about(landings: TwoLanding
 
 
 def test_second_landing_writes_only_what_differs(landings: TwoLandings) -> None:
-    before, after = landings.files_of_first, landings.files_of_second
     assert landings.second == SampleReport(records=336_776, days=366, files_written=1)
-    assert {name: content for name, (content, _) in after.items()} == {
-        name: content for name, (content, _) in before.items()
-    }
-    assert {name for name in before if before[name][1] != after[name][1]} == {SPOILED}
+    assert landings.rewritten == {SPOILED}
 
 
 def test_missing_values_are_nulls_and_numbers_are_numbers(landings: TwoLandings) -> None:

@@ -195,14 +195,3 @@ def test_command_reports_what_it_landed(
         f"landed 1,500 orders up to key 5,988 with 6,005 lines below {small} "
         "(0 files written, the others had the same bytes)\n"
     )
-
-
-def test_command_ends_with_one_line_on_a_bad_scale(
-    empty: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command(empty, monkeypatch, "--scale", "0") == 1
-    shown = capsys.readouterr()
-    assert (shown.out, shown.err) == (
-        "",
-        "error: the scale is above 0 and up to 100 (1 is 1.5 million orders), not 0\n",
-    )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from backfill_assets.tables.flights import STAGING_FLIGHTS
-from backfill_engine.tables.declarations import build_ddl
+from backfill_assets_tests.transforms.frames import build_frame
 
 DAY = dt.date(2013, 7, 1)
 
@@ -39,11 +39,7 @@ Key = tuple[dt.date, str, str]
 
 
 def build_flights(spark: SparkSession, *flights: Flight) -> DataFrame:
-    rows = [
-        tuple(flight._asdict().get(name) for name in STAGING_FLIGHTS.column_names)
-        for flight in flights
-    ]
-    return spark.createDataFrame(rows, build_ddl(STAGING_FLIGHTS.columns, constraints=False))
+    return build_frame(spark, STAGING_FLIGHTS, (flight._asdict() for flight in flights))
 
 
 def collect_figures(

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.tables.orders import CUSTOMER_ORDERS, ORDER_BUCKETS, STAGING_ORDERS
 from backfill_assets.transforms.customer_orders import build_customer_orders
-from backfill_engine.tables.declarations import build_ddl
+from backfill_assets_tests.transforms.frames import build_frame, list_types
 
 STEP = ORDER_BUCKETS.step
 DAY = dt.date(1996, 1, 2)
@@ -48,11 +48,8 @@ Key = tuple[int, int]
 
 def build_orders(spark: SparkSession, *orders: Order) -> DataFrame:
     others = {"order_status": "O", "order_priority": "5-LOW", "total_cents": -1, "records": 99}
-    rows = []
-    for order in orders:
-        values = others | order._asdict() | {"order_bucket": order.order_bucket}
-        rows.append(tuple(values[name] for name in STAGING_ORDERS.column_names))
-    return spark.createDataFrame(rows, build_ddl(STAGING_ORDERS.columns, constraints=False))
+    rows = (others | order._asdict() | {"order_bucket": order.order_bucket} for order in orders)
+    return build_frame(spark, STAGING_ORDERS, rows)
 
 
 def collect_features(orders: DataFrame) -> dict[Key, Features]:
@@ -70,8 +67,8 @@ def after(days: int) -> dt.date:
 
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
-    declared = [(column.name, column.type.lower()) for column in CUSTOMER_ORDERS.columns]
-    assert build_customer_orders(build_orders(spark, Order(1))).dtypes == declared
+    features = build_customer_orders(build_orders(spark, Order(1)))
+    assert features.dtypes == list_types(CUSTOMER_ORDERS)
 
 
 def test_customer_has_one_row_in_each_bucket_with_orders(spark: SparkSession) -> None:

@@ -15,7 +15,7 @@ from backfill_assets.tables.weather import (
     STATIONS,
 )
 from backfill_assets.transforms.departure_conditions import build_departure_conditions
-from backfill_engine.tables.declarations import build_ddl
+from backfill_assets_tests.transforms.frames import build_frame, list_types
 from backfill_engine_tests.transforms.instants import collect_in_utc
 
 DAY = dt.date(2013, 1, 1)
@@ -44,30 +44,25 @@ def at(hour: int, minute: int = 0) -> dt.datetime:
 
 
 def build_flights(spark: SparkSession, *flights: Flight) -> DataFrame:
-    rows = [
-        tuple(flight._asdict().get(name) for name in STAGING_FLIGHTS.column_names)
-        for flight in flights
-    ]
-    return spark.createDataFrame(rows, build_ddl(STAGING_FLIGHTS.columns, constraints=False))
+    return build_frame(spark, STAGING_FLIGHTS, (flight._asdict() for flight in flights))
 
 
 def build_weather(spark: SparkSession, reports: Reports, *, days: int = 2) -> DataFrame:
     """All hours of DAY and the days after it; those without a report are rows of nulls."""
-    rows = []
-    for origin in STATIONS:
-        for hour in map(at, range(24 * days)):
-            measured = reports.get((origin, hour))
-            row: dict[str, Any] = {
-                **NO_REPORT,
-                "weather_date": hour.date(),
-                "origin": origin,
-                "hour": hour,
-                "observed_at": None if measured is None else hour,
-                "reports": int(measured is not None),
-                **(measured or {}),
-            }
-            rows.append(tuple(row[name] for name in STAGING_WEATHER.column_names))
-    return spark.createDataFrame(rows, build_ddl(STAGING_WEATHER.columns, constraints=False))
+    rows = [
+        {
+            "weather_date": hour.date(),
+            "origin": origin,
+            "hour": hour,
+            "observed_at": None if measured is None else hour,
+            "reports": int(measured is not None),
+            **(measured or {}),
+        }
+        for origin in STATIONS
+        for hour in map(at, range(24 * days))
+        for measured in [reports.get((origin, hour))]
+    ]
+    return build_frame(spark, STAGING_WEATHER, rows)
 
 
 def collect_conditions(flights: DataFrame, weather: DataFrame) -> dict[int, dict[str, Any]]:
@@ -88,26 +83,8 @@ def find_conditions(
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     flights, weather = build_flights(spark, Flight(1, at(10))), build_weather(spark, {})
-    declared = [(column.name, column.type.lower()) for column in DEPARTURE_CONDITIONS.columns]
-    assert build_departure_conditions(flights, weather).dtypes == declared
-
-
-def test_weather_is_that_of_the_scheduled_hour(spark: SparkSession) -> None:
-    stories = {
-        Flight(1, at(10)): (at(10), 10.0),
-        Flight(2, at(10, 59)): (at(10), 10.0),
-        Flight(3, at(11)): (at(11), 11.0),
-        Flight(4, at(11, 1)): (at(11), 11.0),
-        Flight(5, at(11, 30), origin="JFK"): (at(11), -1.0),
-    }
-    reports = {
-        ("EWR", at(9)): {"temp": 9.0},
-        ("EWR", at(10)): {"temp": 10.0},
-        ("EWR", at(11)): {"temp": 11.0},
-        ("EWR", at(12)): {"temp": 12.0},
-        ("JFK", at(11)): {"temp": -1.0},
-    }
-    assert find_conditions(spark, list(stories), reports) == list(stories.values())
+    conditions = build_departure_conditions(flights, weather)
+    assert conditions.dtypes == list_types(DEPARTURE_CONDITIONS)
 
 
 def test_report_serves_for_three_hours_and_never_before_its_own(spark: SparkSession) -> None:
@@ -125,24 +102,6 @@ def test_report_serves_for_three_hours_and_never_before_its_own(spark: SparkSess
     }
     reports = {("EWR", at(10)): {"temp": 10.0}, ("LGA", at(8)): {"temp": 8.0}}
     assert find_conditions(spark, list(stories), reports) == list(stories.values())
-
-
-def test_latest_report_counts_whole_and_with_its_nulls(spark: SparkSession) -> None:
-    values: dict[str, float | None] = {name: float(n) for n, name in enumerate(NAMES)}
-    weather = build_weather(
-        spark,
-        {
-            ("EWR", at(9)): dict.fromkeys(NAMES, 99.0),
-            ("EWR", at(10)): values | {"temp": None, "wind_gust": None},
-            ("JFK", at(9)): dict.fromkeys(NAMES, 99.0),
-            ("JFK", at(10)): {},
-        },
-    )
-    flights = build_flights(spark, Flight(1, at(11)), Flight(2, at(11), origin="JFK"))
-    conditions = collect_conditions(flights, weather)
-    expected = values | {"temp": None, "wind_gust": None, "observed_at": at(10)}
-    assert {name: conditions[1][name] for name in NO_REPORT} == expected
-    assert {name: conditions[2][name] for name in NO_REPORT} == NO_REPORT | {"observed_at": at(10)}
 
 
 def test_flight_keeps_its_row_and_columns_without_any_weather(spark: SparkSession) -> None:
@@ -164,34 +123,15 @@ def test_flight_keeps_its_row_and_columns_without_any_weather(spark: SparkSessio
     }
 
 
-def test_departure_after_midnight_has_the_weather_of_the_next_day(spark: SparkSession) -> None:
-    # In New York these are 19:00 to 22:00 of the flight's own day.
-    stories = {
-        Flight(1, at(25, 30)): (at(25), 25.0),
-        Flight(2, at(24)): (at(23), 23.0),
-        Flight(3, at(26)): (at(25), 25.0),
-        Flight(4, at(27), origin="JFK"): (None, None),
-        Flight(5, at(25, 59), origin="JFK"): (at(23), -1.0),
-    }
-    reports = {
-        ("EWR", at(23)): {"temp": 23.0},
-        ("EWR", at(25)): {"temp": 25.0},
-        # The same hour of the flight's own day.
-        ("EWR", at(1)): {"temp": 1.0},
-        ("JFK", at(23)): {"temp": -1.0},
-        ("JFK", at(3)): {"temp": 3.0},
-    }
-    assert find_conditions(spark, list(stories), reports) == list(stories.values())
-
-
 def draw_flights(count: int) -> list[Flight]:
     chosen = random.Random(20130101)
     flights = []
     for number in range(count):
-        minutes = chosen.randrange(72 * 60)
-        departure = None if chosen.random() < 0.05 else at(0, minutes)
+        # Many at the very beginning and end of an hour.
+        hour, minute = chosen.randrange(72), chosen.choice([0, 59, chosen.randrange(60)])
+        departure = None if chosen.random() < 0.05 else at(hour, minute)
         origin = chosen.choice([*STATIONS, *STATIONS, *STATIONS, "BOS"])
-        day = DAY + dt.timedelta(days=minutes // (24 * 60))
+        day = DAY + dt.timedelta(days=hour // 24)
         flights.append(Flight(number, departure, origin, day, dep_delay=chosen.randrange(99)))
     return flights
 

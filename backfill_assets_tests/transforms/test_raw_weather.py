@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.tables.weather import RAW_WEATHER
 from backfill_assets.transforms.raw_weather import build_raw_weather
+from backfill_assets_tests.transforms.frames import list_types
 from backfill_engine.audit_columns import (
     FIELD_SEPARATOR,
     FIELDS_SEEN,
@@ -63,9 +64,8 @@ def dump(**changes: Any) -> str:
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     audited = build_raw_weather(_build_landed(spark, dump()))
-    declared = [(column.name, column.type.lower()) for column in RAW_WEATHER.columns]
     audit = [(name, "string") for name in (REJECT_REASON, REJECTED_LINE, FIELDS_SEEN)]
-    assert audited.dtypes == [*declared, *audit]
+    assert audited.dtypes == [*list_types(RAW_WEATHER), *audit]
 
 
 def test_report_becomes_a_typed_row_and_nulls_stay_null(spark: SparkSession) -> None:

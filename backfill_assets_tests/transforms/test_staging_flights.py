@@ -9,8 +9,8 @@ from pyspark.testing import assertDataFrameEqual
 
 from backfill_assets.tables.flights import RAW_FLIGHTS, STAGING_FLIGHTS
 from backfill_assets.transforms.staging_flights import build_staging_flights
+from backfill_assets_tests.transforms.frames import build_frame, list_types
 from backfill_engine.audit_columns import DUPLICATES
-from backfill_engine.tables.declarations import build_ddl
 
 DAY = dt.date(2013, 1, 1)
 RECORD: dict[str, Any] = {
@@ -41,9 +41,7 @@ RECORD: dict[str, Any] = {
 
 def build_raw(spark: SparkSession, *changes: dict[str, Any]) -> DataFrame:
     """One raw record for each of `changes` to RECORD."""
-    records = [{**RECORD, **change} for change in changes]
-    rows = [tuple(record[name] for name in RAW_FLIGHTS.column_names) for record in records]
-    return spark.createDataFrame(rows, build_ddl(RAW_FLIGHTS.columns, constraints=False))
+    return build_frame(spark, RAW_FLIGHTS, (RECORD | change for change in changes))
 
 
 def stage(spark: SparkSession, *changes: dict[str, Any]) -> list[Row]:
@@ -56,40 +54,32 @@ def after(days: int) -> dt.date:
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     staged = build_staging_flights(build_raw(spark, {}))
-    declared = [(column.name, column.type.lower()) for column in STAGING_FLIGHTS.columns]
-    assert staged.dtypes == [*declared, (DUPLICATES, "bigint")]
+    assert staged.dtypes == [*list_types(STAGING_FLIGHTS), (DUPLICATES, "bigint")]
     (row,) = staged.collect()
     kept = set(STAGING_FLIGHTS.column_names) - {"scheduled_departure", "cancelled"}
     assert {name: row[name] for name in kept} == {name: RECORD[name] for name in kept}
 
 
-def test_latest_landed_record_wins(spark: SparkSession) -> None:
-    (row,) = stage(
+def test_latest_landed_record_wins_whole_and_of_one_day_the_later_file(
+    spark: SparkSession,
+) -> None:
+    rows = stage(
         spark,
         {"landing_date": after(1), "dep_delay": 20, "source_file": "flights/a.json"},
         {"landing_date": after(2), "dep_delay": 30, "source_file": "flights/0.json"},
         {"landing_date": after(0), "dep_delay": 99, "source_file": "flights/z.json"},
+        {"flight": 2, "tailnum": "N1", "dep_delay": 50},
+        {"flight": 2, "landing_date": after(1), "tailnum": None, "dep_delay": None},
+        {"flight": 3, "source_file": "flights/b.json", "dep_delay": 1},
+        {"flight": 3, "source_file": "flights/a.json", "dep_delay": 2},
     )
-    assert (row.dep_delay, row.landing_date) == (30, after(2))
-    assert row.source_file == "flights/0.json"
-
-
-def test_latest_record_wins_whole_and_with_its_nulls(spark: SparkSession) -> None:
-    (row,) = stage(
-        spark,
-        {"tailnum": "N1", "dep_delay": 50},
-        {"landing_date": after(1), "tailnum": None, "dep_delay": None},
-    )
-    assert (row.tailnum, row.dep_delay) == (None, None)
-
-
-def test_of_one_day_the_later_file_wins(spark: SparkSession) -> None:
-    (row,) = stage(
-        spark,
-        {"source_file": "flights/b.json", "dep_delay": 1},
-        {"source_file": "flights/a.json", "dep_delay": 2},
-    )
-    assert row.dep_delay == 1
+    found = {row.flight: (row.dep_delay, row.landing_date, row.source_file) for row in rows}
+    assert found == {
+        RECORD["flight"]: (30, after(2), "flights/0.json"),
+        2: (None, after(1), "flights/a.json"),
+        3: (1, DAY, "flights/b.json"),
+    }
+    assert [row.tailnum for row in rows if row.flight == 2] == [None]
 
 
 def test_replaced_records_are_counted(spark: SparkSession) -> None:

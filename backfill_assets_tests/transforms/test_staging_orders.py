@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.tables.orders import LINE, ORDER, ORDER_BUCKETS, RAW_ORDERS, STAGING_ORDERS
 from backfill_assets.transforms.staging_orders import build_staging_orders
-from backfill_engine.tables.declarations import build_ddl
+from backfill_assets_tests.transforms.frames import build_frame, list_types
 
 Record = dict[str, Any]
 
@@ -56,8 +56,7 @@ def _build_record(key: int, record: str) -> Record:
 
 
 def build_raw(spark: SparkSession, *records: Record) -> DataFrame:
-    rows = [tuple(record.values()) for record in records]
-    return spark.createDataFrame(rows, build_ddl(RAW_ORDERS.columns, constraints=False))
+    return build_frame(spark, RAW_ORDERS, records)
 
 
 def collect_orders(raw: DataFrame) -> dict[int, dict[str, Any]]:
@@ -72,8 +71,8 @@ def stage(spark: SparkSession, *records: Record) -> dict[int, dict[str, Any]]:
 
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
-    declared = [(column.name, column.type.lower()) for column in STAGING_ORDERS.columns]
-    assert build_staging_orders(build_raw(spark, order(1), line(1))).dtypes == declared
+    staged = build_staging_orders(build_raw(spark, order(1), line(1)))
+    assert staged.dtypes == list_types(STAGING_ORDERS)
 
 
 def test_order_is_one_row_with_its_lines_summed_up(spark: SparkSession) -> None:
@@ -120,35 +119,6 @@ def test_records_that_landed_again_count_in_records_only(spark: SparkSession) ->
     assert (row["late_lines"], row["returned_lines"], row["records"]) == (1, 1, 10)
 
 
-def test_of_two_versions_the_greater_counts_whole(spark: SparkSession) -> None:
-    staged = stage(
-        spark,
-        order(1, customer_key=9, order_status="F", total_cents=5),
-        order(1, customer_key=8, order_status="P", total_cents=7),
-        line(1, part_key=2, price_cents=10, return_flag="N"),
-        line(1, part_key=1, price_cents=99, return_flag="R"),
-        order(2, total_cents=7),
-        order(2, total_cents=5),
-        line(2, price_cents=99),
-        line(2, price_cents=10),
-    )
-    kept = ("customer_key", "order_status", "total_cents", "net_cents", "returned_lines", "records")
-    assert {key: tuple(row[name] for name in kept) for key, row in staged.items()} == {
-        1: (9, "F", 5, 10, 0, 4),
-        2: (370, "O", 7, 99, 0, 4),
-    }
-
-
-def test_order_or_line_without_the_other_makes_no_row_and_is_missed_in_records(
-    spark: SparkSession,
-) -> None:
-    whole = [order(1), line(1), line(1, 2)]
-    incomplete = [order(2), order(2), line(3, 1), line(3, 2), line(3, 2)]
-    staged = stage(spark, *incomplete, *whole)
-    assert list(staged) == [1]
-    assert sum(row["records"] for row in staged.values()) == len(whole)
-
-
 def test_net_is_rounded_half_up_once_and_last(spark: SparkSession) -> None:
     # Price, discount in percent; net in cents.
     stories: list[tuple[list[tuple[int, int]], int]] = [
@@ -182,21 +152,6 @@ def test_an_order_with_a_line_without_price_has_no_net(spark: SparkSession) -> N
     )
     assert staged[1]["net_cents"] is None
     assert staged[2]["net_cents"] is not None
-
-
-def test_late_is_after_the_promised_day_and_returned_is_sent_back(spark: SparkSession) -> None:
-    receipts = [PROMISED + dt.timedelta(days=days) for days in (-1, 0, 1, 30)]
-    staged = stage(
-        spark,
-        order(1),
-        *(line(1, number, receipt_date=day) for number, day in enumerate(receipts, start=1)),
-        order(2),
-        *(line(2, number, return_flag=flag) for number, flag in enumerate("RANR", start=1)),
-        order(3),
-        line(3, receipt_date=receipts[2], return_flag="R"),
-    )
-    counts = {key: (row["late_lines"], row["returned_lines"]) for key, row in staged.items()}
-    assert counts == {1: (2, 0), 2: (0, 2), 3: (1, 1)}
 
 
 def draw_records() -> list[Record]:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets.tables.weather import MEASURED, RAW_WEATHER, STAGING_WEATHER, STATIONS
 from backfill_assets.transforms.staging_weather import build_staging_weather
-from backfill_engine.tables.declarations import build_ddl
+from backfill_assets_tests.transforms.frames import build_frame, list_types
 from backfill_engine_tests.transforms.instants import collect_in_utc
 
 DAY = dt.date(2013, 3, 10)
@@ -34,8 +34,7 @@ def report(number: int, origin: str = "EWR", file: str = "a", **changes: Any) ->
 
 
 def build_raw(spark: SparkSession, *reports: dict[str, Any]) -> DataFrame:
-    rows = [tuple(landed_record.values()) for landed_record in reports]
-    return spark.createDataFrame(rows, build_ddl(RAW_WEATHER.columns, constraints=False))
+    return build_frame(spark, RAW_WEATHER, reports)
 
 
 def build_days(spark: SparkSession, *days: dt.date) -> DataFrame:
@@ -63,8 +62,7 @@ def missing(origin: str, number: int) -> dict[str, Any]:
 
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     staged = build_staging_weather(build_raw(spark, report(0)), build_days(spark, DAY))
-    declared = [(column.name, column.type.lower()) for column in STAGING_WEATHER.columns]
-    assert staged.dtypes == declared
+    assert staged.dtypes == list_types(STAGING_WEATHER)
 
 
 def test_day_without_reports_has_all_its_hours(spark: SparkSession) -> None:

@@ -20,6 +20,7 @@ from backfill_assets_tests.transforms.drawn_flights import (
     collect_figures,
     draw_flights,
 )
+from backfill_assets_tests.transforms.frames import list_types
 from backfill_engine.tables.declarations import build_ddl
 
 
@@ -38,8 +39,7 @@ def collect(examples: DataFrame) -> list[dict[str, object]]:
 def test_columns_are_those_of_the_table(spark: SparkSession) -> None:
     features = build_features(spark, (DAY, "UA", "EWR", 7))
     examples = build_training_examples(build_flights(spark, Flight(after(1))), features)
-    declared = [(column.name, column.type.lower()) for column in TRAINING_EXAMPLES.columns]
-    assert examples.dtypes == declared
+    assert examples.dtypes == list_types(TRAINING_EXAMPLES)
 
 
 def test_a_flight_has_the_features_of_its_carrier_and_airport_the_day_before(

@@ -5,13 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 DAYS = ("--from", "2013-01-01", "--to", "2013-01-02")
-HISTORY, WATERMARK = (
-    ("history", "raw/flights"),
-    (
-        "status",
-        "--watermark",
-    ),
-)
+HISTORY, WATERMARK = ("history", "raw/flights"), ("status", "--watermark")
 STATUS, DIFF = ("status", *DAYS), ("proof", "diff", "raw/flights", *DAYS, "--before")
 GOLDEN = ("proof", "reconcile", *DAYS, "--select", "raw/flights", "--golden")
 LONG = f"/{'x' * 300}"
@@ -24,11 +18,6 @@ class Place:
     """Where the command runs: a landing zone, a warehouse, and a Dagster home apart from them."""
 
     root: Path
-
-    @property
-    def log(self) -> Path:
-        """Of raw/flights."""
-        return self.root / "warehouse" / "raw" / "flights" / "_delta_log"
 
     def list_files(self) -> dict[str, bytes]:
         """All that is there, but for Dagster's own."""
@@ -54,21 +43,26 @@ class Case:
     spoil: Callable[[Place], object] = lambda place: None
 
 
-def unusable(line: str, **settings: str) -> Case:
-    """Of a setting: the commands say so before they do anything."""
-    return Case(HISTORY, f"unusable environment: {line}", settings)
-
-
 def cut_off(path: Path, *, left: int) -> None:
     path.write_bytes(path.read_bytes()[:left])
 
 
-def point_nowhere(place: Place) -> None:
-    (place.log / "_last_checkpoint").write_text('{"version":1,"size":3}')
+def cut(left: int) -> Callable[[Path], object]:
+    return lambda path: cut_off(path, left=left)
 
 
-def break_checkpoint(place: Place) -> None:
-    (place.log / f"{1:020}.checkpoint.parquet").write_text("PAR1")
+def cut_all(pattern: str, left: int) -> Callable[[Path], object]:
+    return lambda path: [cut_off(file, left=left) for file in path.glob(pattern)]
+
+
+def fill(text: str) -> Callable[[Path], object]:
+    """Makes a file of characters that are bytes."""
+
+    def fill_path(path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("latin-1"))
+
+    return fill_path
 
 
 def replace_by_file(path: Path) -> None:
@@ -81,78 +75,73 @@ def replace_by_folder(path: Path) -> None:
     path.mkdir(parents=True)
 
 
-def fill(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+def spoil(
+    path: str, change: Callable[[Path], object], line: str, arguments: tuple[str, ...] = STATUS
+) -> Case:
+    return Case(arguments, line, spoil=lambda place: change(place.root / path))
 
 
-def break_watermarks(place: Place) -> None:
-    for file in (place.root / "warehouse" / "watermarks").glob("*.parquet"):
-        cut_off(file, left=10)
+def spoil_log(
+    name: str, change: Callable[[Path], object], fault: str, arguments: tuple[str, ...] = HISTORY
+) -> Case:
+    line = f"the log of {{root}}/{RAW} can't be read: {name} {fault}"
+    return spoil(f"{RAW}/_delta_log/{name}", change, line, arguments)
 
 
-def break_certificates(place: Place) -> None:
-    for file in (place.root / "warehouse" / "certificates").rglob("*.json"):
-        cut_off(file, left=100)
-
-
-LOG = "the log of {root}/warehouse/raw/flights can't be read: "
+RAW, MARKS = "warehouse/raw/flights", "warehouse/watermarks"
+FIRST, SECOND = (f"{version:020}.json" for version in (1, 2))
+CERTIFICATE, MISSING = ("proof", "certificate"), ("status", "--missing")
 NO_ID = "names no run or backfill: give the whole id, or 8 characters or more of its beginning"
+EMPTY = "an option is empty: give it a value"
+WAREHOUSES = {
+    **dict.fromkeys(
+        (HISTORY, WATERMARK), ("nosuch://x", "nosuch://x: not all of Spark, Arrow and")
+    ),
+    (*CERTIFICATE, RUN): ("s3n://x", "s3n://x: not all of Spark, Arrow"),
+    STATUS: ("https://x/y", "https://x/y: not all of Spark, Arrow"),
+}
+"""Where the tables can't be, by the command that says so."""
+UNUSABLE = {
+    "WAREHOUSE=": "must not be empty",
+    "WAREHOUSE=~/lake": "only a shell knows what ~ is",
+    "LANDING=file://host/lake": "a path has no host: write file:///",
+    "SPARK_CONF={spark.ui": "must be a JSON object of texts, such as",
+    "SPARK_CONF=[1]": "Input should be a valid dictionary",
+    'SPARK_CONF={"spark.ui.enabled": true}': "spark.ui.enabled: Input should be a valid string",
+    "CHUNK_BYTES=1GB": "Input should be a valid integer",
+    "CHECK_EVENTS=-1": "Input should be greater than or equal to 0",
+    "CHUNK_PARTITIONS=0": "Input should be greater than or",
+    "RETENTION_DAYS=999999999999999": "Input should be less than or",
+    "WITHHELD_DAYS=99999999999": "Input should be less than or",
+    "BEGIN=2013-13-01": "Input should be a valid date",
+    "BEGIN=0001-01-01": "Input should be greater than or equal to 1900",
+    "END=9999-12-31": "Input should be less than or equal to 2200",
+}
+"""Settings, and what is said of each."""
 CASES = {
     # Where the tables are.
-    "warehouse of an unknown scheme": Case(
-        HISTORY, "nosuch://x: not all of Spark, Arrow and delta-rs kn", {"WAREHOUSE": "nosuch://x"}
-    ),
-    "watermarks of an unknown scheme": Case(
-        WATERMARK, "nosuch://x: not all of Spark, Arrow", {"WAREHOUSE": "nosuch://x"}
-    ),
-    "certificates of an unknown scheme": Case(
-        ("proof", "certificate", RUN), "s3n://x: not all of Spark, Arrow", {"WAREHOUSE": "s3n://x"}
-    ),
-    "warehouse of the web": Case(
-        STATUS, "https://x/y: not all of Spark, Arrow", {"WAREHOUSE": "https://x/y"}
-    ),
-    "warehouse below no folder": Case(
-        HISTORY,
-        "nothing can be below /dev/null/x, as /dev/null is no",
-        {"WAREHOUSE": "/dev/null/x"},
-    ),
-    "missing below no folder": Case(
-        ("status", "--missing", *DAYS),
-        "nothing can be below /dev/null/x, as",
-        {"WAREHOUSE": "/dev/null/x"},
-    ),
-    "watermarks below no folder": Case(
-        WATERMARK, "nothing can be below /dev/null/x, as", {"WAREHOUSE": "/dev/null/x"}
-    ),
-    "certificates below no folder": Case(
-        ("proof", "certificate", RUN),
-        "nothing can be below /dev/null/x",
-        {"WAREHOUSE": "/dev/null/x"},
-    ),
+    **{
+        f"{' '.join(command[:2])} of {uri}": Case(command, line, {"WAREHOUSE": uri})
+        for command, (uri, line) in WAREHOUSES.items()
+    },
+    **{
+        f"{' '.join(command[:2])} below no folder": Case(
+            command, "nothing can be below /dev/null/x, as", {"WAREHOUSE": "/dev/null/x"}
+        )
+        for command in (HISTORY, (*MISSING, *DAYS), WATERMARK, (*CERTIFICATE, RUN))
+    },
+    **{
+        f"{name} in the path": Case(
+            command, f"{path}: delta-rs or Spark's SQL reads", {"WAREHOUSE": path}
+        )
+        for name, command, path in (
+            ("an escape", HISTORY, "/tmp/50%25"),
+            ("a backtick", WATERMARK, "/tmp/a`b"),
+            ("a backslash", STATUS, "/tmp/a\\b"),
+        )
+    },
     "warehouse with too long a name": Case(
-        HISTORY,
-        f"/{'x' * 300} is no path (File name too long): set",
-        {"WAREHOUSE": f"/{'x' * 300}"},
-    ),
-    "an escape in the path": Case(
-        HISTORY,
-        "/tmp/50%25: delta-rs or Spark's SQL reads '%25' as som",
-        {"WAREHOUSE": "/tmp/50%25"},
-    ),
-    "a backtick in the path": Case(
-        WATERMARK, "/tmp/a`b: delta-rs or Spark's SQL reads '`' as some", {"WAREHOUSE": "/tmp/a`b"}
-    ),
-    "a backslash in the path": Case(
-        STATUS, "/tmp/a\\b: delta-rs or Spark's SQL reads", {"WAREHOUSE": "/tmp/a\\b"}
-    ),
-    "empty warehouse": unusable("BACKFILL_WAREHOUSE: must not be empty", WAREHOUSE=""),
-    "empty landing": unusable("BACKFILL_LANDING: must not be empty", LANDING=""),
-    "a home that no shell has expanded": unusable(
-        "BACKFILL_WAREHOUSE: only a shell knows what ~ is", WAREHOUSE="~/lake"
-    ),
-    "a file on a host": unusable(
-        "BACKFILL_LANDING: a path has no host: write file:///", LANDING="file://host/lake"
+        HISTORY, f"{LONG} is no path (File name too long): set", {"WAREHOUSE": LONG}
     ),
     "landing below no folder": Case(
         ("sample", "weather"), "nothing can be below /dev/null/x, as", {"LANDING": "/dev/null/x"}
@@ -161,70 +150,36 @@ CASES = {
         ("sample", "flights"), "nosuch://x: not all of", {"LANDING": "nosuch://x"}
     ),
     # Other settings.
-    "Spark settings that are no JSON": unusable(
-        "BACKFILL_SPARK_CONF: must be a JSON object of texts, such as", SPARK_CONF="{spark.ui"
-    ),
-    "Spark settings that are a list": unusable(
-        "BACKFILL_SPARK_CONF: Input should be a valid dictionary", SPARK_CONF="[1]"
-    ),
-    "a Spark setting that is no text": unusable(
-        "BACKFILL_SPARK_CONF: spark.ui.enabled: Input should be a valid string",
-        SPARK_CONF='{"spark.ui.enabled": true}',
-    ),
-    "a number in words": unusable(
-        "BACKFILL_CHUNK_BYTES: Input should be a valid integer", CHUNK_BYTES="1GB"
-    ),
-    "a number below zero": unusable(
-        "BACKFILL_CHECK_EVENTS: Input should be greater than or equal to 0", CHECK_EVENTS="-1"
-    ),
-    "chunks of nothing": unusable(
-        "BACKFILL_CHUNK_PARTITIONS: Input should be greater than or", CHUNK_PARTITIONS="0"
-    ),
-    "days beyond any interval": unusable(
-        "BACKFILL_RETENTION_DAYS: Input should be less than or", RETENTION_DAYS="9" * 15
-    ),
-    "withheld for ever": unusable(
-        "BACKFILL_WITHHELD_DAYS: Input should be less than or", WITHHELD_DAYS="9" * 11
-    ),
-    "a begin that is no day": unusable(
-        "BACKFILL_BEGIN: Input should be a valid date", BEGIN="2013-13-01"
-    ),
-    "a begin before all calendars": unusable(
-        "BACKFILL_BEGIN: Input should be greater than or equal to 1900", BEGIN="0001-01-01"
-    ),
-    "an end after all": unusable(
-        "BACKFILL_END: Input should be less than or equal to 2200", END="9999-12-31"
-    ),
-    "reversed bounds": unusable(
-        "BACKFILL_BEGIN and BACKFILL_END: begin 2014-01-01 must be before end 2013-01-01",
-        BEGIN="2014-01-01",
-        END="2013-01-01",
-    ),
-    "two at once": unusable(
-        "BACKFILL_BEGIN: Input should be a valid date", BEGIN="x", CHUNK_BYTES="x"
+    **{
+        setting: Case(HISTORY, f"unusable environment: BACKFILL_{name}: {line}", {name: value})
+        for setting, line in UNUSABLE.items()
+        for name, _, value in [setting.partition("=")]
+    },
+    "two at once": Case(
+        HISTORY,
+        "unusable environment: BACKFILL_BEGIN: Input should be a valid date",
+        {"BEGIN": "x", "CHUNK_BYTES": "x"},
     ),
     # Runs.
-    "a certificate of nothing": Case(("proof", "certificate", ""), f"'' {NO_ID}"),
-    "a certificate of every run": Case(("proof", "certificate", "", "--verify"), f"'' {NO_ID}"),
-    "too short a run": Case(("proof", "certificate", RUN[:7]), f"'{RUN[:7]}' {NO_ID}"),
-    "a pattern": Case(("proof", "certificate", "*"), f"'*' {NO_ID}"),
-    "a path": Case(
-        ("proof", "certificate", "../../../etc"), "no certificate of ../../../etc below "
-    ),
-    "another run that begins alike": Case(
-        ("proof", "certificate", f"{RUN}0"), f"no certificate of {RUN}0 below "
-    ),
-    "a difference to nothing": Case((*DIFF, ""), f"'' {NO_ID}"),
-    "a difference to too short a run": Case((*DIFF, RUN[:4]), f"'{RUN[:4]}' {NO_ID}"),
+    **{
+        f"{' '.join(command)} {run!r}": Case((*command, run), f"'{run}' {NO_ID}")
+        for command, runs in (
+            (CERTIFICATE, ("", RUN[:7], "*")),
+            ((*CERTIFICATE, "--verify"), ("",)),
+            (DIFF, ("", RUN[:4], "²")),
+            (("rollback", "raw/flights", *DAYS, "--before"), ("",)),
+        )
+        for run in runs
+    },
+    **{
+        f"{run} for a run": Case((*CERTIFICATE, run), f"no certificate of {run} below ")
+        for run in ("../../../etc", f"{RUN}0")
+    },
     "a version that is none yet": Case(
         (*DIFF, "99"), "raw/flights: no versions 99 and 2 to compare: give two of 0 to 2"
     ),
-    "a digit that is no number": Case((*DIFF, "²"), f"'²' {NO_ID}"),
     "a later version below zero": Case(
         (*DIFF, "0", "--after", "-1"), "raw/flights: no versions 0 and -1 to compare"
-    ),
-    "a rollback of nothing": Case(
-        ("rollback", "raw/flights", *DAYS, "--before", ""), f"'' {NO_ID}"
     ),
     # Partitions and tables.
     "a reversed range": Case(
@@ -232,129 +187,108 @@ CASES = {
         "no partitions 2013-01-02...2013-01-01: give two keys of ",
     ),
     "an empty range": Case(
-        ("status", "--missing", "--from", "", "--to", "", "--select", "raw/flights"),
-        "no partitions ...: give",
+        (*MISSING, "--from", "", "--to", "", "--select", "raw/flights"), "no partitions ...: give"
     ),
     "no table": Case((*STATUS, "--select", "raw/flights,raw/flihts"), "no table raw/flihts: there"),
-    "an empty selection": Case((*STATUS, "--select", ","), "an option is empty: give it a value"),
-    "a history from nowhere": Case(
-        (*HISTORY, "--from", "yesterday"), "yesterday is no partition of raw/flights, by days"
-    ),
-    "a history of an hour of days": Case(
-        (*HISTORY, "--from", "2013-01-01-00:00"), "2013-01-01-00:00 is no partition of raw/flights"
-    ),
+    "an empty selection": Case((*STATUS, "--select", ","), EMPTY),
+    **{
+        f"a history from {key}": Case((*HISTORY, "--from", key), f"{key} is no partition of raw/fl")
+        for key in ("yesterday", "2013-01-01-00:00")
+    },
     "a reversed history": Case(
         (*HISTORY, "--from", "2013-01-02", "--to", "2013-01-01"),
         "2013-01-02...2013-01-01 is reversed: a range is FIRST...LAST",
     ),
     "no golden": Case((*GOLDEN, "/no/such"), "golden /no/such can't be read (there is nothing)"),
-    "empty keys": Case((*GOLDEN, "/no/such", "--keys", ""), "an option is empty: give it a value"),
+    "empty keys": Case((*GOLDEN, "/no/such", "--keys", ""), EMPTY),
     "orders of no scale": Case(("sample", "orders", "--scale", "nan"), "the scale is above 0 and"),
     # What lies there.
-    "a commit that is cut off": Case(
-        HISTORY,
-        f"{LOG}{1:020}.json is cut off or overwritten",
-        spoil=lambda place: cut_off(place.log / f"{1:020}.json", left=300),
+    "a commit that is cut off": spoil_log(FIRST, cut(300), "is cut off or overwritten"),
+    "an empty commit": spoil_log(SECOND, cut(0), "is empty"),
+    "no JSON": spoil_log(SECOND, fill("\xff\xfe\0"), "is cut off or overwritten", (*DIFF, "1")),
+    "a commit that is gone": spoil_log(FIRST, Path.unlink, "is gone: restore it from a copy"),
+    "a hint at no checkpoint": spoil_log(
+        "_last_checkpoint", fill('{"version":1,"size":3}'), "names a checkpoint that is gone: del"
     ),
-    "an empty commit": Case(
-        HISTORY,
-        f"{LOG}{2:020}.json is empty",
-        spoil=lambda place: cut_off(place.log / f"{2:020}.json", left=0),
+    "a broken checkpoint": spoil_log(
+        f"{1:020}.checkpoint.parquet",
+        fill("PAR1"),
+        "is cut off or overwritten",
+        (*CERTIFICATE, RUN, "--verify"),
     ),
-    "a commit that is no JSON": Case(
-        (*DIFF, "1"),
-        f"{LOG}{2:020}.json is cut off or overwritten",
-        spoil=lambda place: (place.log / f"{2:020}.json").write_bytes(b"\xff\xfe\x00"),
+    "a log that is a file": spoil(
+        f"{RAW}/_delta_log", replace_by_file, f"the log of {{root}}/{RAW} can't be looked", HISTORY
     ),
-    "a commit that is gone": Case(
-        HISTORY,
-        f"{LOG}{1:020}.json is gone: restore it from a copy",
-        spoil=lambda place: (place.log / f"{1:020}.json").unlink(),
+    "a table that is a file": spoil(
+        RAW, replace_by_file, f"the log of {{root}}/{RAW} can't be looked for"
     ),
-    "a hint at no checkpoint": Case(
-        HISTORY, f"{LOG}_last_checkpoint names a checkpoint that is gone: del", spoil=point_nowhere
+    "broken watermarks": spoil(
+        MARKS, cut_all("*.parquet", 10), f"the watermarks at {{root}}/{MARKS} can't", WATERMARK
     ),
-    "a broken checkpoint": Case(
-        ("proof", "certificate", RUN, "--verify"),
-        f"{LOG}{1:020}.checkpoint.parquet is cut off or overwritten",
-        spoil=break_checkpoint,
-    ),
-    "a log that is a file": Case(
-        HISTORY,
-        "the log of {root}/warehouse/raw/flights can't be looked for",
-        spoil=lambda place: replace_by_file(place.log),
-    ),
-    "a table that is a file": Case(
-        STATUS,
-        "the log of {root}/warehouse/raw/flights can't be looked for",
-        spoil=lambda place: replace_by_file(place.log.parent),
-    ),
-    "broken watermarks": Case(
-        WATERMARK, "the watermarks at {root}/warehouse/watermarks can't", spoil=break_watermarks
-    ),
-    "a broken log of watermarks": Case(
+    "a broken log of watermarks": spoil(
+        f"{MARKS}/_delta_log/{0:020}.json",
+        cut(99),
+        f"the log of {{root}}/{MARKS} can't be read: ",
         WATERMARK,
-        "the log of {root}/warehouse/watermarks can't be read: ",
-        spoil=lambda place: cut_off(
-            place.root / "warehouse" / "watermarks" / "_delta_log" / f"{0:020}.json", left=99
-        ),
     ),
-    "certificates that are cut off": Case(
-        ("proof", "certificate", RUN),
+    "certificates that are cut off": spoil(
+        "warehouse/certificates",
+        cut_all("**/*.json", 100),
         "the certificate {root}/warehouse/certificates/",
-        spoil=break_certificates,
+        (*CERTIFICATE, RUN),
     ),
     # Where Dagster keeps what it knows, and what else is in the warehouse.
     **{
-        f"a damaged {name}": Case(
-            STATUS,
+        f"a damaged {name}": spoil(
+            f"home/{name}",
+            fill("no database" * 999),
             f"{{root}}/home/{name}: file is not a database: it is damaged: restore it from a copy, "
             "or move it away and run `backfill-assets recover`",
-            spoil=lambda place, name=name: fill(place.root / "home" / name, "no database" * 999),
         )
         for name in ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
     },
-    "a folder for a database": Case(
-        STATUS,
+    "a folder for a database": spoil(
+        "home/history/runs.db",
+        replace_by_folder,
         "{root}/home/history/runs.db: unable to open database file: this user can't open or make",
-        spoil=lambda place: replace_by_folder(place.root / "home" / "history" / "runs.db"),
     ),
-    "a file for a folder of databases": Case(
-        STATUS,
+    "a file for a folder of databases": spoil(
+        "home/history",
+        fill(""),
         "[Errno 17] File exists: '{root}/home/history/': a file is in the place of a folder: move",
-        spoil=lambda place: fill(place.root / "home" / "history", ""),
     ),
-    "a dagster.yaml that is cut off": Case(
-        STATUS,
+    "a dagster.yaml that is cut off": spoil(
+        "home/dagster.yaml",
+        fill("storage: ["),
         "{root}/home/dagster.yaml can't be used (while parsing a flow node expected",
-        spoil=lambda place: fill(place.root / "home" / "dagster.yaml", "storage: ["),
     ),
-    "a dagster.yaml of other types": Case(
-        STATUS,
+    "a dagster.yaml of other types": spoil(
+        "home/dagster.yaml",
+        fill("run_queue: 5"),
         "{root}/home/dagster.yaml can't be used (Errors whilst loading dagster instance config at "
         "dagster.yaml. Error 1: Value at path root:run_queue must be dict.",
-        spoil=lambda place: fill(place.root / "home" / "dagster.yaml", "run_queue: 5"),
     ),
-    "a folder for a dagster.yaml": Case(
-        STATUS,
+    "a folder for a dagster.yaml": spoil(
+        "home/dagster.yaml",
+        replace_by_folder,
         "[Errno 21] Is a directory: '{root}/home/dagster.yaml': a folder is in the place of a file",
-        spoil=lambda place: replace_by_folder(place.root / "home" / "dagster.yaml"),
     ),
-    "a file for certificates": Case(
-        ("proof", "certificate", RUN),
+    "a file for certificates": spoil(
+        "warehouse/certificates",
+        replace_by_file,
         "[Errno 20] Cannot list directory '{root}/warehouse/certificates'",
-        spoil=lambda place: replace_by_file(place.root / "warehouse" / "certificates"),
+        (*CERTIFICATE, RUN),
     ),
-    "a file for locks": Case(
-        PROTECT,
+    "a file for locks": spoil(
+        "warehouse/_locks",
+        fill(""),
         "[Errno 17] File exists: '{root}/warehouse/_locks': a file is in the place of a folder",
-        spoil=lambda place: fill(place.root / "warehouse" / "_locks", ""),
-    ),
-    "a folder for a lock": Case(
         PROTECT,
+    ),
+    "a folder for a lock": spoil(
+        "warehouse/_locks/protections.lock",
+        replace_by_folder,
         "[Errno 21] Is a directory: '{root}/warehouse/_locks/protections.lock': a folder is in the",
-        spoil=lambda place: replace_by_folder(
-            place.root / "warehouse" / "_locks" / "protections.lock"
-        ),
+        PROTECT,
     ),
 }

@@ -204,14 +204,6 @@ def test_a_flow_that_is_not_active_has_no_days(open_project: Callable[..., Proje
     assert not read_raw(project).exists
 
 
-def test_an_unusable_setting_is_said_in_a_line(open_project: Callable[..., Project]) -> None:
-    project = open_project(HISTORICAL_LOADS="flights_2011")
-    refused = run_history(project, "2011-01-01", "2011-01-02")
-    assert refused.returncode == 1
-    (line,) = refused.stderr.strip().splitlines()
-    assert "nothing would fill raw/flights from 2012-01-01, where flights_2011 ends" in line
-
-
 @pytest.mark.slow
 @pytest.mark.by_hand
 def test_the_daemon_takes_a_flow_in(open_project: Callable[..., Project]) -> None:

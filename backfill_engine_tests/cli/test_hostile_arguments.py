@@ -9,7 +9,9 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from dagster import DagsterInstance
@@ -60,14 +62,31 @@ def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(tmp_path)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Runs the console script here, with the published run for RUN; returns its exit code."""
-    asked = (argument.replace(RUN, find_run()) for argument in arguments)
-    monkeypatch.setattr(sys, "argv", ["backfill-assets", *asked])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+class Answer(NamedTuple):
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Answer]
+
+
+@pytest.fixture
+def run(place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the console script here, with the published run for RUN."""
+
+    def run_here(*arguments: str) -> Answer:
+        asked = (argument.replace(RUN, find_run()) for argument in arguments)
+        monkeypatch.setattr(sys, "argv", ["backfill-assets", *asked])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert isinstance(ended.value.code, int)
+        written = capsys.readouterr()
+        return Answer(ended.value.code, written.out, written.err)
+
+    return run_here
 
 
 def find_run() -> str:
@@ -79,18 +98,16 @@ def find_run() -> str:
 
 @pytest.mark.slow
 @pytest.mark.by_hand
-def test_what_is_spoilt_here_is_fine_before(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_spoilt_here_is_fine_before(run: Run) -> None:
     recover, certificate = ("recover",), ("proof", "certificate", RUN, "--verify")
     for command in (recover, HISTORY, WATERMARK, STATUS, certificate, (*DIFF, "1")):
-        assert run(monkeypatch, *command) == 0, command
-    assert capsys.readouterr().err == ""
+        answer = run(*command)
+        assert (answer.code, answer.err) == (0, ""), command
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_one_line_and_nothing_is_written(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+    place: Place, run: Run, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     case = CASES[name]
     for setting, value in case.settings.items():
@@ -98,42 +115,32 @@ def test_it_is_one_line_and_nothing_is_written(
     case.spoil(place)
     before = place.list_files()
     line = case.line.replace("{root}", str(place.root)).replace(RUN, find_run())
-    code = run(monkeypatch, *case.arguments)
-    answer = capsys.readouterr()
-    assert code == 1
-    assert answer.out == ""
-    assert answer.err.startswith(f"error: {line}")
-    assert answer.err.count("\n") == 1
-    assert "Error:" not in answer.err, "an error of a library, and no cure"
+    code, out, err = run(*case.arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"error: {line}")
+    assert err.count("\n") == 1
+    assert "Error:" not in err, "an error of a library, and no cure"
     assert place.list_files() == before
 
 
-def test_a_certificate_that_is_cut_off_leaves_the_others_verified(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_certificate_that_is_cut_off_leaves_the_others_verified(place: Place, run: Run) -> None:
     """Verifying is an answer: what can't be read is a line of it."""
-    certificates = place.root / "warehouse" / "certificates"
-    cut_off(next(certificates.rglob("raw.flights.json")), left=100)
-    run_id = next(certificates.rglob("raw.flights.json")).parent.name
-    assert run(monkeypatch, "proof", "certificate", run_id, "--verify", "--json") == 1
-    lines = json.loads(capsys.readouterr().out)
-    (broken,) = (line for line in lines if line["holds"] is False)
+    path = next((place.root / "warehouse" / "certificates").rglob("raw.flights.json"))
+    cut_off(path, left=100)
+    answer = run("proof", "certificate", path.parent.name, "--verify", "--json")
+    assert answer.code == 1
+    (broken,) = (line for line in json.loads(answer.out) if line["holds"] is False)
     assert "is cut off or was edited" in broken["found"]
 
 
 @pytest.mark.parametrize(("arguments", "line"), hostile_launches.CASES)
 def test_nothing_is_planned_launched_or_run(
-    place: Place,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    line: str,
+    place: Place, run: Run, arguments: tuple[str, ...], line: str
 ) -> None:
     before = place.list_files()
-    assert run(monkeypatch, *arguments) == 1
-    (error,) = (
-        printed for printed in capsys.readouterr().err.splitlines() if printed.startswith("error: ")
-    )
+    code, _, err = run(*arguments)
+    assert code == 1
+    (error,) = (printed for printed in err.splitlines() if printed.startswith("error: "))
     assert error.removeprefix("error: ").startswith(line)
     assert "Error:" not in error, "an error of a library, and no cure"
     assert place.list_files() == before
@@ -141,55 +148,47 @@ def test_nothing_is_planned_launched_or_run(
 
 
 @pytest.mark.parametrize("command", ["launch", "run"])
-@pytest.mark.parametrize("stdin", ["closed", "at its end"])
+@pytest.mark.parametrize("stdin", [None, io.StringIO("")], ids=["closed", "at its end"])
 def test_where_nobody_answers_it_says_how_not_to_be_asked(
-    place: Place,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    command: str,
-    stdin: str,
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: str, stdin: io.StringIO | None
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", None if stdin == "closed" else io.StringIO(""))
-    arguments = (*hostile_launches.RAW, *hostile_launches.DAYS, "--json")
-    assert run(monkeypatch, command, *arguments) == 1
-    answer = capsys.readouterr()
-    assert answer.out.strip() == ""
-    assert answer.err.splitlines()[-1].endswith(
+    monkeypatch.setattr(sys, "stdin", stdin)
+    code, out, err = run(command, *hostile_launches.RAW, *hostile_launches.DAYS, "--json")
+    assert (code, out.strip()) == (1, "")
+    assert err.splitlines()[-1].endswith(
         "it? nobody answered: say --yes beforehand; nothing was done"
     )
     check_nothing_was_asked_for()
 
 
-def test_of_a_column_only_the_rows_between_the_bounds_are_asked_for(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_a_column_only_the_rows_between_the_bounds_are_asked_for(run: Run) -> None:
     """The cases above lack a table that can merge and partitions that are published."""
     bounds = "`landing_date` >= DATE '2013-01-02' AND `landing_date` < DATE '2013-01-04'"
     arguments = (*hostile_launches.BY_LANDING, *hostile_launches.BOUNDS)
-    assert run(monkeypatch, "plan", *arguments) == 0
-    planned = capsys.readouterr().out
+    code, planned, _ = run("plan", *arguments)
+    assert code == 0
     assert f"only rows with {bounds}; the others stay as they are published" in planned
     assert '"write_mode": "merge"' in planned
     options = ("--write-mode", "merge", "--filter", "origin = 'JFK'", "--yes", "--json")
-    assert run(monkeypatch, "launch", *arguments, *options) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["plan"]["row_filter"] == bounds
-    assert found["plan"]["tables"][0]["ranges"] == [["2013-01-01", "2013-01-02"]]
+    code, launched, _ = run("launch", *arguments, *options)
+    assert code == 0
+    plan = json.loads(launched)["plan"]
+    assert plan["row_filter"] == bounds
+    assert plan["tables"][0]["ranges"] == [["2013-01-01", "2013-01-02"]]
     with DagsterInstance.get() as instance:
         (backfill,) = instance.get_backfills()
-        tags = backfill.tags or {}
+    tags = backfill.tags or {}
     assert tags["backfill_assets/filter"] == f"(origin = 'JFK') AND ({bounds})"
     assert tags["backfill_assets/write_mode"] == "merge"
 
 
-def test_the_partitions_own_column_bounds_partitions(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_partitions_own_column_bounds_partitions(run: Run) -> None:
     arguments = (*hostile_launches.RAW, *hostile_launches.BOUNDS, "--column", "LANDING_DATE")
-    assert run(monkeypatch, "plan", *arguments, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["row_filter"] == ""
-    assert found["tables"][0]["ranges"] == [["2013-01-02", "2013-01-03"]]
+    answer = run("plan", *arguments, "--json")
+    assert answer.code == 0
+    plan = json.loads(answer.out)
+    assert plan["row_filter"] == ""
+    assert plan["tables"][0]["ranges"] == [["2013-01-02", "2013-01-03"]]
 
 
 def check_nothing_was_asked_for() -> None:
@@ -200,17 +199,12 @@ def check_nothing_was_asked_for() -> None:
 
 @pytest.mark.parametrize("debug", [False, True])
 def test_an_error_that_nobody_foresaw_has_a_trace_only_if_asked(
-    place: Place,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    *,
-    debug: bool,
+    run: Run, monkeypatch: pytest.MonkeyPatch, *, debug: bool
 ) -> None:
     monkeypatch.setattr(DagsterInstance, "get_run_records", lambda *_, **__: 1 / 0)
-    assert run(monkeypatch, *(["--debug"] if debug else []), *STATUS) == 1
-    answer = capsys.readouterr()
-    last = answer.err.splitlines()[-1]
-    assert last.startswith("error: ")
-    assert last.endswith("`backfill-assets --debug …` shows where it comes from")
-    assert ("Traceback" in answer.err) is debug
-    assert (answer.err.count("\n") == 1) is not debug
+    code, _, err = run(*(["--debug"] if debug else []), *STATUS)
+    assert code == 1
+    assert err.splitlines()[-1].startswith("error: ")
+    assert err.endswith("`backfill-assets --debug …` shows where it comes from\n")
+    assert ("Traceback" in err) is debug
+    assert (err.count("\n") == 1) is not debug

@@ -19,15 +19,9 @@ PLAN = ("--select", f"{RAW},staging/flights", "--from", "2013-01-01", "--to", "2
 
 
 @pytest.fixture(autouse=True)
-def _installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _landed(installation: LandingZone) -> None:
     """Five days have landed, and there is a Dagster home."""
-    LandingZone(tmp_path / "landing").land([f"2013-01-0{day}" for day in range(1, 6)])
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n", encoding="utf-8")
-    monkeypatch.setenv("DAGSTER_HOME", str(home))
-    monkeypatch.setenv("BACKFILL_LANDING", str(tmp_path / "landing"))
-    monkeypatch.setenv("BACKFILL_WAREHOUSE", str(tmp_path / "warehouse"))
+    installation.land(f"2013-01-0{day}" for day in range(1, 6))
 
 
 def run(*arguments: str) -> str:

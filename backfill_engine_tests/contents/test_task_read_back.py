@@ -2,7 +2,8 @@
 
 import datetime as dt
 import venv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,38 +22,25 @@ from backfill_engine.contents.partition_contents import (
 from backfill_engine.contents.rows import PartitionIndex
 from backfill_engine.contents.task_read_back import FileShare, TableFiles, sum_share
 from backfill_engine.errors import SparkUnavailableError
-from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.lake.partitions import Partition, Slice
+from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.tables.declarations import Column, Table, required
+from backfill_engine.tables.declarations import Column
 from backfill_engine_tests.contents.test_read_back import (
-    EVENTS,
     EVERYTHING,
+    HOURLY,
     NOTHING,
-    NUMBERS,
-    WEEK,
-    build_parts,
     build_rows,
     find_files,
+    measure_with_spark,
     publish,
     write_events,
 )
+from backfill_engine_tests.contents.written_rows import EVENTS, WEEK, build_parts
 
 UTC = dt.UTC
 PARTS = build_parts(0, 1, 2, 3)
-HOURLY = Table(
-    "raw",
-    "hourly",
-    "at",
-    (
-        required("at", "TIMESTAMP", "When"),
-        Column("code", "STRING", "Code"),
-        required("day", "DATE", "Day"),
-    ),
-    grain=HOURS,
-    folder_by="day",
-)
 
 
 @pytest.fixture
@@ -130,21 +118,21 @@ def test_hours_in_one_folder_are_told_apart(spark: SparkSession, warehouse: Ware
         assert read_in_tasks(spark, log, subset) == read_back(log, subset)
 
 
-@pytest.mark.parametrize("damage", ["lost", "truncated", "overwritten"])
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "lost": Path.unlink,
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "overwritten": lambda file: file.write_bytes(b"x" * file.stat().st_size),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_found_in_the_same_words(
     spark: SparkSession, events: Warehouse, damage: str
 ) -> None:
     log = read_log(events, EVENTS)
     before = read_in_tasks(spark, log, PARTS)
     (file,) = find_files(events, EVENTS, "part=2")
-    contents = file.read_bytes()
-    match damage:
-        case "lost":
-            file.unlink()
-        case "truncated":
-            file.write_bytes(contents[: len(contents) // 2])
-        case "overwritten":
-            file.write_bytes(b"x" * len(contents))
+    DAMAGES[damage](file)
     after = read_in_tasks(spark, log, PARTS)
     assert after == read_back(log, PARTS)
     assert after == before | {"part 2": UNREADABLE}
@@ -168,25 +156,31 @@ def test_old_files_lack_columns_and_others_are_ignored(
 ) -> None:
     spark.sql(f"ALTER TABLE delta.`{events.uri(EVENTS)}` ADD COLUMNS (extra DOUBLE)")
     columns = (*EVENTS.columns, Column("extra", "DOUBLE", "Extra"))
-    wider = Table(EVENTS.layer, EVENTS.name, EVENTS.partition_by, columns, grain=NUMBERS)
+    wider = replace(EVENTS, columns=columns)
     rows = pa.table({"part": pa.array([3], pa.int32()), "code": ["c"], "extra": [0.5]})
     write_deltalake(events.uri(EVENTS), rows, mode="append")
     for table in (EVENTS, wider):
         log = read_log(events, table)
-        assert read_in_tasks(spark, log, PARTS) == read_back(log, PARTS)
+        found = read_in_tasks(spark, log, PARTS)
+        assert found == read_back(log, PARTS)
+        assert found == measure_with_spark(read_table(spark, log), table, PARTS)
+    assert found != read_back(read_log(events, EVENTS), PARTS)
 
 
 def test_files_that_are_not_all_of_their_rows_are_read_by_who_knows_the_log(
     spark: SparkSession, events: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    files = find_files(events, EVENTS, "part=2")
     spark.sql(
         f"ALTER TABLE delta.`{events.uri(EVENTS)}` "
         "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
     )
     spark.sql(f"DELETE FROM delta.`{events.uri(EVENTS)}` WHERE part = 2 AND code = 'a'")
-    counts = count_tasks(monkeypatch)
-    found = read_in_tasks(spark, read_log(events, EVENTS), PARTS)
+    assert find_files(events, EVENTS, "part=2") == files
+    counts, log = count_tasks(monkeypatch), read_log(events, EVENTS)
+    found = read_in_tasks(spark, log, PARTS)
     assert found["part 2"].rows == 1
+    assert found == measure_with_spark(read_table(spark, log), EVENTS, PARTS)
     assert counts == []
 
 

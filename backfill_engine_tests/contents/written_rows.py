@@ -13,7 +13,7 @@ from backfill_engine.extras.comparison.contents import Contents, read_contents
 from backfill_engine.extras.comparison.rows import PartitionDiff
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.lake.partitions import Partition, Slice
-from backfill_engine.lake.table_log import read_log
+from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.rules.drift import Drift
 from backfill_engine.tables.declarations import Column, Table, required
@@ -92,6 +92,12 @@ def write_rows(warehouse: Warehouse, table: Table, rows: Sequence[Row]) -> int:
     return warehouse.open(table).version()
 
 
+def write_versions(warehouse: Warehouse, table: Table, *versions: Sequence[Row]) -> list[TableLog]:
+    """Replaces all of the table again and again; its log as of each version."""
+    numbers = [write_rows(warehouse, table, rows) for rows in versions]
+    return [read_log(warehouse, table, version=number) for number in numbers]
+
+
 def read_both(
     warehouse: Warehouse,
     table: Table,
@@ -99,12 +105,8 @@ def read_both(
     before: Sequence[Row],
     after: Sequence[Row],
 ) -> tuple[Contents, Contents]:
-    versions = [write_rows(warehouse, table, rows) for rows in (before, after)]
-    older, newer = (
-        read_contents(read_log(warehouse, table, version=version), partitions)
-        for version in versions
-    )
-    return older, newer
+    older, newer = write_versions(warehouse, table, before, after)
+    return read_contents(older, partitions), read_contents(newer, partitions)
 
 
 class Changes(NamedTuple):

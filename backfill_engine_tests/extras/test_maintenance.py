@@ -99,8 +99,7 @@ def test_a_run_publishes_though_its_partitions_are_optimized_meanwhile(
 
 def test_the_job_maintains_all_tables(spark: SparkSession, pipeline: Pipeline) -> None:
     scatter(spark, pipeline.warehouse, SCATTERED)
-    run = pipeline.run_job("maintain", "maintain_tables")
-    assert run.success, run.message
+    pipeline.run_job("maintain", "maintain_tables").confirm()
     files = read_log(pipeline.warehouse, RAW_FLIGHTS).count_folder_files()
     assert files == dict.fromkeys(list_days(1, 12), 1)
     assert pipeline.find_days(RAW, "MATERIALIZED") == list_days(1, 12)

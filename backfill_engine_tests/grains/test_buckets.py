@@ -16,10 +16,6 @@ from backfill_engine_tests.grains.drawing import (
 )
 
 
-def test_numbers_count_from_zero() -> None:
-    assert Buckets(250, 1000).find_number(750) == 3
-
-
 @given(wide=draw_buckets(), other=st.data())
 def test_keys_of_one_space_sort_as_numbers_whatever_the_step(
     wide: Buckets, other: st.DataObject

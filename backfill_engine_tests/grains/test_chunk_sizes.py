@@ -127,19 +127,16 @@ def test_a_size_that_does_not_fit_the_grain_is_refused_by_name(
     assert why in find_why_unfit(parse_chunk_size(text), grain)
 
 
-@pytest.mark.parametrize(
-    ("text", "grain"),
-    [
-        *(
-            ("days", DAYS),
-            ("weeks", WEEKS),
-            ("months", MONTHS),
-            ("hours", HOURS),
-            ("files=9", DAYS),
-        ),
-        *(("weeks=6", MONTHS), ("days=60", MONTHS), ("files=9", DAYS)),
-        ("step=250", Buckets(250, 1000)),
-    ],
-)
-def test_a_chunk_may_be_one_partition_or_more(text: str, grain: Grain) -> None:
-    assert not find_why_unfit(parse_chunk_size(text), grain)
+FITTING = {
+    DAYS: ("days", "files=9"),
+    WEEKS: ("weeks",),
+    MONTHS: ("months", "weeks=6", "days=60", "files=9"),
+    HOURS: ("hours",),
+    Buckets(250, 1000): ("step=250",),
+}
+
+
+@pytest.mark.parametrize("grain", FITTING, ids=str)
+def test_a_chunk_may_be_one_partition_or_more(grain: Grain) -> None:
+    for text in FITTING[grain]:
+        assert not find_why_unfit(parse_chunk_size(text), grain)

@@ -85,10 +85,7 @@ def read_rows(warehouse: Warehouse, *, version: int | None = None) -> list[Readi
 
 def read_files_by_day(warehouse: Warehouse) -> dict[str, list[str]]:
     """Names of the data files that the newest version consists of, by day."""
-    files = warehouse.open(READINGS).get_add_actions(flatten=True)
     found: dict[str, list[str]] = {}
-    for day, path in zip(
-        files.column("partition.day").to_pylist(), files.column("path").to_pylist(), strict=True
-    ):
-        found.setdefault(str(day), []).append(path)
+    for day, path in read_log(warehouse, READINGS).list_files("path"):
+        found.setdefault(day, []).append(path)
     return {day: sorted(paths) for day, paths in found.items()}

@@ -9,37 +9,31 @@ from backfill_engine.errors import TableError
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.writer import create_table, prepare_ahead
-from backfill_engine_tests.lake.readings import (
-    READINGS,
-    build_rows,
-    overwrite_readings,
-    read_rows,
-)
+from backfill_engine_tests.lake.readings import READINGS, build_rows, read_rows
+from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.shared_fixtures import build_days, count_jobs
 
 WEEK = build_days("2013-01-01", 7)
 
 
-def test_a_commit_goes_over_the_log_once_less(spark: SparkSession, warehouse: Warehouse) -> None:
-    create_table(spark, read_log(warehouse, READINGS))
+def test_a_commit_goes_over_the_log_once_less(lake: Lake) -> None:
     jobs: list[int] = []
-    for tag, ahead in (("first", False), ("second", False), ("third", True)):
-        if ahead:
-            prepare_ahead(spark, read_log(warehouse, READINGS)).join()
-        before = count_jobs(spark)
-        overwrite_readings(spark, warehouse, WEEK, build_rows(WEEK, tag))
-        jobs.append(count_jobs(spark) - before)
-        assert read_rows(warehouse) == build_rows(WEEK, tag)
-    _, without, ahead = jobs
-    assert ahead <= without - 3
+    for value in ("begun then", "begun ahead"):
+        if value == "begun ahead":
+            prepare_ahead(lake.spark, read_log(lake.warehouse, READINGS)).join()
+        before = count_jobs(lake.spark)
+        lake.overwrite_readings(WEEK, value)
+        jobs.append(count_jobs(lake.spark) - before)
+        assert read_rows(lake.warehouse) == build_rows(WEEK, value)
+    then, ahead = jobs
+    assert ahead <= then - 3
 
 
-def test_queries_beside_it_are_compiled_as_ever(spark: SparkSession, warehouse: Warehouse) -> None:
-    create_table(spark, read_log(warehouse, READINGS))
+def test_queries_beside_it_are_compiled_as_ever(lake: Lake) -> None:
     settings = ("spark.sql.codegen.factoryMode", "spark.sql.adaptive.enabled")
-    before = [spark.conf.get(name) for name in settings]
-    prepare_ahead(spark, read_log(warehouse, READINGS)).join()
-    assert [spark.conf.get(name) for name in settings] == before == ["FALLBACK", "true"]
+    before = [lake.spark.conf.get(name) for name in settings]
+    prepare_ahead(lake.spark, read_log(lake.warehouse, READINGS)).join()
+    assert [lake.spark.conf.get(name) for name in settings] == before == ["FALLBACK", "true"]
 
 
 def test_a_table_is_created_once_whoever_waits_for_it(

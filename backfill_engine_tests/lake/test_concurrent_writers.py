@@ -1,13 +1,13 @@
 """Two processes, each with its own JVM, write one table at the same time: on a disk, and on S3."""
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -23,14 +23,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
 TIMES = {"disk": 2, "s3": 10}
 _S3_COMMIT_SECONDS = 0.3
-DISJOINT = {
+Steps: TypeAlias = Mapping[str, Step]
+DISJOINT: Steps = {
     "a": Step("disjoint", "2013-01-01", days=3, times=0),
     "b": Step("disjoint", "2013-01-04", days=3, times=0),
 }
-OVERLAPPING = {
+OVERLAPPING: Steps = {
     "a": Step("overlapping", "2014-01-01", days=4, times=0),
     "b": Step("overlapping", "2014-01-03", days=4, times=0),
 }
+each_step = pytest.mark.parametrize(
+    "steps", [DISJOINT, OVERLAPPING], ids=["disjoint", "overlapping"]
+)
 
 
 @dataclass(frozen=True)
@@ -75,17 +79,20 @@ def outcome(
 def _write(
     warehouse: Warehouse, barrier: Path, *, times: int
 ) -> Mapping[tuple[str, str], StepReport]:
-    processes = {
-        writer: _start(
-            warehouse,
-            barrier,
-            writer,
-            [replace(steps[writer], times=times) for steps in (DISJOINT, OVERLAPPING)],
-        )
-        for writer in WRITERS
-    }
+    processes: dict[str, subprocess.Popen[str]] = {}
     reports: dict[tuple[str, str], StepReport] = {}
+    module = "backfill_engine_tests.lake.writing_process"
     try:
+        for writer in WRITERS:
+            steps = [replace(step[writer], times=times) for step in (DISJOINT, OVERLAPPING)]
+            what = (warehouse.root, str(barrier), writer, json.dumps([*map(asdict, steps)]))
+            processes[writer] = subprocess.Popen(
+                [sys.executable, "-m", module, *what],
+                cwd=Path(__file__).parents[2],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         for writer, process in processes.items():
             out, err = process.communicate(timeout=500)
             assert process.returncode == 0, err
@@ -98,53 +105,31 @@ def _write(
     return reports
 
 
-def _start(
-    warehouse: Warehouse, barrier: Path, writer: str, steps: list[Step]
-) -> subprocess.Popen[str]:
-    module = "backfill_engine_tests.lake.writing_process"
-    steps_json = json.dumps([asdict(step) for step in steps])
-    return subprocess.Popen(
-        [sys.executable, "-m", module, warehouse.root, str(barrier), writer, steps_json],
-        cwd=Path(__file__).parents[2],
-        env=dict(os.environ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def find_publishes(warehouse: Warehouse, steps: Mapping[str, Step]) -> list[tuple[str, Commit]]:
+def find_publishes(warehouse: Warehouse, steps: Steps) -> list[tuple[str, Commit]]:
     """The commits of a step with their writers, oldest first."""
     first_days = {step.first_day for step in steps.values()}
-    commits = [
-        (commit, commit.record) for commit in reversed(read_log(warehouse, READINGS).commits)
-    ]
     return [
-        (record.run_id, commit)
-        for commit, record in commits
-        if record and min(record.rows) in first_days
+        (commit.record.run_id, commit)
+        for commit in reversed(read_log(warehouse, READINGS).commits)
+        if commit.record and min(commit.record.rows) in first_days
     ]
 
 
-def read_days(
-    warehouse: Warehouse, first: str, count: int, *, version: int | None = None
-) -> list[ReadingRow]:
-    starts = {day.slice.start for day in build_days(first, count)}
+def read_days(warehouse: Warehouse, first: str, version: int) -> list[ReadingRow]:
+    starts = {day.slice.start for day in build_days(first, 6)}
     return [row for row in read_rows(warehouse, version=version) if row[0] in starts]
 
 
-@pytest.mark.parametrize("step", ["disjoint", "overlapping"])
-def test_writes_of_both_processes_overlapped_in_time(outcome: Outcome, step: str) -> None:
-    a, b = (outcome.reports[writer, step] for writer in WRITERS)
+@each_step
+def test_writes_of_both_processes_overlapped_in_time(outcome: Outcome, steps: Steps) -> None:
+    a, b = (outcome.reports[writer, steps[writer].name] for writer in WRITERS)
     assert max(a.began, b.began) < min(a.ended, b.ended)
 
 
-@pytest.mark.parametrize("steps", [DISJOINT, OVERLAPPING], ids=["disjoint", "overlapping"])
-def test_every_write_of_both_is_one_commit(outcome: Outcome, steps: Mapping[str, Step]) -> None:
+@each_step
+def test_every_write_of_both_is_one_commit(outcome: Outcome, steps: Steps) -> None:
     writers = [writer for writer, _ in find_publishes(outcome.warehouse, steps)]
-    assert {writer: writers.count(writer) for writer in WRITERS} == dict.fromkeys(
-        WRITERS, outcome.times
-    )
+    assert Counter(writers) == dict.fromkeys(WRITERS, outcome.times)
 
 
 def test_table_is_created_once_though_both_try(outcome: Outcome) -> None:
@@ -153,19 +138,8 @@ def test_table_is_created_once_though_both_try(outcome: Outcome) -> None:
     assert len(commits) == 1 + 4 * outcome.times
 
 
-def test_disjoint_writes_lose_nothing(outcome: Outcome) -> None:
-    expected = [
-        row
-        for writer, step in DISJOINT.items()
-        for row in build_rows(build_days(step.first_day, step.days), f"{writer}{outcome.times}")
-    ]
-    assert read_days(outcome.warehouse, "2013-01-01", 6) == sorted(expected)
-
-
-@pytest.mark.parametrize("steps", [DISJOINT, OVERLAPPING], ids=["disjoint", "overlapping"])
-def test_every_version_is_as_if_each_write_had_waited(
-    outcome: Outcome, steps: Mapping[str, Step]
-) -> None:
+@each_step
+def test_every_version_is_as_if_each_write_had_waited(outcome: Outcome, steps: Steps) -> None:
     values: dict[str, str] = {}
     writes: Counter[str] = Counter()
     for writer, commit in find_publishes(outcome.warehouse, steps):
@@ -173,5 +147,5 @@ def test_every_version_is_as_if_each_write_had_waited(
         for day in build_days(steps[writer].first_day, steps[writer].days):
             values[day.key] = f"{writer}{writes[writer]}"
         expected = [row for key in values for row in build_rows(build_days(key), values[key])]
-        found = read_days(outcome.warehouse, steps["a"].first_day, 6, version=commit.version)
+        found = read_days(outcome.warehouse, steps["a"].first_day, commit.version)
         assert found == sorted(expected)

@@ -44,6 +44,7 @@ ORDERS = Table(
 )
 HOUR, HALF_HOUR = dt.timedelta(hours=1), dt.timedelta(minutes=30)
 BEGIN = dt.datetime(2012, 12, 30, tzinfo=dt.UTC)
+NEW_YEAR = BEGIN + 48 * HOUR
 MOMENTS = [BEGIN + n * HALF_HOUR for n in range(-3, 5 * 48)]
 
 each_table = pytest.mark.parametrize(
@@ -106,20 +107,20 @@ def test_partitions_ascend_in_whatever_order_the_keys_come(
     )
 
 
-def test_partition_is_the_slice_from_its_start_to_the_next() -> None:
-    midnight = dt.datetime(2013, 1, 1, tzinfo=dt.UTC)
-    assert [
-        build_partitions(table, [key])[0].slice
-        for table, key in (
-            (READINGS, "2012-12-31"),
-            (REPORTS, "2012-12-31-23:00"),
-            (ORDERS, "0000250"),
-        )
-    ] == [
-        Slice(dt.date(2012, 12, 31), dt.date(2013, 1, 1)),
-        Slice(midnight - HOUR, midnight),
-        Slice(250, 500),
-    ]
+@pytest.mark.parametrize(
+    ("table", "key", "held", "folder"),
+    [
+        (READINGS, "2012-12-31", Slice(dt.date(2012, 12, 31), dt.date(2013, 1, 1)), "2012-12-31"),
+        (REPORTS, "2012-12-31-23:00", Slice(NEW_YEAR - HOUR, NEW_YEAR), "2012-12-31"),
+        (ORDERS, "0000250", Slice(250, 500), "250"),
+    ],
+)
+def test_partition_is_the_slice_from_its_start_to_the_next_and_has_the_folder_of_the_log(
+    table: Table, key: str, held: Slice, folder: str
+) -> None:
+    (partition,) = build_partitions(table, [key])
+    assert partition.slice == held
+    assert find_folder(table, partition) == folder
 
 
 @each_table
@@ -132,15 +133,6 @@ def test_folder_and_its_partitions_find_each_other(table: Table, data: st.DataOb
     assert {find_folder(table, partition_inside) for partition_inside in inside} == {folder}
     assert len(inside) == (24 if table is REPORTS else 1)
     assert all(left.slice.end == right.slice.start for left, right in itertools.pairwise(inside))
-
-
-def test_folders_are_called_as_the_log_calls_them() -> None:
-    (hour,) = build_partitions(REPORTS, ["2013-03-10-23:00"])
-    (bucket,) = build_partitions(ORDERS, ["0000250"])
-    (day,) = build_partitions(READINGS, ["2013-03-10"])
-    assert find_folder(REPORTS, hour) == "2013-03-10"
-    assert find_folder(ORDERS, bucket) == "250"
-    assert find_folder(READINGS, day) == "2013-03-10"
 
 
 @given(spans=spans)

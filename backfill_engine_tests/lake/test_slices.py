@@ -3,13 +3,11 @@
 import datetime as dt
 import itertools
 import random
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from backfill_engine.lake.partitions import (
     Slice,
@@ -82,18 +80,6 @@ def test_widen_reaches_back_from_every_slice(spans: list[tuple[int, int]], days:
     assert merge_slices(widened) == widened
 
 
-@given(spans=spans.filter(bool))
-def test_predicate_selects_exactly_the_slices(spans: list[tuple[int, int]]) -> None:
-    slices = build_slices(BOUNDS["integers"], spans)
-    with sqlite3.connect(":memory:") as database:
-        database.execute("CREATE TABLE numbers (`id` INTEGER)")
-        database.executemany("INSERT INTO numbers VALUES (?)", [(n,) for n in GRID])
-        query = f"SELECT id FROM numbers WHERE {build_predicate('id', slices)}"
-        selected = {n for (n,) in database.execute(query)}
-    database.close()
-    assert selected == find_covered(BOUNDS["integers"], slices)
-
-
 def test_predicate_of_contiguous_days_is_one_comparison_pair() -> None:
     days = build_slices(BOUNDS["dates"], [(n, n + 1) for n in range(365)])
     assert build_predicate("day", days) == (
@@ -112,20 +98,6 @@ def test_predicate_writes_timestamps_to_the_microsecond_and_in_utc() -> None:
         "(`at` >= TIMESTAMP'2013-07-01 04:05:06.000007Z'"
         " AND `at` < TIMESTAMP'2013-07-01 05:05:06.000007Z')"
     )
-
-
-def test_spark_selects_start_and_not_end(spark: SparkSession) -> None:
-    hour = dt.timedelta(hours=1)
-    moments = [BEGIN + n * hour / 2 for n in range(8)]
-    frame = spark.createDataFrame([(n, moments[n]) for n in range(8)], "n int, at timestamp")
-    slices = [Slice(BEGIN, BEGIN + hour), Slice(BEGIN + 2 * hour, BEGIN + 3 * hour)]
-    selected = frame.where(build_predicate("at", slices)).collect()
-    assert sorted(row.n for row in selected) == [0, 1, 4, 5]
-
-
-def test_predicate_without_slices_is_refused() -> None:
-    with pytest.raises(ValueError, match="no partitions"):
-        build_predicate("day", [])
 
 
 @each_type

@@ -62,24 +62,12 @@ def test_moves_at_the_same_time_neither_take_it_back_nor_over_a_gap(
         list(pool.map(move_and_look, stretches))
     assert read(warehouse) == "2013-01-08", "up to day 7; day 8 was done by nobody"
     assert None not in seen
-    versions = [
-        warehouse_at(warehouse, version) for version in range(warehouse_version(warehouse) + 1)
-    ]
-    assert versions == sorted(versions)
-
-
-def warehouse_version(warehouse: Warehouse) -> int:
-    return _open(warehouse).version()
-
-
-def warehouse_at(warehouse: Warehouse, version: int) -> int:
-    table = _open(warehouse)
-    table.load_as_version(version)
-    return max([row["number"] for row in table.to_pyarrow_table().to_pylist()], default=0)
-
-
-def _open(warehouse: Warehouse) -> DeltaTable:
-    return DeltaTable(f"{warehouse.root}/watermarks")
+    table, numbers = DeltaTable(f"{warehouse.root}/watermarks"), list[int]()
+    for version in range(table.version() + 1):
+        table.load_as_version(version)
+        rows = table.to_pyarrow_table().to_pylist()
+        numbers.append(max([row["number"] for row in rows], default=0))
+    assert numbers == sorted(numbers)
 
 
 def test_a_move_from_an_old_reading_changes_nothing(

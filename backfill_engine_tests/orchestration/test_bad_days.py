@@ -7,11 +7,12 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from backfill_engine_tests.commands import PROJECT, Project
+from backfill_engine_tests.commands import Project
 from backfill_engine_tests.landing_zones import (
     blank_carriers,
     copy_days,
@@ -19,12 +20,11 @@ from backfill_engine_tests.landing_zones import (
     rewrite_records,
     truncate,
 )
-from backfill_engine_tests.postgres import serve_postgres
+from backfill_engine_tests.pipeline.commanding import command, open_home
 from backfill_engine_tests.servers import serve, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
 
-WORKSPACE = str(PROJECT / "workspace.yaml")
 TABLES = ("raw/flights", "staging/flights", "features/carrier_delays")
 DAYS = [f"2013-01-{day:02}" for day in range(1, 32)]
 TRUNCATED, DOUBLED, REJECTED = "2013-01-05", "2013-01-12", "2013-01-20"
@@ -51,10 +51,9 @@ def landing(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 def find_not_published(project: Project) -> dict[str, set[str]]:
     """Lists by table the days of January that aren't shown as materialized."""
     days = ("--from", DAYS[0], "--to", DAYS[-1])
-    listed = project.run("backfill-assets", "status", "--select", ",".join(TABLES), *days, "--json")
-    assert listed.returncode == 0, listed.stderr
+    listed = command(project, "status", "--select", ",".join(TABLES), *days, "--json")
     found: dict[str, set[str]] = {table: set() for table in TABLES}
-    for status in json.loads(listed.stdout):
+    for status in json.loads(listed):
         if status["status"] != "materialized":
             found[status["table"]].add(status["partition"])
     return found
@@ -63,16 +62,8 @@ def find_not_published(project: Project) -> dict[str, set[str]]:
 @pytest.fixture(params=["sqlite", "postgres"])
 def project(request: pytest.FixtureRequest, landing: Path, tmp_path: Path) -> Iterator[Project]:
     """Tests run with the home of a clone, and with that of a server."""
-    if request.param == "sqlite":
-        yield Project(tmp_path / "project", landing)
-        return
-    with serve_postgres() as server:
-        yield Project(
-            tmp_path / "project",
-            landing,
-            (("DAGSTER_POSTGRES_URL", server.create_database()),),
-            PROJECT / "deploy" / "dagster.yaml",
-        )
+    with open_home(tmp_path / "project", request.param) as project:
+        yield replace(project, landing=landing)
 
 
 def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
@@ -87,9 +78,7 @@ def test_a_backfill_by_the_daemon_publishes_all_that_depends_on_no_bad_day(
 
 def assert_certified_as_one_chain(project: Project, backfill: str) -> None:
     """Also the runs that the sensor requested, which Dagster doesn't count as the backfill's."""
-    listed = project.run("backfill-assets", "proof", "certificate", backfill, "--json")
-    assert listed.returncode == 0, listed.stderr
-    certificates = json.loads(listed.stdout)
+    certificates = json.loads(command(project, "proof", "certificate", backfill, "--json"))
     assert len({certificate["run_id"] for certificate in certificates}) > 1
     published = {
         (certificate["asset_key"], row["partition"])
@@ -131,44 +120,14 @@ def test_the_command_line_ends_with_the_commands_that_go_on(landing: Path, tmp_p
 
 def assert_withheld_rows_can_be_shown(project: Project) -> None:
     day = ("--from", DOUBLED, "--to", DOUBLED)
-    listed = project.run(
-        "backfill-assets", "status", "--withheld", "--select", "staging/flights", *day, "--json"
-    )
-    assert listed.returncode == 0, listed.stderr
-    (kept,) = (kind for kind in json.loads(listed.stdout) if kind["count"])
+    withheld = ("status", "--withheld", *day, "--select")
+    listed = json.loads(command(project, *withheld, "staging/flights", "--json"))
+    (kept,) = (kind for kind in listed if kind["count"])
     assert kept["what"] == "withheld rows"
     assert kept["count"] > len(kept["rows"]) == 20
     assert {row["flight_date"] for row in kept["rows"]} == {DOUBLED}
-    nothing = project.run(
-        "backfill-assets", "status", "--withheld", "--select", "raw/flights", *day
-    )
-    assert nothing.stdout == f"nothing is kept aside of raw/flights {DOUBLED}...{DOUBLED}\n"
-
-
-def test_what_a_shell_started_goes_on_by_the_daemon(landing: Path, tmp_path: Path) -> None:
-    project = Project(tmp_path / "project", landing)
-    raw, *later = TABLES
-    assert project.materialize(raw, partitions=f"{DAYS[0]}...{DAYS[-1]}").returncode != 0
-    first_half, second_half = DAYS[:15], DAYS[15:]
-    with serve(project):
-        stopped = project.materialize(*later, partitions=f"{DAYS[0]}...{first_half[-1]}")
-        assert stopped.returncode != 0
-        wait_for(lambda: find_published(project, later[-1]) == {*DAYS[:4]}, seconds=240)
-        ends = zip(("start", "end"), (second_half[0], second_half[-1]), strict=True)
-        tags = {f"dagster/asset_partition_range_{end}": key for end, key in ends}
-        ops = ",".join(key.replace("/", "__") for key in later)
-        job = ("--job", "flights", "--op-selection", ops, "--tags", json.dumps(tags))
-        launched = project.run("dagster", "job", "launch", "-w", WORKSPACE, *job)
-        assert launched.returncode == 0, launched.stderr
-        # A week that begins in the first half, and those without a bad day in the second.
-        published = {*DAYS} - NOT_PUBLISHED[later[-1]]
-        wait_for(lambda: find_published(project, later[-1]) == published, seconds=240)
-    assert find_not_published(project) == NOT_PUBLISHED
-
-
-def find_published(project: Project, table: str) -> set[str]:
-    """The days of January that the instance shows as materialized."""
-    return {*DAYS} - find_not_published(project)[table]
+    nothing = command(project, *withheld, "raw/flights")
+    assert nothing == "nothing is kept aside of these partitions\n"
 
 
 def find_commands(run: subprocess.CompletedProcess[str]) -> list[tuple[list[str], str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from dagster import AssetKey, DagsterInstance, RunRequest, build_sensor_context
+from dagster import AssetKey, DagsterInstance, RunRequest
 
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
@@ -28,7 +28,9 @@ from backfill_engine.orchestration.runs.run_tags import (
 from backfill_engine.proof.certificates import Certificate, list_documents
 from backfill_engine.proof.verification import verify_certificate
 from backfill_engine_tests.pipeline.landing_zone import build_landed
+from backfill_engine_tests.pipeline.requesting import get_run
 from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline, list_days
+from backfill_engine_tests.pipeline.watching import evaluate_sensor
 from backfill_engine_tests.project import RAW_FLIGHTS, STAGING_FLIGHTS, defs, go_on_after_pause
 
 FIRST, LAST = "2013-01-01", "2013-01-12"
@@ -44,14 +46,13 @@ def read_certificate(pipeline: Pipeline, run_id: str, table: str) -> Certificate
     return found
 
 
+def list_statuses(pipeline: Pipeline, run_id: str, table: str) -> list[str]:
+    return [chunk.status for chunk in read_certificate(pipeline, run_id, table).chunks]
+
+
 def ask_sensor(instance: DagsterInstance) -> tuple[Sequence[RunRequest], str]:
     """Returns what the sensor requests, or why it requests nothing."""
-    with build_sensor_context(
-        instance=instance,
-        repository_def=defs.get_repository_def(),
-        repository_name="__repository__",
-    ) as context:
-        tick = go_on_after_pause.evaluate_tick(context)
+    tick = evaluate_sensor(go_on_after_pause, instance)
     return tick.run_requests or [], tick.skip_message or ""
 
 
@@ -66,8 +67,7 @@ def go_on(pipeline: Pipeline, request: RunRequest) -> str:
             name.replace("__", "/"): op["config"]
             for name, op in request.run_config.get("ops", {}).items()
         },
-    )
-    assert run.success, run.message
+    ).confirm()
     return run.id
 
 
@@ -76,8 +76,7 @@ def test_a_chunk_that_stands_is_left_and_one_that_does_not_is_published(
 ) -> None:
     options = {STAGING: {"chunk": "weeks"}}
     before = read_log(pipeline.warehouse, STAGING_FLIGHTS).version
-    run = pipeline.run(STAGING, first=FIRST, last=LAST, ops=options)
-    assert run.success, run.message
+    run = pipeline.run(STAGING, first=FIRST, last=LAST, ops=options).confirm()
     found = read_certificate(pipeline, run.id, STAGING)
     assert [(chunk.first, chunk.last) for chunk in found.chunks] == WEEKS
     assert [chunk.status for chunk in found.chunks] == ["already published", "published"]
@@ -102,16 +101,14 @@ def test_a_chunk_that_stands_is_left_and_one_that_does_not_is_published(
     lines = verify_certificate(log, found, partitions)
     assert all(line.holds is not False for line in lines), lines
 
-    again = pipeline.run(STAGING, first=FIRST, last=LAST, ops=options)
-    assert again.success, again.message
-    chunks = read_certificate(pipeline, again.id, STAGING).chunks
-    assert {chunk.status for chunk in chunks} == {"already published"}
+    again = pipeline.run(STAGING, first=FIRST, last=LAST, ops=options).confirm()
+    assert {*list_statuses(pipeline, again.id, STAGING)} == {"already published"}
     restarted = pipeline.run(
         STAGING, first=FIRST, last=LAST, ops={STAGING: {"chunk": "weeks", "restart": True}}
     )
-    chunks = read_certificate(pipeline, restarted.id, STAGING).chunks
-    assert {chunk.status for chunk in chunks} == {"published"}
+    assert {*list_statuses(pipeline, restarted.id, STAGING)} == {"published"}
     assert read_log(pipeline.warehouse, STAGING_FLIGHTS).version == before + 3
+    assert read_watermarks(pipeline.warehouse) == {}, "no run was told to move one"
 
 
 @pytest.mark.parametrize(
@@ -130,8 +127,7 @@ def test_a_chunk_is_a_year_or_so_many_landed_files_at_most(
     pipeline.zone.write(TURN[1], landed[TURN[1]][::2])
     second = pipeline.zone.path(TURN[1]).with_name("more.json")
     second.write_text("".join(f"{line}\n" for line in landed[TURN[1]][1::2]))
-    run = pipeline.run(RAW, first=TURN[0], last=TURN[-1], ops={RAW: {"chunk": size}})
-    assert run.success, run.message
+    run = pipeline.run(RAW, first=TURN[0], last=TURN[-1], ops={RAW: {"chunk": size}}).confirm()
     found = read_certificate(pipeline, run.id, RAW)
     assert [(chunk.first, chunk.last, chunk.status) for chunk in found.chunks] == [
         (chunk[0], chunk[-1], "published") for chunk in chunks
@@ -146,8 +142,7 @@ def test_rows_that_came_late_bring_down_just_their_chunk(pipeline: Pipeline) -> 
     pipeline.zone.add_lines("2013-01-09", json.dumps(late))
     assert pipeline.run(RAW, first="2013-01-09", last="2013-01-09").success
     options = {STAGING: {"chunk": "days=1"}}
-    run = pipeline.run(STAGING, first=FIRST, last="2013-01-10", ops=options)
-    assert run.success, run.message
+    run = pipeline.run(STAGING, first=FIRST, last="2013-01-10", ops=options).confirm()
     chunks = read_certificate(pipeline, run.id, STAGING).chunks
     assert [chunk.first for chunk in chunks if chunk.status == "published"] == ["2013-01-03"]
 
@@ -157,7 +152,7 @@ def test_of_a_chunk_with_a_withheld_day_only_that_day_is_tried_again(pipeline: P
     options = {RAW: {"chunk": "weeks"}}
     first = pipeline.run(RAW, first=FIRST, last=LAST, ops=options)
     assert pipeline.find_days(RAW, "FAILED") == ["2013-01-05"]
-    statuses = [chunk.status for chunk in read_certificate(pipeline, first.id, RAW).chunks]
+    statuses = list_statuses(pipeline, first.id, RAW)
     assert statuses == ["partly published", "already published"]
     version = read_log(pipeline.warehouse, RAW_FLIGHTS).version
     again = pipeline.run(RAW, first=FIRST, last=LAST, ops=options)
@@ -177,8 +172,7 @@ def test_the_watermark_moves_over_what_stands_or_is_published_and_stops_at_what_
     assert read_watermarks(pipeline.warehouse)[RAW].next_key == day, "later days stand"
     pipeline.zone.land([day])
     pipeline.zone.add_lines(day, json.dumps({**build_landed(day)[5], "flight": 999}))
-    again = pipeline.run(RAW, first=FIRST, last=LAST, ops=options)
-    assert again.success, again.message
+    again = pipeline.run(RAW, first=FIRST, last=LAST, ops=options).confirm()
     chunks = read_certificate(pipeline, again.id, RAW).chunks
     assert [chunk.published for chunk in chunks] == [1, 0]
     assert read_watermarks(pipeline.warehouse)[RAW].next_key == "2013-01-13"
@@ -189,15 +183,13 @@ def test_the_watermark_moves_over_what_stands_or_is_published_and_stops_at_what_
 def test_what_a_paused_append_has_added_it_does_not_add_again(pipeline: Pipeline) -> None:
     options = {STAGING: {"chunk": "days", "write_mode": "append_once"}}
     days = ("2013-01-11", "2013-01-12")
-    run = pipeline.run(STAGING, first=days[0], last=days[0], ops=options)
-    assert run.success, run.message
+    run = pipeline.run(STAGING, first=days[0], last=days[0], ops=options).confirm()
     rows = read_log(pipeline.warehouse, STAGING_FLIGHTS).count_rows()
     # The input moves on, as by the daily run: to an append that goes by it, that is another batch.
     assert pipeline.run(RAW, first="2013-01-02", last="2013-01-02").success
-    goes_on = pipeline.run(
+    pipeline.run(
         STAGING, first=days[0], last=days[1], ops=options, tags={CHAIN_TAG: run.id}
-    )
-    assert goes_on.success, goes_on.message
+    ).confirm()
     after = read_log(pipeline.warehouse, STAGING_FLIGHTS).count_rows()
     assert after[days[0]] == rows[days[0]]
     assert after[days[1]] > 0
@@ -259,15 +251,12 @@ def test_a_run_that_is_paused_between_chunks_goes_on_with_what_is_left(
     run_id = go_on(pipeline, request)
     # The chunks that it had computed again itself stand, although it restarts.
     assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == before + 8
-    chunks = read_certificate(pipeline, run_id, RAW).chunks
     statuses = ["already published"] * written + ["published"] * (8 - written)
-    assert [chunk.status for chunk in chunks] == statuses
-    assert {c.status for c in read_certificate(pipeline, run_id, STAGING).chunks} == {"published"}
+    assert list_statuses(pipeline, run_id, RAW) == statuses
+    assert {*list_statuses(pipeline, run_id, STAGING)} == {"published"}
     assert pipeline.find_days(RAW, "FAILED") == []
     assert ask_sensor(instance) == ([], "no run is paused")
-    first = instance.get_run_by_id(paused.id)
-    assert first is not None
-    assert first.tags[PAUSED_TAG] == SETTLED
+    assert get_run(instance, paused.id).tags[PAUSED_TAG] == SETTLED
 
 
 def test_outside_its_window_a_run_ends_before_it_writes(pipeline: Pipeline) -> None:
@@ -283,8 +272,7 @@ def test_outside_its_window_a_run_ends_before_it_writes(pipeline: Pipeline) -> N
     graph = defs.get_repository_def().asset_graph
     at_work = find_partitions_at_work(pipeline.instance, graph)
     assert at_work[AssetKey.from_user_string(STAGING)] == {*list_days(1, 12)}
-    stored = pipeline.instance.get_run_by_id(run.id)
-    assert stored is not None
+    stored = get_run(pipeline.instance, run.id)
     assert stored.tags[PAUSED_AT_TAG] == STAGING
     assert find_run_range(stored) == (FIRST, LAST)
 

@@ -11,7 +11,7 @@ from dagster import AssetKey, DagsterInstance
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.runs.run_tags import REASON_TAG
-from backfill_engine_tests.commands import PROJECT, Project
+from backfill_engine_tests.commands import PROJECT, Project, confirm
 from backfill_engine_tests.landing_zones import copy_days, rewrite_records
 from backfill_engine_tests.project import CATALOG
 from backfill_engine_tests.servers import serve, wait_for
@@ -34,8 +34,7 @@ def test_it_takes_the_layers_on_and_a_kill_costs_nothing_but_time(
     landing = copy_days(sample_landing, tmp_path / "landing", first="2013-01-01", count=5)
     project = Project(tmp_path / "project", landing)
     workspace = ("-w", str(PROJECT / "workspace.yaml"))
-    started = project.run("dagster", "sensor", "start", "process_due_partitions", *workspace)
-    assert started.returncode == 0, started.stderr
+    confirm(project.run("dagster", "sensor", "start", "process_due_partitions", *workspace))
     with serve(project) as first:
         wait_for(lambda: "STARTED" in json.dumps(first.query(RUNS)), seconds=240)
         os.killpg(first.process.pid, signal.SIGKILL)

@@ -15,7 +15,7 @@ from obstore.store import from_url
 
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
-from backfill_engine_tests.commands import Project, read_checksums
+from backfill_engine_tests.commands import Project, confirm, read_checksums
 from backfill_engine_tests.landing_zones import copy_days
 from backfill_engine_tests.object_store import BUCKET, ObjectStore
 from backfill_engine_tests.project import (
@@ -50,8 +50,7 @@ class Story:
     def run(self, *arguments: str) -> str:
         """Runs a command on S3, which must succeed, and returns its output."""
         self.store.take_requests()
-        run = self.s3.run("backfill-assets", *arguments)
-        assert run.returncode == 0, run.stdout + run.stderr
+        run = confirm(self.s3.run("backfill-assets", *arguments))
         self.requests[arguments[0]] = self.store.take_requests()
         return run.stdout
 
@@ -81,8 +80,7 @@ def story(
         for project in (story.disk, story.s3):
             for keys in (("raw/flights",), ("staging/flights", "features/carrier_delays")):
                 story.store.take_requests()
-                run = project.materialize(*keys, partitions=RANGE)
-                assert run.returncode == 0, run.stdout + run.stderr
+                confirm(project.materialize(*keys, partitions=RANGE))
                 story.requests[" ".join(keys)] = story.store.take_requests()
         environment.setenv("DAGSTER_HOME", story.s3.environment["DAGSTER_HOME"])
         yield story
@@ -140,8 +138,7 @@ def test_sensors_read_the_store(story: Story) -> None:
 @pytest.mark.by_hand
 def test_rollback_takes_a_day_back(story: Story) -> None:
     before = read_checksums(Warehouse(WAREHOUSE))
-    again = story.s3.materialize("staging/flights", partitions=f"{LAST}...{LAST}")
-    assert again.returncode == 0, again.stdout + again.stderr
+    confirm(story.s3.materialize("staging/flights", partitions=f"{LAST}...{LAST}"))
     restored = story.run(
         *("rollback", "staging/flights", "--from", LAST, "--to", LAST, "--to-version", "1")
     )

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from dagster import AssetKey
 
 from backfill_engine.errors import RollbackError
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.proof.certificates import find_certificates
 from backfill_engine.publishing.restoring import plan_rollback
-from backfill_engine_tests.pipeline.landing_zone import Flight
+from backfill_engine_tests.pipeline.landing_zone import delay
+from backfill_engine_tests.pipeline.requesting import read_target
 from backfill_engine_tests.pipeline.running import (
     RAW,
     STAGING,
@@ -30,11 +30,6 @@ OTHERS = [day for day in list_days(1, 12) if day not in CHANGED]
 NOW = dt.datetime.now(tz=dt.UTC)
 
 
-def delay(flight: Flight) -> Flight:
-    """A change that no rule withholds."""
-    return {**flight, "arr_delay": 7}
-
-
 @dataclass(frozen=True)
 class Story:
     """Three days of raw are changed, taken back, and brought again."""
@@ -50,9 +45,7 @@ class Story:
 def story(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     with copy_pipeline(published_root, tmp_path_factory.mktemp("rollback")) as pipeline:
         checksums = [pipeline.read_contents_checksums(RAW_FLIGHTS)]
-        for day in CHANGED:
-            pipeline.zone.change(day, delay)
-        change = pipeline.run(RAW, first=FIRST, last=LAST)
+        change = change_days(pipeline)
         checksums.append(pipeline.read_contents_checksums(RAW_FLIGHTS))
         back = roll_back(pipeline, before_run=change.id)
         checksums.append(pipeline.read_contents_checksums(RAW_FLIGHTS))
@@ -61,9 +54,14 @@ def story(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield Story(pipeline, change, back, forth, tuple(checksums))
 
 
+def change_days(pipeline: Pipeline) -> FinishedRun:
+    for day in CHANGED:
+        pipeline.zone.change(day, delay)
+    return pipeline.run(RAW, first=FIRST, last=LAST)
+
+
 def roll_back(pipeline: Pipeline, **options: object) -> FinishedRun:
-    where = {"table": RAW, "first": FIRST, "last": LAST}
-    return pipeline.run_job("rollback_partitions", "restore_partitions", **where, **options)
+    return pipeline.roll_back(RAW, FIRST, LAST, **options)
 
 
 def test_contents_are_what_they_were_and_a_second_rollback_restores_the_restored(
@@ -108,55 +106,35 @@ def test_materializations_say_what_was_restored(story: Story) -> None:
 def test_the_same_rollback_again_writes_nothing_and_says_what_it_has_done(
     pipeline: Pipeline,
 ) -> None:
-    for day in CHANGED:
-        pipeline.zone.change(day, delay)
-    change = pipeline.run(RAW, first=FIRST, last=LAST)
-    back = roll_back(pipeline, before_run=change.id)
-    assert back.success, back.message
+    change = change_days(pipeline)
+    roll_back(pipeline, before_run=change.id).confirm()
     version = read_log(pipeline.warehouse, RAW_FLIGHTS).version
     for target in ({"before_run": change.id}, {"to_version": version - 2}):
-        again = roll_back(pipeline, downstream=True, **target)
-        assert again.success, again.message
+        again = roll_back(pipeline, downstream=True, **target).confirm()
         assert f"hold already what they held at version {version - 2}, since version {version}" in (
             again.message
         )
         assert f"undone: run {change.id}" in again.message
         assert "requested backfill" in again.message
     assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == version
-    fewer = {"first": FIRST, "last": FIRST, "to_version": version - 2, "table": RAW}
-    partial = pipeline.run_job("rollback_partitions", "restore_partitions", **fewer)
-    assert partial.success, partial.message
+    partial = pipeline.roll_back(RAW, FIRST, FIRST, to_version=version - 2).confirm()
     assert "hold already" in partial.message
 
 
 def test_what_was_computed_from_them_is_listed_and_rebuilt_on_request(pipeline: Pipeline) -> None:
-    for day in CHANGED:
-        pipeline.zone.change(day, delay)
-    change = pipeline.run(RAW, first=FIRST, last=LAST)
-    back = roll_back(pipeline, before_run=change.id, downstream=True)
-    assert back.success, back.message
+    change = change_days(pipeline)
+    back = roll_back(pipeline, before_run=change.id, downstream=True).confirm()
     # Of the days before, only the third has flights that landed on the fourth.
     assert "computed from them: staging/flights 2013-01-03...2013-01-06" in back.message
     (backfill,) = pipeline.instance.get_backfills()
     assert f"requested backfill {backfill.backfill_id}" in back.message
-    data = backfill.asset_backfill_data
-    assert data is not None
-    target = data.target_subset.partitions_subsets_by_asset_key
-    assert [*target] == [AssetKey.from_user_string(STAGING)]
-    assert sorted(target[AssetKey.from_user_string(STAGING)].get_partition_keys()) == list_days(
-        3, 6
-    )
+    assert read_target(backfill) == {STAGING: list_days(3, 6)}
 
 
 def test_a_day_that_was_not_published_then_becomes_empty_again(pipeline: Pipeline) -> None:
     pipeline.zone.land(["2013-01-13"])
-    run = pipeline.run(RAW, first="2013-01-13", last="2013-01-13")
-    assert run.success, run.message
-    back = pipeline.run_job(
-        *("rollback_partitions", "restore_partitions"),
-        **{"table": RAW, "first": "2013-01-13", "last": "2013-01-13", "before_run": run.id},
-    )
-    assert back.success, back.message
+    run = pipeline.run(RAW, first="2013-01-13", last="2013-01-13").confirm()
+    pipeline.roll_back(RAW, "2013-01-13", "2013-01-13", before_run=run.id).confirm()
     assert pipeline.read_rows(RAW_FLIGHTS, "2013-01-13") == []
     newest = pipeline.read_materializations(RAW, "2013-01-13")[0]
     assert str(newest.metadata["restored"].value).endswith("when nothing was published")
@@ -171,13 +149,11 @@ def test_later_runs_of_the_same_partitions_are_not_undone_without_force(
         runs.append(pipeline.run(RAW, first=FIRST, last=FIRST))
     before = read_log(pipeline.warehouse, RAW_FLIGHTS).version
     refused = roll_back(pipeline, before_run=runs[0].id)
-    assert not refused.success
     assert f"would also undo {runs[1].id} (version {before}): repeat it with --force" in (
         refused.message
     )
     assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == before
-    forced = roll_back(pipeline, before_run=runs[0].id, force=True)
-    assert forced.success, forced.message
+    roll_back(pipeline, before_run=runs[0].id, force=True).confirm()
 
 
 @pytest.mark.parametrize(
@@ -194,15 +170,13 @@ def test_what_cannot_be_meant_is_refused(
     pipeline: Pipeline, options: dict[str, object], message: str
 ) -> None:
     refused = roll_back(pipeline, **options)
-    assert not refused.success
     assert message in refused.message
     assert read_log(pipeline.warehouse, RAW_FLIGHTS).version == 1
 
 
 def test_a_version_whose_files_are_gone_is_refused_early(pipeline: Pipeline) -> None:
     gone = pipeline.warehouse.open(STAGING_FLIGHTS, version=1).file_uris()
-    run = pipeline.run(STAGING, first=FIRST, last=LAST)
-    assert run.success, run.message
+    pipeline.run(STAGING, first=FIRST, last=LAST).confirm()
     removed = {*gone} - {*pipeline.warehouse.open(STAGING_FLIGHTS).file_uris()}
     Path(sorted(removed)[0]).unlink()
     log = read_log(pipeline.warehouse, STAGING_FLIGHTS)
@@ -211,8 +185,7 @@ def test_a_version_whose_files_are_gone_is_refused_early(pipeline: Pipeline) -> 
 
 
 def test_a_version_older_than_the_retention_is_refused_early(pipeline: Pipeline) -> None:
-    run = pipeline.run(STAGING, first=FIRST, last=LAST)
-    assert run.success, run.message
+    pipeline.run(STAGING, first=FIRST, last=LAST).confirm()
     log, days = read_log(pipeline.warehouse, STAGING_FLIGHTS), build_days(FIRST, 3)
     plan = plan_rollback(log, days, to_version=1, now=NOW + dt.timedelta(days=89))
     assert plan.to_version == 1

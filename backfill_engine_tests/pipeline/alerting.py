@@ -40,6 +40,7 @@ from backfill_engine.orchestration.runs.run_tags import (
 )
 from backfill_engine.proof.certificates import Certificate, CertifiedPartition, write_certificate
 from backfill_engine.uris import join_uri
+from backfill_engine_tests.pipeline.requesting import get_run, request
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_engine_tests.project import CATALOG
 from backfill_engine_tests.receivers import Receiver, run_receiver
@@ -106,8 +107,7 @@ class Home:
 
     def certify(self, run_id: str, key: str, statuses: Mapping[str, str]) -> None:
         """The run leaves a certificate of days, by status."""
-        run = self.instance.get_run_by_id(run_id)
-        assert run is not None
+        run = get_run(self.instance, run_id)
         owner = run.tags.get(BACKFILL_TAG) or run.tags.get(CHAIN_TAG)
         name = key.replace("/", ".")
         write_certificate(
@@ -144,8 +144,7 @@ class Home:
         """The run fails; by what it withheld of a table, or otherwise."""
         if withheld:
             self.instance.add_run_tags(run_id, {WITHHELD_TAG: withheld})
-        run = self.instance.get_run_by_id(run_id)
-        assert run is not None
+        run = get_run(self.instance, run_id)
         self.instance.report_run_failed(run, why or None)
 
     def pause(self, run_id: str, table: str) -> None:
@@ -157,6 +156,22 @@ class Home:
         """The run succeeds."""
         event = DagsterEvent(DagsterEventType.RUN_SUCCESS.value, "__ASSET_JOB")
         self.instance.report_dagster_event(event, run_id)
+
+    def start_backfill(
+        self, *keys: str, days: list[str], published: int = 0, run_id: str = "first"
+    ) -> str:
+        """A backfill whose run over the first table is at work and has published some days."""
+        backfill = request(self.instance, *keys, days=days)
+        self.begin(run_id, keys[0], days=days, backfill=backfill)
+        self.publish(run_id, keys[0], *days[:published])
+        return backfill
+
+    def complete(self, run_id: str, *keys: str, days: list[str], **tags: str) -> None:
+        """A run that publishes all its days of tables, and succeeds."""
+        self.begin(run_id, *keys, days=days, **tags)
+        for key in keys:
+            self.publish(run_id, key, *days)
+        self.succeed(run_id)
 
     def withhold(self, run_id: str, *, first: int = 4, **tags: str) -> None:
         """A run over raw and staging of four days that withholds the second one of raw."""

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine_tests.commands import PROJECT, Project
 from backfill_engine_tests.postgres import serve_postgres
 from backfill_engine_tests.project import CATALOG
+from backfill_engine_tests.servers import wait_for
 
 _BIN = Path(sys.executable).parent
 Line = Mapping[str, Any]
@@ -86,6 +87,17 @@ def watch(project: Project, backfill: str) -> Iterator["subprocess.Popen[str]"]:
         finally:
             watching.kill()
             watching.wait()
+
+
+def follow(project: Project, backfill: str) -> int:
+    """Watches until it is over; the exit code of the watching."""
+    with watch(project, backfill) as watching:
+        return watching.wait(timeout=900)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Looks often enough to see what lasts a second."""
+    wait_for(lambda: bool(condition()), seconds=400, look_every=0.3)
 
 
 def read_lines(project: Project, backfill: str) -> list[Line]:

@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,12 +16,16 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.inputs import PinnedInputs, pin_inputs
 from backfill_engine.publishing.publisher import Publisher
 from backfill_engine.publishing.recipes import Recipe
+from backfill_engine.publishing.restoring import build_rollback_recipe, plan_rollback
 from backfill_engine.publishing.results import PartitionResult, Run
+from backfill_engine.publishing.write_modes.mode import Rollback
 from backfill_engine.publishing.write_modes.options import OVERWRITE, WriteOptions
 from backfill_engine.rules.verdicts import Acceptance
 from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.json_landing import JsonLanding
-from backfill_engine_tests.lake.readings import READINGS
+from backfill_engine.tables.declarations import Column, Table
+from backfill_engine.transforms.landed_rows import build_landed_rows
+from backfill_engine_tests.lake.readings import READINGS, build_rows, overwrite_readings
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 
 
@@ -38,6 +43,19 @@ RAW_RECIPE = Recipe(
     landing=JsonLanding("flights", FLIGHT_FIELDS),
     count_source=InputWindow.count_landing,
 )
+
+
+def land_json(table: Table, dataset: str, fields: Sequence[Column]) -> Recipe:
+    """A raw table of the JSON lines that land of a dataset."""
+    return Recipe(
+        table=table,
+        compute=lambda window: build_landed_rows(
+            window.read_landing(), table, fields, extra_fields=window.extra_fields
+        ),
+        landing=JsonLanding(dataset, tuple(fields)),
+        count_source=InputWindow.count_landing,
+    )
+
 
 COPIES = Recipe(
     table=replace(READINGS, layer="staging"),
@@ -78,6 +96,13 @@ class Lake:
     landing_root: str = ""
     task_bytes: int | None = None
 
+    def overwrite_readings(
+        self, days: Sequence[Partition], value: str, *, ids: int = 2, **options: Any
+    ) -> int:
+        """Publishes `ids` rows with a value for each day; returns the version."""
+        rows = build_rows(days, value, ids=ids)
+        return overwrite_readings(self.spark, self.warehouse, days, rows, **options)
+
     def pin(self, recipe: Recipe, partitions: Sequence[Partition]) -> PinnedInputs:
         """The inputs as they are now."""
         return pin_inputs(
@@ -110,6 +135,18 @@ class Lake:
         pinned = pinned or self.pin(recipe, partitions)
         results, _ = publisher.publish_chunk(partitions, pinned)
         return results
+
+    def roll_back(
+        self, table: Table, partitions: Sequence[Partition], *, before_run: str, run_id: str
+    ) -> None:
+        """Takes back what a run did to partitions."""
+        log, now = read_log(self.warehouse, table), dt.datetime.now(dt.UTC)
+        plan = plan_rollback(log, partitions, before_run=before_run, now=now)
+        options = WriteOptions(write_mode=Rollback.name)
+        publisher = self.build_publisher(
+            build_rollback_recipe(plan), run_id=run_id, options=options
+        )
+        publisher.publish_as_pinned(plan.partitions, plan.pin())
 
     def build_publisher(
         self,

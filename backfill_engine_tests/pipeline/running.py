@@ -39,6 +39,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
 )
 from backfill_engine.orchestration.instance.partition_definitions import find_partitions_def
 from backfill_engine.orchestration.runs.run_tags import RANGE_END_TAG, RANGE_START_TAG
+from backfill_engine.orchestration.status.partition_statuses import TableStatuses, read_statuses
 from backfill_engine.resources import build_lakehouse, build_resources
 from backfill_engine.rules.verdicts import Check
 from backfill_engine.settings import Settings
@@ -65,7 +66,7 @@ _HOME = {  # as `dagster.yaml` has it
         "class": "ClaimingInstance",
     },
 }
-_NO_CODE = {
+_SMALL_QUERIES = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
@@ -88,6 +89,11 @@ class FinishedRun:
     success: bool
     message: str = ""
     error: str = ""
+
+    def confirm(self) -> "FinishedRun":
+        """The same run, which has to have succeeded."""
+        assert self.success, self.message
+        return self
 
 
 @dataclass(frozen=True)
@@ -177,6 +183,11 @@ class Pipeline:
             output = result.output_for_node(op) if result.success else finished.message
             return replace(finished, message=output or "")
 
+    def roll_back(self, table: str, first: str, last: str, **options: Any) -> FinishedRun:
+        """Takes partitions back, or accepts what others made of them."""
+        where = {"table": table, "first": first, "last": last}
+        return self.run_job("rollback_partitions", "restore_partitions", **where, **options)
+
     def run_watch(self) -> FinishedRun:
         """Runs the assets about the tables."""
         with execute_job(
@@ -203,6 +214,10 @@ class Pipeline:
             raise_on_error=False,
         )
         return self._describe(result.run_id, success=result.success)
+
+    def read_statuses(self, *tables: Table, first: str, last: str) -> list[TableStatuses]:
+        """What `status` tells of partitions of tables."""
+        return read_statuses(CATALOG, self.instance, self.warehouse, tables, first=first, last=last)
 
     def find_days(self, key: str, status: str) -> list[str]:
         """Partitions that the instance shows as MATERIALIZED or FAILED."""
@@ -251,6 +266,18 @@ class Pipeline:
         found = read_back(log, build_partitions(table, log.count_rows()))
         return {key: partition.checksum for key, partition in found.items()}
 
+    def look(self, *tables: Table) -> dict[str, Any]:
+        """All that readers and Dagster see of tables: version, contents, good and failed days."""
+        return {
+            table.key: (
+                read_log(self.warehouse, table).version,
+                self.read_contents_checksums(table),
+                self.find_days(table.key, "MATERIALIZED"),
+                self.find_days(table.key, "FAILED"),
+            )
+            for table in tables
+        }
+
     def read_checksums(self, table: Table) -> dict[str, str]:
         """What the newest commit of each published partition says of its contents."""
         publishes = read_log(self.warehouse, table).publishes
@@ -288,12 +315,12 @@ def open_pipeline(root: Path) -> Iterator[Pipeline]:
     """The pipeline in a folder; its Dagster instance is opened, or begun."""
     home = root / "dagster_home"
     home.mkdir(parents=True, exist_ok=True)
-    with DagsterInstance.local_temp(str(home), overrides=_HOME) as instance, _generate_no_code():
+    with DagsterInstance.local_temp(str(home), overrides=_HOME) as instance, _plan_small_queries():
         yield Pipeline(root, instance)
 
 
 @contextmanager
-def _generate_no_code() -> Iterator[None]:
+def _plan_small_queries() -> Iterator[None]:
     """Spark goes over rows without compiling code for it first, or planning stage by stage.
 
     Most runs of such a pipeline have some hundred rows, and take a third less time by it. Tests
@@ -305,11 +332,11 @@ def _generate_no_code() -> Iterator[None]:
         yield
         return
     try:
-        for name, value in _NO_CODE.items():
+        for name, value in _SMALL_QUERIES.items():
             spark.conf.set(name, value)
         yield
     finally:
-        for name in _NO_CODE:
+        for name in _SMALL_QUERIES:
             spark.conf.unset(name)
 
 
@@ -327,6 +354,11 @@ def find_unsynced(
     """The partitions that Dagster calls unsynced."""
     resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
     return [key for key in keys if resolver.get_status(asset_key, key) is StaleStatus.STALE]
+
+
+def list_files(root: Path) -> dict[str, float]:
+    """All files below a folder, and when each was written."""
+    return {str(path): path.stat().st_mtime for path in sorted(root.rglob("*"))}
 
 
 def list_days(first: int, last: int) -> list[str]:

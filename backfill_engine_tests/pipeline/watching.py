@@ -2,9 +2,19 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 import pytest
-from dagster import RunRequest, SensorResult, build_sensor_context
+from dagster import (
+    DagsterInstance,
+    RunRequest,
+    SensorDefinition,
+    SensorResult,
+    build_schedule_context,
+    build_sensor_context,
+)
+from dagster._core.definitions.schedule_definition import ScheduleExecutionData
+from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from backfill_engine.jobs import build_range_jobs
 from backfill_engine.orchestration.runs.run_tags import (
@@ -21,6 +31,7 @@ from backfill_engine_tests.project import (
     SERVED_CARRIER_DELAYS,
     TRAINING_EXAMPLES,
     defs,
+    rolling_schedules,
 )
 
 BESIDE_ONE_A_LAYER = (CARRIER_DELAYS_V2.key, SERVED_CARRIER_DELAYS.key, TRAINING_EXAMPLES.key)
@@ -81,6 +92,30 @@ class Sensor:
             done += requested
             assert len(done) < 50, done
         return done
+
+
+def evaluate_sensor(
+    sensor: SensorDefinition, instance: DagsterInstance, cursor: str | None = None
+) -> SensorExecutionData:
+    """One tick of a sensor, in a code location, unlike the runs of tests."""
+    with build_sensor_context(
+        instance=instance,
+        repository_def=defs.get_repository_def(),
+        repository_name="__repository__",
+        cursor=cursor,
+    ) as context:
+        return sensor.evaluate_tick(context)
+
+
+def evaluate_rolling(name: str, instance: DagsterInstance, at: datetime) -> ScheduleExecutionData:
+    """One tick of the schedule that runs the last days of some tables again."""
+    (schedule,) = (
+        schedule for schedule in rolling_schedules if schedule.name == f"rolling_reprocess_{name}"
+    )
+    with build_schedule_context(
+        instance, scheduled_execution_time=at, repository_def=defs.get_repository_def()
+    ) as context:
+        return schedule.evaluate_tick(context)
 
 
 def describe(request: RunRequest) -> tuple[str, str, str, str]:

@@ -36,25 +36,26 @@ def run_with_a_bad_day(pipeline: Pipeline) -> FinishedRun:
     return pipeline.run(RAW, first=FIRST, last=LAST)
 
 
+@pytest.fixture
+def certificate(pipeline: Pipeline) -> Certificate:
+    """What a run of three days with a bad one left."""
+    (found,) = find_certificates(pipeline.warehouse, run_with_a_bad_day(pipeline).id)
+    return found
+
+
 def verify(pipeline: Pipeline, certificate: Certificate) -> list[VerifiedLine]:
     partitions = build_partitions(RAW_FLIGHTS, certificate.published)
     log = read_log(pipeline.warehouse, RAW_FLIGHTS)
     return verify_certificate(log, certificate, partitions)
 
 
-def test_it_says_what_was_published_withheld_and_left_alone(pipeline: Pipeline) -> None:
-    run = run_with_a_bad_day(pipeline)
-    (certificate,) = find_certificates(pipeline.warehouse, run.id)
+def test_it_says_what_was_published_withheld_and_left_alone(certificate: Certificate) -> None:
     assert (certificate.asset_key, certificate.partition_start, certificate.partition_end) == (
         RAW,
         FIRST,
         LAST,
     )
-    assert (certificate.run_id, certificate.backfill_id, certificate.write_mode) == (
-        run.id,
-        None,
-        "overwrite",
-    )
+    assert (certificate.backfill_id, certificate.write_mode) == (None, "overwrite")
     assert [*certificate.input_versions] == ["landing/flights"]
     assert "lakehouse" in certificate.run_config["resources"]
     first, bad, last = certificate.partitions
@@ -70,11 +71,11 @@ def test_it_says_what_was_published_withheld_and_left_alone(pipeline: Pipeline) 
     assert certificate.untouched_partitions == 9 == certificate.untouched_files
 
 
-def test_the_materialization_links_to_its_page(pipeline: Pipeline) -> None:
-    run = run_with_a_bad_day(pipeline)
+def test_the_materialization_links_to_its_page(
+    pipeline: Pipeline, certificate: Certificate
+) -> None:
     event = pipeline.read_materializations(RAW, FIRST)[0]
     page = Path(str(event.metadata["certificate"].value)).read_text()
-    (certificate,) = find_certificates(pipeline.warehouse, run.id)
     assert page == render_certificate(certificate)
     assert "1 of them with other contents than before" in page
     assert f"| {BAD} | withheld |" in page
@@ -96,9 +97,9 @@ def test_all_certificates_of_a_backfill_are_found_by_its_id(pipeline: Pipeline) 
     assert Certificate.from_json(Path(f"{place}.json").read_text()) == found[0]
 
 
-def test_it_holds_until_a_file_is_tampered_with(pipeline: Pipeline) -> None:
-    run = run_with_a_bad_day(pipeline)
-    (certificate,) = find_certificates(pipeline.warehouse, run.id)
+def test_it_holds_until_a_file_is_tampered_with(
+    pipeline: Pipeline, certificate: Certificate
+) -> None:
     assert all(line.holds for line in verify(pipeline, certificate))
     path = find_data_file(pipeline, LAST)
     size = path.stat().st_size
@@ -111,9 +112,9 @@ def test_it_holds_until_a_file_is_tampered_with(pipeline: Pipeline) -> None:
     assert "DOES NOT HOLD" in render_lines(build_title(certificate), lines)
 
 
-def test_it_holds_though_a_later_run_replaced_the_partitions(pipeline: Pipeline) -> None:
-    run = run_with_a_bad_day(pipeline)
-    (certificate,) = find_certificates(pipeline.warehouse, run.id)
+def test_it_holds_though_a_later_run_replaced_the_partitions(
+    pipeline: Pipeline, certificate: Certificate
+) -> None:
     pipeline.zone.land([FIRST])
     later = pipeline.run(RAW, first=FIRST, last=FIRST)
     assert later.success, later.message
@@ -127,10 +128,8 @@ def test_it_holds_though_a_later_run_replaced_the_partitions(pipeline: Pipeline)
 
 
 def test_a_file_that_is_gone_is_a_broken_line_only_while_it_is_the_newest(
-    pipeline: Pipeline,
+    pipeline: Pipeline, certificate: Certificate
 ) -> None:
-    run = run_with_a_bad_day(pipeline)
-    (certificate,) = find_certificates(pipeline.warehouse, run.id)
     find_data_file(pipeline, LAST).unlink()
     (broken,) = (line for line in verify(pipeline, certificate) if not line.holds)
     assert broken.statement.startswith(LAST)

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -125,68 +126,65 @@ def call_published(document: Document) -> None:
     row(document, BAD).update(status="published", version=row(document, FIRST)["version"])
 
 
+VALID = "partition_is_valid"
+OTHER, MIDNIGHT = "00000000000000ff", "2013-02-01T00:00:00.000+00:00"
+CHANGES: dict[str, tuple[str, Document]] = {
+    "code version": ("", {"code_version": "f" * 16}),
+    "a row filter": ("", {"row_filter": "origin = 'JFK'"}),
+    "the mode": ("", {"write_mode": "merge"}),
+    "the start": ("", {"started_at": MIDNIGHT}),
+    "the place of the table": ("", {"table_uri": "/elsewhere/raw/flights"}),
+    "the backfill": ("", {"backfill_id": None}),
+    "the run": ("", {"run_id": "another-run"}),
+    "the table": ("", {"asset_key": "raw/weather"}),
+    "the range": ("", {"partition_end": "2013-01-07"}),
+    "untouched files": ("", {"untouched_files": 1}),
+    "untouched partitions": ("", {"untouched_partitions": 99}),
+    "what else was touched": ("", {"touched_outside": {"2013-01-09": [3]}}),
+    "inputs": ("", {"input_versions": {"landing/flights": "4 files 00ff"}}),
+    "inputs of a commit": ("commits", {"input_versions": {"landing/flights": "2 files 00ff"}}),
+    "time of a commit": ("commits", {"committed_at": MIDNIGHT}),
+    "rows that a commit replaced": ("commits", {"predicate": "true"}),
+    "a reason": (ACCEPTED, {"accepted": {VALID: "agreed"}}),
+    "an acceptance": (ACCEPTED, {"accepted": {}}),
+    "a verdict": (FIRST, {"checks": {"partition_is_stable": "failed"}}),
+    "a verdict of a withheld day": (BAD, {"checks": {VALID: "passed"}}),
+    "what was read back": (LAST, {"checks": {"partition_is_readable": "failed"}}),
+    "failures": (BAD, {"failures": ""}),
+    "a row that nothing states": (BAD, {"stated_in": None}),
+    "a published day": (LAST, {"status": "withheld", "version": None}),
+    "rows": (FIRST, {"rows": 121}),
+    "checksum": (BAD, {"checksum": OTHER}),
+    "rows before": (FIRST, {"rows_before": 121}),
+    "checksum before": (BAD, {"checksum_before": OTHER}),
+    "nothing before": (LAST, {"rows_before": None, "checksum_before": None}),
+    "a version that is none": (LAST, {"version": 99}),
+    "a partition that is none": (BAD, {"partition": "yesterday"}),
+}
+"""What is edited of the run, of its first commit, or of a day; of what has names, entries."""
+
+
+def change(document: Document, place: str, changes: Document) -> None:
+    """Makes one of the changes."""
+    if place:
+        document = document["commits"][0] if place == "commits" else row(document, place)
+    for name, value in changes.items():
+        is_part = isinstance(document[name], dict) and value
+        document[name] = {**document[name], **value} if is_part else value
+
+
 EDITS: dict[str, Callable[[Document], object]] = {
-    "code version": lambda document: document.update(code_version="f" * 16),
-    "inputs": lambda document: document["input_versions"].update(
-        {"landing/flights": "4 files 00ff"}
-    ),
-    "inputs of a commit": lambda document: document["commits"][0]["input_versions"].update(
-        {"landing/flights": "2 files 00ff"}
-    ),
-    "a reason": lambda document: row(document, ACCEPTED)["accepted"].update(
-        partition_is_valid="agreed"
-    ),
-    "an acceptance": lambda document: row(document, ACCEPTED).update(accepted={}),
-    "a verdict": lambda document: row(document, FIRST)["checks"].update(
-        partition_is_stable="failed"
-    ),
-    "a verdict of a withheld day": lambda document: row(document, BAD)["checks"].update(
-        partition_is_valid="passed"
-    ),
-    "a check that is left out": lambda document: row(document, LAST)["checks"].pop(
-        "partition_is_valid"
-    ),
-    "what was read back": lambda document: row(document, LAST)["checks"].update(
-        partition_is_readable="failed"
-    ),
-    "failures": lambda document: row(document, BAD).update(failures=""),
+    **{edited: partial(change, place=at, changes=to) for edited, (at, to) in CHANGES.items()},
+    "run configuration": lambda document: document["run_config"].update(ops={}),
+    "a check that is left out": lambda document: row(document, LAST)["checks"].pop(VALID),
     "a withheld row": lambda document: without(document, BAD),
     "a published row": lambda document: without(document, LAST),
     "a row too many": lambda document: document["partitions"].append(
         {**row(document, BAD), "partition": "2013-01-07"}
     ),
-    "a row that nothing states": lambda document: row(document, BAD).update(stated_in=None),
     "a chunk": forget_chunk,
     "a withheld day": call_published,
-    "a published day": lambda document: row(document, LAST).update(status="withheld", version=None),
-    "rows": lambda document: row(document, FIRST).update(rows=121),
-    "checksum": lambda document: row(document, BAD).update(checksum="00000000000000ff"),
-    "rows before": lambda document: row(document, FIRST).update(rows_before=121),
-    "checksum before": lambda document: row(document, BAD).update(
-        checksum_before="00000000000000ff"
-    ),
-    "nothing before": lambda document: row(document, LAST).update(
-        rows_before=None, checksum_before=None
-    ),
     "version": lambda document: row(document, LAST).update(version=row(document, FIRST)["version"]),
-    "a version that is none": lambda document: row(document, LAST).update(version=99),
-    "run configuration": lambda document: document["run_config"].update(ops={}),
-    "a row filter": lambda document: document.update(row_filter="origin = 'JFK'"),
-    "the mode": lambda document: document.update(write_mode="merge"),
-    "the start": lambda document: document.update(started_at="2013-02-01T00:00:00.000+00:00"),
-    "the place of the table": lambda document: document.update(table_uri="/elsewhere/raw/flights"),
-    "the backfill": lambda document: document.update(backfill_id=None),
-    "the run": lambda document: document.update(run_id="another-run"),
-    "the table": lambda document: document.update(asset_key="raw/weather"),
-    "time of a commit": lambda document: document["commits"][0].update(
-        committed_at="2013-02-01T00:00:00.000+00:00"
-    ),
-    "rows that a commit replaced": lambda document: document["commits"][0].update(predicate="true"),
-    "the range": lambda document: document.update(partition_end="2013-01-07"),
-    "untouched files": lambda document: document.update(untouched_files=1),
-    "untouched partitions": lambda document: document.update(untouched_partitions=99),
-    "what else was touched": lambda document: document.update(touched_outside={"2013-01-09": [3]}),
-    "a partition that is none": lambda document: row(document, BAD).update(partition="yesterday"),
 }
 
 

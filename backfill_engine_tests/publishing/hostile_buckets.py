@@ -14,61 +14,38 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from backfill_assets.tables.orders import LANDED_LINE_FIELDS, LANDED_ORDER_FIELDS
+from backfill_engine.contents.canonical_words import find_arrow_type
+from backfill_engine.tables.declarations import Column
+from backfill_engine_tests.publishing.hostile_cases import WITHHELD, Case, leave, unreadable
+
 STEP = 100_000
 ORDERS, LINES = 100, 150
 ROWS = ORDERS + LINES
-WITHHELD = "withheld"
-_DAY = dt.date(1996, 1, 2)
-_CENTS = pa.decimal128(15, 2)
-_ORDER_TYPES = {
-    "o_orderkey": pa.int64(),
-    "o_custkey": pa.int64(),
-    "o_orderstatus": pa.string(),
-    "o_totalprice": _CENTS,
-    "o_orderdate": pa.date32(),
-    "o_orderpriority": pa.string(),
-}
-_LINE_TYPES = {
-    "l_orderkey": pa.int64(),
-    "l_linenumber": pa.int32(),
-    "l_partkey": pa.int64(),
-    "l_suppkey": pa.int64(),
-    "l_quantity": _CENTS,
-    "l_extendedprice": _CENTS,
-    "l_discount": _CENTS,
-    "l_tax": _CENTS,
-    "l_returnflag": pa.string(),
-    "l_shipdate": pa.date32(),
-    "l_commitdate": pa.date32(),
-    "l_receiptdate": pa.date32(),
+_VALUES: dict[pa.DataType, Any] = {
+    pa.int64(): 7,
+    pa.int32(): 1,
+    pa.string(): "O",
+    pa.decimal128(15, 2): Decimal("0.04"),
+    pa.date32(): dt.date(1996, 1, 2),
 }
 
 
 def build_orders(start: int, count: int = ORDERS) -> pa.Table:
     """Orders of a bucket, every hundredth key."""
-    keys = [start + 100 * n for n in range(count)]
-    return _build(_ORDER_TYPES, keys, "o_orderkey")
+    return _build(LANDED_ORDER_FIELDS, [start + 100 * n for n in range(count)])
 
 
 def build_lines(start: int, count: int = LINES) -> pa.Table:
     """Lines of a bucket, likewise."""
-    keys = [start + 100 * n for n in range(count)]
-    return _build(_LINE_TYPES, keys, "l_orderkey")
+    return _build(LANDED_LINE_FIELDS, [start + 100 * n for n in range(count)])
 
 
-def _build(columns: dict[str, pa.DataType], keys: Sequence[int], key: str) -> pa.Table:
-    values: dict[pa.DataType, Any] = {
-        pa.int64(): 7,
-        pa.int32(): 1,
-        pa.string(): "O",
-        _CENTS: Decimal("0.04"),
-        pa.date32(): _DAY,
-    }
-    arrays = {
-        name: pa.array(keys if name == key else [values[type_]] * len(keys), type_)
-        for name, type_ in columns.items()
-    }
-    return pa.table(arrays)
+def _build(fields: Sequence[Column], keys: Sequence[int]) -> pa.Table:
+    """The first of the fields is the key."""
+    types = {field.name: find_arrow_type(field) for field in fields}
+    columns = {name: [_VALUES[type_]] * len(keys) for name, type_ in types.items()}
+    return pa.table({**columns, fields[0].name: keys}, pa.schema([*types.items()]))
 
 
 @dataclass(frozen=True)
@@ -105,33 +82,6 @@ def write(path: Path, table: pa.Table, **options: Any) -> None:
     pq.write_table(table, path, **options)
 
 
-@dataclass(frozen=True)
-class Case:
-    """What is done to a bucket, and what the second run makes of it.
-
-    Attributes:
-        name: of the case.
-        spoil: what is done.
-        becomes: rows published by the second run, or `WITHHELD`.
-        rule: the rule that withholds; of a published one, the one that warns; empty for none.
-        says: part of what it finds.
-        quarantined: part of the reason of each record in the quarantine.
-        new: whether it was never published before.
-    """
-
-    name: str
-    spoil: Callable[[Bucket], Any]
-    becomes: int | str
-    rule: str = ""
-    says: str = ""
-    quarantined: tuple[str, ...] = ()
-    new: bool = False
-
-
-def _leave(bucket: Bucket) -> None:
-    del bucket
-
-
 def _change_orders(change: Callable[[pa.Table], pa.Table]) -> Callable[[Bucket], None]:
     return lambda bucket: write(bucket.orders, change(build_orders(bucket.start)))
 
@@ -140,14 +90,21 @@ def _change_lines(change: Callable[[pa.Table], pa.Table]) -> Callable[[Bucket], 
     return lambda bucket: write(bucket.lines, change(build_lines(bucket.start)))
 
 
-def _cast(table: pa.Table, column: str, type_: pa.DataType) -> pa.Table:
-    at = table.schema.get_field_index(column)
-    return table.set_column(at, column, table[column].cast(type_))
+def _change(column: str, change: Callable[[pa.Table], pa.Table]) -> Callable[[Bucket], None]:
+    """Of the file that has the column."""
+    return _change_orders(change) if column.startswith("o_") else _change_lines(change)
 
 
-def _set(table: pa.Table, column: str, value: Any, type_: pa.DataType) -> pa.Table:
-    at = table.schema.get_field_index(column)
-    return table.set_column(at, column, pa.array([value] * len(table), type_))
+def _cast(column: str, type_: pa.DataType) -> Callable[[Bucket], None]:
+    def cast(table: pa.Table) -> pa.Table:
+        at = table.schema.get_field_index(column)
+        return table.set_column(at, column, table[column].cast(type_))
+
+    return _change(column, cast)
+
+
+def _misfit(name: str, column: str, type_: pa.DataType, found: str) -> Case:
+    return unreadable(name, _cast(column, type_), f"has {column} as {found}")
 
 
 def _drop_keys(table: pa.Table, key: str, *rows: int) -> pa.Table:
@@ -155,8 +112,34 @@ def _drop_keys(table: pa.Table, key: str, *rows: int) -> pa.Table:
     return table.set_column(table.schema.get_field_index(key), key, pa.array(keys, pa.int64()))
 
 
-def _without_keys(count: int, start: int = 0) -> pa.Table:
-    return _drop_keys(build_lines(start, count), "l_orderkey", *range(count))
+def _empty_keys(key: str, *rows: int) -> Callable[[Bucket], None]:
+    return _change(key, lambda table: _drop_keys(table, key, *rows))
+
+
+def _without_keys(count: int) -> pa.Table:
+    return _drop_keys(build_lines(0, count), "l_orderkey", *range(count))
+
+
+def _write_lines(count: int) -> Callable[[Bucket], None]:
+    return lambda bucket: write(bucket.lines, build_lines(bucket.start, count))
+
+
+def _write_few_lines(bucket: Bucket) -> None:
+    bucket.orders.unlink()
+    _write_lines(9)(bucket)
+
+
+def _write_few_orders(bucket: Bucket) -> None:
+    bucket.lines.unlink()
+    write(bucket.orders, build_orders(bucket.start, 20))
+
+
+def _add_file_of_no_rows(bucket: Bucket) -> None:
+    write(bucket.lines.with_name(f"{bucket.start}-none.parquet"), build_lines(0, 0))
+
+
+def _add_hidden_file(bucket: Bucket) -> None:
+    bucket.lines.with_name(f".{bucket.start}.parquet").write_bytes(b"")
 
 
 def _break_pages(path: Path) -> None:
@@ -208,119 +191,41 @@ def _copy(bucket: Bucket) -> None:
     bucket.orders.with_name(name).write_bytes(bucket.orders.read_bytes())
 
 
-READABLE = "files_are_readable"
-
+AMOUNT, DAY, KEY = "o_totalprice", "l_shipdate", "`l_orderkey` is null"
+BROKEN = "can't be read"
+TEXTS, RATIO = pa.dictionary(pa.int32(), pa.string()), "0.5 to 2.0 times 250"
 CASES = [
-    Case("as it was", _leave, ROWS),
-    Case(
+    Case("as it was", leave, ROWS),
+    unreadable(
         "orders lack a column",
         _change_orders(lambda orders: orders.drop_columns("o_custkey")),
-        WITHHELD,
-        READABLE,
         "lacks the column o_custkey: land it as it was declared",
-        ("lacks the column o_custkey",),
     ),
-    Case(
+    unreadable(
         "lines lack a column",
         _change_lines(lambda lines: lines.drop_columns(["l_tax", "l_shipdate"])),
-        WITHHELD,
-        READABLE,
         "lacks the column l_tax; lacks the column l_shipdate",
-        ("lacks the column l_tax",),
     ),
-    Case(
-        "amounts as doubles",
-        _change_orders(lambda orders: _cast(orders, "o_totalprice", pa.float64())),
-        WITHHELD,
-        READABLE,
-        "has o_totalprice as double, not DECIMAL(15,2)",
-        ("as double",),
-    ),
-    Case(
-        "amounts of another scale",
-        _change_orders(lambda orders: _cast(orders, "o_totalprice", pa.decimal128(15, 3))),
-        WITHHELD,
-        READABLE,
-        "has o_totalprice as decimal128(15, 3)",
-        ("decimal128(15, 3)",),
-    ),
-    Case(
-        "amounts of fewer digits",
-        _change_orders(lambda orders: _cast(orders, "o_totalprice", pa.decimal128(9, 2))),
-        ROWS,
-    ),
-    Case(
-        "days as text",
-        _change_lines(lambda lines: _cast(lines, "l_shipdate", pa.string())),
-        WITHHELD,
-        READABLE,
-        "has l_shipdate as string, not DATE",
-        ("as string",),
-    ),
-    Case(
-        "days as times",
-        _change_lines(lambda lines: _cast(lines, "l_shipdate", pa.timestamp("us"))),
-        WITHHELD,
-        READABLE,
-        "has l_shipdate as timestamp[us], not DATE",
-        ("as timestamp",),
-    ),
-    Case(
-        "keys of 32 bits",
-        _change_orders(lambda orders: _cast(orders, "o_orderkey", pa.int32())),
-        ROWS,
-    ),
-    Case(
-        "keys without a sign",
-        _change_orders(lambda orders: _cast(orders, "o_orderkey", pa.uint64())),
-        WITHHELD,
-        READABLE,
-        "has o_orderkey as uint64, not BIGINT",
-        ("as uint64",),
-    ),
-    Case(
-        "numbers of 64 bits",
-        _change_lines(lambda lines: _cast(lines, "l_linenumber", pa.int64())),
-        WITHHELD,
-        READABLE,
-        "has l_linenumber as int64, not INT",
-        ("as int64",),
-    ),
-    Case(
-        "text as a dictionary",
-        _change_lines(
-            lambda lines: _cast(lines, "l_returnflag", pa.dictionary(pa.int32(), pa.string()))
-        ),
-        ROWS,
-    ),
-    Case(
-        "long text",
-        _change_orders(lambda orders: _cast(orders, "o_orderstatus", pa.large_string())),
-        ROWS,
-    ),
-    Case(
-        "text as bytes",
-        _change_orders(lambda orders: _cast(orders, "o_orderstatus", pa.binary())),
-        WITHHELD,
-        READABLE,
-        "has o_orderstatus as binary, not STRING",
-        ("as binary",),
-    ),
-    Case(
+    _misfit("amounts as doubles", AMOUNT, pa.float64(), "double, not DECIMAL(15,2)"),
+    _misfit("amounts of another scale", AMOUNT, pa.decimal128(15, 3), "decimal128(15, 3)"),
+    _misfit("days as text", DAY, pa.string(), "string, not DATE"),
+    _misfit("days as times", DAY, pa.timestamp("us"), "timestamp[us], not DATE"),
+    _misfit("keys without a sign", "o_orderkey", pa.uint64(), "uint64, not BIGINT"),
+    _misfit("numbers of 64 bits", "l_linenumber", pa.int64(), "int64, not INT"),
+    _misfit("text as bytes", "o_orderstatus", pa.binary(), "binary, not STRING"),
+    Case("amounts of fewer digits", _cast(AMOUNT, pa.decimal128(9, 2)), ROWS),
+    Case("keys of 32 bits", _cast("o_orderkey", pa.int32()), ROWS),
+    Case("text as a dictionary", _cast("l_returnflag", TEXTS), ROWS),
+    Case("long text", _cast("o_orderstatus", pa.large_string()), ROWS),
+    unreadable(
         "names in capitals",
         _change_orders(lambda orders: orders.rename_columns({"o_custkey": "O_CUSTKEY"})),
-        WITHHELD,
-        READABLE,
         "lacks the column o_custkey",
-        ("lacks the column",),
     ),
-    Case(
+    unreadable(
         "a name twice but for capitals",
         _change_orders(lambda orders: orders.append_column("O_CUSTKEY", orders["o_custkey"])),
-        WITHHELD,
-        READABLE,
         "has the column o_custkey more than once",
-        ("more than once",),
     ),
     Case(
         "one more column",
@@ -332,124 +237,73 @@ CASES = [
         _change_lines(lambda lines: lines.select(lines.column_names[::-1])),
         ROWS,
     ),
-    Case(
-        "broken pages",
-        lambda bucket: _break_pages(bucket.lines),
-        WITHHELD,
-        READABLE,
-        "parquet can't be read",
-        ("can't be read",),
+    unreadable(
+        "broken pages", lambda bucket: _break_pages(bucket.lines), "can't be read", "parquet"
     ),
-    Case(
-        "a key that is null",
-        _change_lines(lambda lines: _drop_keys(lines, "l_orderkey", 5)),
-        ROWS - 1,
-        quarantined=("`l_orderkey` is null",),
-    ),
+    Case("a key that is null", _empty_keys("l_orderkey", 5), ROWS - 1, quarantined=(KEY,)),
     Case(
         "an order's key that is null",
-        _change_orders(lambda orders: _drop_keys(orders, "o_orderkey", 0)),
+        _empty_keys("o_orderkey", 0),
         ROWS - 1,
         quarantined=("`o_orderkey` is null",),
     ),
     Case(
         "ten keys that are null",
-        _change_lines(lambda lines: _drop_keys(lines, "l_orderkey", *range(10))),
+        _empty_keys("l_orderkey", *range(10)),
         WITHHELD,
         "rejects",
         "at most 0.01 of the records",
-        10 * ("`l_orderkey` is null",),
+        10 * (KEY,),
     ),
-    Case(
-        "a row group of null keys",
-        _add_row_group_without_keys,
-        ROWS,
-        quarantined=("`l_orderkey` is null",),
-    ),
+    Case("a row group of null keys", _add_row_group_without_keys, ROWS, quarantined=(KEY,)),
     Case(
         "null keys in a file of two buckets",
         _span_with_null_keys,
         WITHHELD,
         "rejects",
         "",
-        3 * ("`l_orderkey` is null",),
+        3 * (KEY,),
     ),
-    Case("the second of these", _leave, ROWS - 1),
+    Case("the second of these", leave, ROWS - 1),
     Case("a file of two buckets", _span_well, ROWS),
-    Case("the second of them", _leave, ROWS),
-    Case(
+    Case("the second of them", leave, ROWS),
+    unreadable(
         "a column lacks in a file of two buckets",
         _span_lacking_a_column,
-        WITHHELD,
-        READABLE,
         "lacks the column o_orderpriority",
-        ("lacks the column",),
     ),
-    Case("the second one", _leave, WITHHELD, READABLE, "lacks the column", ("lacks the column",)),
+    unreadable("the second one", leave, "lacks the column"),
     Case("landed twice", _copy, WITHHELD, "files_differ", "-copy.parquet"),
     Case("files gone", _remove, WITHHELD, "row_count", "no file holds a key of it: land it again"),
     Case("lines gone", lambda bucket: bucket.lines.unlink(), WITHHELD, "shrink", "100 are left"),
     Case(
         "few lines",
-        lambda bucket: write(bucket.lines, build_lines(bucket.start, 9)),
+        _write_lines(9),
         WITHHELD,
         "shrink",
         "at most 0.5 of 250 rows may vanish: 109 are left",
     ),
-    Case(
-        "fewer lines",
-        lambda bucket: write(bucket.lines, build_lines(bucket.start, 100)),
-        ROWS - 50,
-    ),
+    Case("fewer lines", _write_lines(100), ROWS - 50),
     Case(
         "lines thrice",
         _change_lines(lambda lines: pa.concat_tables([lines, lines, lines])),
         WITHHELD,
         "row_count_ratio",
-        "0.5 to 2.0 times 250",
+        RATIO,
     ),
     Case("cut in two", _cut, ROWS),
-    Case(
-        "beside a file of no rows",
-        lambda bucket: write(
-            bucket.lines.with_name(f"{bucket.start}-none.parquet"), build_lines(0, 0)
-        ),
-        ROWS,
-    ),
-    Case(
-        "beside a hidden file",
-        lambda bucket: bucket.lines.with_name(f".{bucket.start}.parquet").write_bytes(b""),
-        ROWS,
-    ),
-    Case("new: well", _leave, ROWS, new=True),
+    Case("beside a file of no rows", _add_file_of_no_rows, ROWS),
+    Case("beside a hidden file", _add_hidden_file, ROWS),
+    Case("new: well", leave, ROWS, new=True),
     Case("new: no files", _remove, WITHHELD, "row_count", "no file holds a key of it", new=True),
-    Case(
-        "new: few rows",
-        lambda bucket: [bucket.orders.unlink(), write(bucket.lines, build_lines(bucket.start, 9))],
-        WITHHELD,
-        "row_count_ratio",
-        "0.5 to 2.0 times 250",
-        new=True,
-    ),
-    Case(
+    Case("new: few rows", _write_few_lines, WITHHELD, "row_count_ratio", RATIO, new=True),
+    unreadable(
         "new: broken pages",
         lambda bucket: _break_pages(bucket.orders),
-        WITHHELD,
-        READABLE,
-        "parquet can't be read",
-        ("can't be read",),
+        BROKEN,
+        "parquet",
         new=True,
     ),
     # The largest key is its own: the sequence is still in it, so its rows may be few.
-    Case(
-        "new: the sequence is in it",
-        lambda bucket: [
-            write(bucket.orders, build_orders(bucket.start, 20)),
-            bucket.lines.unlink(),
-        ],
-        20,
-        "row_count_ratio",
-        "0.5 to 2.0 times 250",
-        new=True,
-    ),
+    Case("new: the sequence is in it", _write_few_orders, 20, "row_count_ratio", RATIO, new=True),
 ]

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from backfill_engine_tests.commands import PROJECT
 
 MODULE = """
@@ -48,9 +46,8 @@ def test_a_run_may_be_told_a_mode_that_a_package_adds(tmp_path: Path) -> None:
     assert modes == [*own, "rollback", "take_back", *own]
 
 
-@pytest.mark.parametrize("named", ["replace"])
-def test_an_entry_point_of_another_name_is_refused(tmp_path: Path, named: str) -> None:
-    refused = ask(tmp_path, named=named)
+def test_an_entry_point_of_another_name_is_refused(tmp_path: Path) -> None:
+    refused = ask(tmp_path, named="replace")
     assert refused.returncode != 0
     message = "the entry point replace of backfill_engine.write_modes is no write mode of that name"
     assert message in refused.stderr

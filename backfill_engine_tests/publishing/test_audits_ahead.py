@@ -11,13 +11,11 @@ from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.side_tables import build_quarantine_table, build_withheld_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.lake.writer import create_table
 from backfill_engine.publishing.audit import AHEAD_BYTES, BatchedAudits, group_small_chunks
 from backfill_engine.publishing.inputs import PinnedInputs
 from backfill_engine.publishing.recipes import Recipe
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.sources.input_window import InputWindow
-from backfill_engine_tests.lake.readings import READINGS, build_rows, overwrite_readings
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.publishing import COPIES, RAW_RECIPE, Interrupted, Lake
 from backfill_engine_tests.pipeline.running import list_days
@@ -26,14 +24,6 @@ from backfill_engine_tests.shared_fixtures import build_days
 
 FIRST, SECOND, THIRD = list_days(1, 3)
 DAYS = build_days(FIRST, 3)
-
-
-@pytest.fixture
-def lake(spark: SparkSession, warehouse: Warehouse) -> Lake:
-    """A lake whose READINGS of three days say "old"."""
-    create_table(spark, read_log(warehouse, READINGS))
-    overwrite_readings(spark, warehouse, DAYS, build_rows(DAYS, "old"))
-    return Lake(spark, warehouse)
 
 
 @dataclass
@@ -91,7 +81,7 @@ def test_what_another_run_has_changed_is_computed_again_and_so_is_what_comes_aft
     compute = Interrupted(COPIES, lambda: None)
     step = Step(lake, replace(COPIES, compute=compute))
     step.publish(DAYS[0])
-    overwrite_readings(lake.spark, lake.warehouse, [DAYS[1]], build_rows([DAYS[1]], "new"))
+    lake.overwrite_readings([DAYS[1]], "new")
     lake.publish(COPIES, [DAYS[1]], run_id="fast")
     results = [step.publish(day) for day in DAYS[1:]]
 

@@ -240,20 +240,17 @@ def test_what_changes_no_row_does_not(tmp_path: Path, old: str, new: str) -> Non
     assert compute_version(tmp_path) == compute_version(tmp_path, (old, new))
 
 
-def test_modules_that_are_used_otherwise_than_by_plain_names_count(tmp_path: Path) -> None:
-    for use in (
-        "getattr(steps, 'UNRELATED')",
-        "importlib.import_module('acme.steps')",
-        "globals()['steps']",
-    ):
-        module = (
-            f"import importlib\nfrom acme import steps\ndef compute(window):\n    return {use}\n"
-        )
-        versions = [
-            compute_version(tmp_path, edit, assets=module)
-            for edit in (("", ""), ("UNRELATED = 11", "UNRELATED = 12"))
-        ]
-        assert len({*versions}) == 2, use
+@pytest.mark.parametrize(
+    "use",
+    ["getattr(steps, 'UNRELATED')", "importlib.import_module('acme.steps')", "globals()['steps']"],
+)
+def test_modules_that_are_used_otherwise_than_by_plain_names_count(
+    tmp_path: Path, use: str
+) -> None:
+    module = f"import importlib\nfrom acme import steps\ndef compute(window):\n    return {use}\n"
+    edit = ("UNRELATED = 11", "UNRELATED = 12")
+    before, after = (compute_version(tmp_path, *edits, assets=module) for edits in ((), (edit,)))
+    assert before != after
 
 
 def test_functions_that_a_library_wraps_count(tmp_path: Path) -> None:
@@ -402,24 +399,26 @@ def find_changed() -> set[str]:
     }
 
 
-def test_constants_change_exactly_the_tables_that_use_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    delays = {"features/carrier_delays", "features/carrier_delays_v2"}
-    late, parsed = {*delays, "serving/training_examples"}, {"raw/flights", "raw/weather"}
-    for name, value, tables in (
-        ("WINDOW_DAYS", 3, delays),
-        ("LATE_MINUTES", 30, late),
-        ("_DAY", "", parsed),
+DELAYS = {"features/carrier_delays", "features/carrier_delays_v2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "tables"),
+    [
+        ("WINDOW_DAYS", 3, DELAYS),
+        ("LATE_MINUTES", 30, {*DELAYS, "serving/training_examples"}),
+        ("_DAY", "", {"raw/flights", "raw/weather"}),
         ("AIRPORTS_TIME_ZONE", "UTC", {"staging/flights"}),
         ("UNHEARD_OF", 1, set()),
-    ):
-        with monkeypatch.context() as patch:
-            for module in [found for name, found in sys.modules.items() if _is_project(name)]:
-                if hasattr(module, name):
-                    patch.setattr(module, name, value)
-            assert find_changed() == tables, name
-    assert find_changed() == set()
+    ],
+)
+def test_constants_change_exactly_the_tables_that_use_them(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: object, tables: set[str]
+) -> None:
+    for module in [found for key, found in sys.modules.items() if _is_project(key)]:
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, value)
+    assert find_changed() == tables
 
 
 def test_rules_landings_and_types_count_and_what_describes_or_protects_does_not() -> None:

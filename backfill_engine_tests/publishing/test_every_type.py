@@ -7,8 +7,8 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -23,32 +23,37 @@ from backfill_engine.lake.stored_declarations import check_readable, check_store
 from backfill_engine.lake.table_log import TableLog, read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.publishing.restoring import build_rollback_recipe, plan_rollback
 from backfill_engine.publishing.write_modes.options import WriteOptions
 from backfill_engine.rules.column_rules import Nulls, Values
 from backfill_engine.rules.count_rules import Rejects
 from backfill_engine.rules.drift import Drift
-from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.tables.declarations import Column, Table, required
 from backfill_engine.transforms.landed_rows import build_landed_rows
-from backfill_engine_tests.pipeline.publishing import Lake
+from backfill_engine_tests.pipeline.publishing import Lake, land_json
 from backfill_engine_tests.shared_fixtures import build_days
+
+VALUES: dict[str, tuple[str, Any]] = {
+    "tiny": ("TINYINT", -128),
+    "small": ("SMALLINT", 32767),
+    "flag": ("BOOLEAN", False),
+    "single": ("FLOAT", 0.1),
+    "price": ("DECIMAL(10,2)", 1.25),
+    "huge": ("DECIMAL(38,18)", "12345678901234567890.5"),
+    "local": ("TIMESTAMP_NTZ", "2013-03-10T02:30:00"),
+    "day_of": ("DATE", "2013-01-01"),
+    "bytes": ("BINARY", "AP8="),
+    "tags": ("ARRAY<STRING>", []),
+    "lines": (
+        "ARRAY<STRUCT<sku: STRING, fees: MAP<STRING, DECIMAL(8,3)>>>",
+        [{"sku": "a", "fees": {"x": 0.125, "y": None}}, {"fees": {}}, None],
+    ),
+    "counts": ("MAP<INT, BIGINT>", {"2": 1, "1": 9223372036854775807}),
+}
+"""By column: its type, and what lands in it."""
 
 FIELDS = (
     required("id", "INT", "Number"),
-    Column("tiny", "TINYINT", "Tiny"),
-    Column("small", "SMALLINT", "Small"),
-    Column("flag", "BOOLEAN", "Flag"),
-    Column("single", "FLOAT", "Single"),
-    Column("price", "DECIMAL(10,2)", "Price"),
-    Column("huge", "DECIMAL(38,18)", "Huge"),
-    Column("local", "TIMESTAMP_NTZ", "On a clock"),
-    Column("day_of", "DATE", "Day"),
-    Column("bytes", "BINARY", "Bytes"),
-    Column("tags", "ARRAY<STRING>", "Tags"),
-    Column("lines", "ARRAY<STRUCT<sku: STRING, fees: MAP<STRING, DECIMAL(8,3)>>>", "Lines"),
-    Column("counts", "MAP<INT, BIGINT>", "Counts"),
+    *(Column(name, type_, f"The {name}") for name, (type_, _) in VALUES.items()),
 )
 RAW = Table(
     layer="raw",
@@ -62,14 +67,7 @@ RAW = Table(
     natural_key=("day", "id"),
     rules=(Values("price", 0, 1000), Drift("price", (1, 10)), Nulls("tags"), Rejects(at_most=0.5)),
 )
-LANDED = Recipe(
-    table=RAW,
-    compute=lambda window: build_landed_rows(
-        window.read_landing(), RAW, FIELDS, extra_fields=window.extra_fields
-    ),
-    landing=JsonLanding("carts", FIELDS),
-    count_source=InputWindow.count_landing,
-)
+LANDED = land_json(RAW, "carts", FIELDS)
 TOTALS = Table(
     layer="features",
     name="cart_totals",
@@ -99,22 +97,8 @@ COMPUTED = Recipe(
     inputs=(RAW,),
 )
 DAYS = build_days("2013-01-01", 2)
-CARTS = [
-    {
-        "id": 1,
-        "tiny": -128,
-        "small": 32767,
-        "flag": False,
-        "single": 0.1,
-        "price": 1.25,
-        "huge": "12345678901234567890.5",
-        "local": "2013-03-10T02:30:00",
-        "day_of": "2013-01-01",
-        "bytes": "AP8=",
-        "tags": [],
-        "lines": [{"sku": "a", "fees": {"x": 0.125, "y": None}}, {"fees": {}}, None],
-        "counts": {"2": 1, "1": 9223372036854775807},
-    },
+CARTS: list[dict[str, Any]] = [
+    {"id": 1, **{name: landed for name, (_, landed) in VALUES.items()}},
     {"id": 2, "price": 0.5, "tags": [None, ""], "lines": [], "counts": {}},
     {"id": 3, "price": 1.25, "tags": ["ü"], "bytes": ""},
     {"id": 4},
@@ -204,11 +188,7 @@ def test_a_rollback_brings_back_every_type(shop: Shop) -> None:
     contents = [read_back(state, DAYS[1:]) for state in (log.as_of(log.version - 1), log)]
     for held, run_id in ((contents[0], "back"), (contents[1], "forth")):
         undo = shop.log(RAW).publishes[DAYS[1].key].record.run_id
-        plan = plan_rollback(shop.log(RAW), DAYS[1:], before_run=undo, now=datetime.now(UTC))
-        publisher = shop.lake.build_publisher(
-            build_rollback_recipe(plan), run_id=run_id, options=WriteOptions(write_mode="rollback")
-        )
-        publisher.publish_as_pinned(plan.partitions, plan.pin())
+        shop.lake.roll_back(RAW, DAYS[1:], before_run=undo, run_id=run_id)
         assert read_back(shop.log(RAW), DAYS[1:]) == held
 
 

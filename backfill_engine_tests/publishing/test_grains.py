@@ -17,11 +17,8 @@ from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.instance.partition_definitions import build_partitions_def
 from backfill_engine.publishing.recipes import Recipe
-from backfill_engine.sources.input_window import InputWindow
-from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.tables.declarations import Table, required
-from backfill_engine.transforms.landed_rows import build_landed_rows
-from backfill_engine_tests.pipeline.publishing import Lake
+from backfill_engine_tests.pipeline.publishing import Lake, land_json
 from backfill_engine_tests.project import CATALOG
 
 FIELDS = (required("visitor", "INT", "Number of the visitor"),)
@@ -51,12 +48,7 @@ class Case:
                 required("source_file", "STRING", "Landing file, below the landing root"),
             ),
         )
-        return Recipe(
-            table=table,
-            compute=lambda window: build_landed_rows(window.read_landing(), table, FIELDS),
-            landing=JsonLanding("visits", FIELDS),
-            count_source=InputWindow.count_landing,
-        )
+        return land_json(table, "visits", FIELDS)
 
 
 CASES = [

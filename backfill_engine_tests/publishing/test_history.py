@@ -7,7 +7,7 @@ of both has to be the same.
 import csv
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from backfill_engine.lake.partitions import Partition
 from backfill_engine.lake.side_tables import build_quarantine_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.sources.historical_loads import HistoricalLoad
 from backfill_engine.sources.history import History
 from backfill_engine.sources.json_landing import JsonLanding
@@ -78,10 +77,8 @@ def write_history(root: Path, flights: Iterable[Flight], *more: str) -> None:
 
 def build_month(*, without: Iterable[str] = ()) -> list[Flight]:
     """The flights of January."""
-    days = (
-        partition.key for partition in build_days("2013-01-01", 31) if partition.key not in without
-    )
-    return [flight for day in days for flight in build_flights(day)]
+    days = {partition.key for partition in build_days("2013-01-01", 31)} - {*without}
+    return [flight for day in sorted(days) for flight in build_flights(day)]
 
 
 @dataclass(frozen=True)
@@ -95,11 +92,13 @@ class Zone:
         """Where files land."""
         return Path(self.lake.landing_root)
 
-    def publish(self, *days: tuple[Partition, ...], run_id: str = "run") -> dict[str, str]:
+    def publish(self, days: Sequence[Partition], run_id: str = "run") -> dict[str, str]:
         """Publishes days; returns why each was withheld, which is empty if it wasn't."""
-        partitions = [partition for part in days for partition in part]
-        results = self.lake.publish(RECIPE, partitions, run_id=run_id)
-        return {result.key: _find_reason(result) for result in results}
+        results = self.lake.publish(RECIPE, days, run_id=run_id)
+        return {
+            result.key: "" if result.version is not None else str(result.verdict.findings)
+            for result in results
+        }
 
     def read(self) -> list[dict[str, Any]]:
         """All published rows but for the name of their file, sorted."""
@@ -107,18 +106,14 @@ class Zone:
         return sorted(rows.drop_columns(["source_file"]).to_pylist(), key=str)
 
 
-def _find_reason(result: PartitionResult) -> str:
-    return "" if result.version is not None else str(result.verdict.findings)
+def open_zone(spark: SparkSession, root: Path) -> Zone:
+    (root / "landing" / "flights").mkdir(parents=True)
+    return Zone(Lake(spark, Warehouse(str(root / "warehouse")), str(root / "landing")))
 
 
 @pytest.fixture
-def open_zone(spark: SparkSession, tmp_path: Path) -> Callable[[str], Zone]:
-    def open_one(name: str) -> Zone:
-        root = tmp_path / name
-        (root / "landing" / "flights").mkdir(parents=True)
-        return Zone(Lake(spark, Warehouse(str(root / "warehouse")), str(root / "landing")))
-
-    return open_one
+def zone(spark: SparkSession, tmp_path: Path) -> Zone:
+    return open_zone(spark, tmp_path)
 
 
 def land_daily(zone: Zone, days: Iterable[str]) -> None:
@@ -127,10 +122,8 @@ def land_daily(zone: Zone, days: Iterable[str]) -> None:
         LandingZone(zone.root).write(day, map(json.dumps, build_flights(day)))
 
 
-def test_history_has_the_rows_and_the_schema_of_the_feed(
-    open_zone: Callable[[str], Zone],
-) -> None:
-    old, daily = open_zone("old"), open_zone("daily")
+def test_history_has_the_rows_and_the_schema_of_the_feed(zone: Zone, tmp_path: Path) -> None:
+    old, daily = zone, open_zone(zone.lake.spark, tmp_path / "daily")
     write_history(old.root, build_month())
     land_daily(daily, [day.key for day in build_days("2013-01-05", 4)])
     days = build_days("2013-01-05", 4)
@@ -150,10 +143,7 @@ def test_history_has_the_rows_and_the_schema_of_the_feed(
     assert (consumed.files, consumed.bytes) == (1, (old.root / "old/2013-01.csv").stat().st_size)
 
 
-def test_a_range_over_the_beginning_of_the_feed_reads_each_day_where_it_is(
-    open_zone: Callable[[str], Zone],
-) -> None:
-    zone = open_zone("both")
+def test_a_range_over_the_beginning_of_the_feed_reads_each_day_where_it_is(zone: Zone) -> None:
     # The feed's files from before it begins aren't read, nor the history's from after that.
     write_history(zone.root, build_month(), "2013-02-01|" + "|" * (len(_SAME) - 1))
     land_daily(zone, ["2013-01-30", "2013-02-01", "2013-02-02"])
@@ -172,10 +162,7 @@ def test_a_range_over_the_beginning_of_the_feed_reads_each_day_where_it_is(
 
 @pytest.mark.slow
 @pytest.mark.by_hand
-def test_a_bad_day_of_history_holds_back_itself_alone_and_is_mended_alone(
-    open_zone: Callable[[str], Zone],
-) -> None:
-    zone = open_zone("bad")
+def test_a_bad_day_of_history_holds_back_itself_alone_and_is_mended_alone(zone: Zone) -> None:
     flights = build_month(without=["2013-01-09"])
     for flight in flights:
         if flight["day"] == 7:
@@ -195,15 +182,14 @@ def test_a_bad_day_of_history_holds_back_itself_alone_and_is_mended_alone(
     before = published["2013-01-08"]
     write_history(zone.root, build_month())
     again = [day for day in days if day.key in ("2013-01-07", "2013-01-09")]
-    assert set(zone.publish(tuple(again), run_id="again").values()) == {""}
+    assert set(zone.publish(again, run_id="again").values()) == {""}
     after = read_log(zone.lake.warehouse, RAW_FLIGHTS).publishes
     assert after["2013-01-08"].version == before.version
     assert after["2013-01-07"].version > before.version
     assert sum(publish.rows for publish in after.values()) == 5 * 120
 
 
-def test_no_record_is_lost_whatever_it_says(open_zone: Callable[[str], Zone]) -> None:
-    zone = open_zone("lost")
+def test_no_record_is_lost_whatever_it_says(zone: Zone) -> None:
     write_history(zone.root, build_month(), "no day|" + "|" * (len(_SAME) - 1), "2013-02-01|x")
     (result,) = zone.lake.publish(RECIPE, build_days("2013-01-01"))
     # One broken line in sixty is too many; these lines are kept aside as they came.
@@ -218,8 +204,7 @@ def test_no_record_is_lost_whatever_it_says(open_zone: Callable[[str], Zone]) ->
     assert "2013-02-01|x" in {row["line"] for row in aside.to_pylist()}
 
 
-def test_days_without_a_file_have_never_landed(open_zone: Callable[[str], Zone]) -> None:
-    zone = open_zone("none")
+def test_days_without_a_file_have_never_landed(zone: Zone) -> None:
     (zone.root / "old").mkdir()
     days = build_days("2013-01-03", 2)
     assert zone.lake.pin(RECIPE, days).find_never_landed() == {"2013-01-03", "2013-01-04"}

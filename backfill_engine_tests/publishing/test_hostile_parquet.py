@@ -1,8 +1,7 @@
 """Whatever becomes of landed Parquet files, no record vanishes without being said."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,108 +9,59 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.lake.partitions import build_partitions
-from backfill_engine.lake.side_tables import build_quarantine_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.publishing.results import PartitionResult
-from backfill_engine.rules.verdicts import Finding, Outcome
 from backfill_engine_tests.pipeline.publishing import Lake
 from backfill_engine_tests.project import CATALOG, RAW_ORDERS
 from backfill_engine_tests.publishing.hostile_buckets import (
     CASES,
     ROWS,
     STEP,
-    WITHHELD,
     Bucket,
-    Case,
     build_lines,
     build_orders,
     write,
 )
+from backfill_engine_tests.publishing.hostile_cases import (
+    Story,
+    check_case,
+    check_quarantine,
+    list_findings,
+    play,
+    publish,
+    read_quarantine,
+)
 
 RECIPE = CATALOG.recipes[RAW_ORDERS.key]
-STARTS = {case.name: number * STEP for number, case in enumerate(CASES)}
-KEYS = {name: f"{start:07}" for name, start in STARTS.items()}
-
-
-@dataclass(frozen=True)
-class Story:
-    """Buckets published well, spoiled, and run once more: what that came to, by bucket."""
-
-    after: Mapping[str, PartitionResult]
-    rows: Mapping[str, int]
-    quarantined: Mapping[str, list[tuple[str, str | None]]]
-
-
-def publish(lake: Lake, *keys: str, run_id: str = "run") -> dict[str, PartitionResult]:
-    results = lake.publish(RECIPE, build_partitions(RAW_ORDERS, keys), run_id=run_id)
-    return {result.key: result for result in results}
-
-
-def read_quarantine(lake: Lake) -> dict[str, list[tuple[str, str | None]]]:
-    found: dict[str, list[tuple[str, str | None]]] = {}
-    table = lake.warehouse.open(build_quarantine_table(RAW_ORDERS)).to_pyarrow_table()
-    for row in table.to_pylist():
-        key = f"{row['order_bucket']:07}"
-        found.setdefault(key, []).append((row["reason"], row["line"]))
-    return found
+KEYS = [f"{number * STEP:07}" for number in range(len(CASES))]
+OF_KEYS = dict(zip(KEYS, CASES, strict=True))
+KEY_OF = {case.name: key for key, case in OF_KEYS.items()}
 
 
 @pytest.fixture(scope="module")
 def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Story:
     root = tmp_path_factory.mktemp("hostile")
-    lake = Lake(spark, Warehouse(str(root / "warehouse")), str(root / "landing"))
-    buckets = {name: Bucket(root / "landing", start) for name, start in STARTS.items()}
+    buckets = {key: Bucket(root / "landing", int(key)) for key in KEYS}
     for bucket in buckets.values():
         bucket.land()
-    before = publish(lake, *(KEYS[case.name] for case in CASES if not case.new))
-    assert {result.measures.rows for result in before.values()} == {ROWS}
-    assert None not in {result.version for result in before.values()}
-    for case in CASES:
-        case.spoil(buckets[case.name])
-    after = publish(lake, *KEYS.values(), run_id="second")
-    counts = read_log(lake.warehouse, RAW_ORDERS).count_rows()
-    return Story(after, counts, read_quarantine(lake))
+    lake = Lake(spark, Warehouse(str(root / "warehouse")), str(root / "landing"))
+    played = play(lake, RECIPE, OF_KEYS, buckets)
+    assert {result.measures.rows for result in played.before.values()} == {ROWS}
+    return played
 
 
-def find_odd(result: PartitionResult) -> list[Finding]:
-    return [
-        finding
-        for findings in result.verdict.findings.values()
-        for finding in findings
-        if finding.outcome is not Outcome.PASSED
-    ]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_spoiled_bucket(story: Story, case: Case) -> None:
-    key = KEYS[case.name]
-    result, rows = story.after[key], story.rows.get(key, 0)
-    odd = find_odd(result)
-    if case.becomes == WITHHELD:
-        assert result.version is None
-        assert rows == (0 if case.new else ROWS), "it stays as it was"
-        odd = [finding for finding in odd if finding.outcome is Outcome.FAILED]
-    else:
-        assert result.version is not None, odd
-        assert rows == result.measures.rows == case.becomes
-        assert bool(odd) == bool(case.rule), odd
-    if case.rule:
-        assert [
-            finding for finding in odd if finding.rule == case.rule and case.says in finding.bound
-        ], odd
-        assert "\n" not in str(odd)
-    reasons = [reason for reason, _ in story.quarantined.get(key, [])]
-    assert len(reasons) == len(case.quarantined), reasons
-    assert all(part in reason for part, reason in zip(case.quarantined, reasons, strict=True))
+@pytest.mark.parametrize("key", KEYS, ids=[case.name for case in CASES])
+def test_a_spoiled_bucket(story: Story, key: str) -> None:
+    check_case(OF_KEYS[key], key, story)
+    check_quarantine(OF_KEYS[key], key, story)
 
 
 def test_there_are_cases_enough() -> None:
-    assert len(CASES) == len(KEYS) >= 40
+    assert len(CASES) == len(KEY_OF) >= 40
 
 
 def test_a_quarantined_record_is_all_that_was_declared_of_it(story: Story) -> None:
-    ((_, line),) = story.quarantined[KEYS["a key that is null"]]
+    ((_, line),) = story.quarantined[KEY_OF["a key that is null"]]
     assert line is not None
     assert line.startswith('{"l_orderkey":null,"l_linenumber":1,"l_partkey":7')
 
@@ -144,19 +94,15 @@ def test_a_file_that_may_hold_any_key_holds_back_all_that_is_asked_for(
     lake: Lake, content: bytes | pa.Table, says: str
 ) -> None:
     path = find_folder(lake) / "odd.parquet"
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        write(path, content)
-    results = publish(lake, *THREE)
+    write(path, content) if isinstance(content, pa.Table) else path.write_bytes(content)
+    results = publish(lake, RECIPE, *THREE)
     for result in results.values():
         assert result.version is None
-        (finding,) = find_odd(result)
+        (finding,) = list_findings(result)
         assert finding.rule == "files_are_readable"
         assert finding.bound == f"orders/orders/odd.parquet {says}"
-    assert {key: len(found) for key, found in read_quarantine(lake).items()} == dict.fromkeys(
-        THREE, 1
-    )
+    counts = {key: len(found) for key, found in read_quarantine(lake, RAW_ORDERS).items()}
+    assert counts == dict.fromkeys(THREE, 1)
 
 
 def test_names_that_are_not_read_are_named_for_all_buckets_and_broken_pages_alone_hold_back(
@@ -166,11 +112,11 @@ def test_names_that_are_not_read_are_named_for_all_buckets_and_broken_pages_alon
     for name in ("more.parq", "more.PARQUET"):
         write(folder / name, build_orders(0))
     write(folder / "part" / "more.parquet", build_orders(0))
-    results = publish(lake, *THREE)
+    results = publish(lake, RECIPE, *THREE)
     beginning = "not read: orders/orders/more.PARQUET (not .parquet), orders/orders/more.parq (not"
     for result in results.values():
         assert result.version is not None
-        (finding,) = find_odd(result)
+        (finding,) = list_findings(result)
         assert finding.rule == "files_are_known"
         assert finding.bound.startswith(beginning)
         assert finding.bound.endswith("orders/orders/part (a folder)")
@@ -178,54 +124,51 @@ def test_names_that_are_not_read_are_named_for_all_buckets_and_broken_pages_alon
     only = Bucket(Path(lake.landing_root), STEP).orders
     content = only.read_bytes()
     only.write_bytes(content[:4] + b"\xff" * 1500 + content[1504:])
-    (result,) = publish(lake, THREE[1], run_id="second").values()
+    (result,) = publish(lake, RECIPE, THREE[1], run_id="second").values()
     assert result.version is None
-    assert [finding.rule for finding in find_odd(result)] == ["files_are_readable"]
+    assert [finding.rule for finding in list_findings(result)] == ["files_are_readable"]
     assert read_log(lake.warehouse, RAW_ORDERS).count_rows() == dict.fromkeys(THREE, ROWS)
 
 
-def _land_null_keys(folder: Path) -> None:
-    keys = pa.array([None, None], pa.int64())
-    write(folder / "odd.parquet", build_orders(0, 2).set_column(0, "o_orderkey", keys))
+NO_KEYS = build_orders(0, 2).set_column(0, "o_orderkey", pa.array([None, None], pa.int64()))
 
 
 @pytest.mark.parametrize(
-    ("spoil", "says"),
+    ("orders", "options", "says"),
     [
-        (
-            lambda folder: write(folder / "odd.parquet", build_orders(10_000_000)),
-            "outside of the key space 0 to 9999999",
-        ),
-        (
-            lambda folder: write(folder / "odd.parquet", build_orders(-100, 1)),
-            "no partition holds negative ones",
-        ),
-        (
-            lambda folder: write(folder / "odd.parquet", build_orders(0), write_statistics=False),
-            "doesn't say which o_orderkey it holds",
-        ),
-        (_land_null_keys, "doesn't say which o_orderkey it holds"),
-        (lambda folder: folder.parent.rename(folder.parent.with_name("away")), "isn't there"),
-        (
-            lambda folder: folder.parent.parent.rename(folder.parent.parent.with_name("away")),
-            "isn't there: mount it or set BACKFILL_LANDING",
-        ),
+        (build_orders(10_000_000), {}, "outside of the key space 0 to 9999999"),
+        (build_orders(-100, 1), {}, "no partition holds negative ones"),
+        (build_orders(0), {"write_statistics": False}, "doesn't say which o_orderkey it holds"),
+        (NO_KEYS, {}, "doesn't say which o_orderkey it holds"),
     ],
-    ids=["too large", "negative", "no statistics", "only nulls", "dataset gone", "root gone"],
+    ids=["too large", "negative", "no statistics", "only nulls"],
 )
 def test_what_no_bucket_could_hold_is_refused(
-    lake: Lake, spoil: Callable[[Path], None], says: str
+    lake: Lake, orders: pa.Table, options: dict[str, Any], says: str
 ) -> None:
-    spoil(find_folder(lake))
+    write(find_folder(lake) / "odd.parquet", orders, **options)
+    check_refused(lake, says, LandingError)
+
+
+@pytest.mark.parametrize(("name", "says"), [("orders", ""), ("", ": mount it or set BACKFILL_LA")])
+def test_a_data_set_or_a_landing_zone_that_is_gone_is_refused(
+    lake: Lake, name: str, says: str
+) -> None:
+    folder = Path(lake.landing_root) / name
+    folder.rename(folder.with_name("away"))
+    check_refused(lake, f"isn't there{says}", LandingNotFoundError)
+
+
+def check_refused(lake: Lake, says: str, error: type[LandingError]) -> None:
     with pytest.raises(LandingError, match=r"BACKFILL|write it|land it") as caught:
         lake.pin(RECIPE, build_partitions(RAW_ORDERS, THREE))
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert isinstance(caught.value, LandingNotFoundError) == ("isn't there" in says)
+    assert type(caught.value) is error
 
 
 def test_a_kind_of_file_that_is_gone_is_refused(lake: Lake) -> None:
     folder = find_folder(lake)
     folder.rename(folder.with_name("away"))
     with pytest.raises(LandingError, match="nothing has landed in orders/orders: land it"):
-        publish(lake, *THREE)
+        publish(lake, RECIPE, *THREE)

@@ -27,8 +27,7 @@ from backfill_engine.sources.input_window import InputWindow
 from backfill_engine.sources.json_landing import JsonLanding
 from backfill_engine.table_assets import table_asset
 from backfill_engine.tables.declarations import Column, Table, required
-from backfill_engine.transforms.landed_rows import build_landed_rows
-from backfill_engine_tests.pipeline.publishing import Lake
+from backfill_engine_tests.pipeline.publishing import Lake, land_json
 from backfill_engine_tests.shared_fixtures import build_days
 
 NAMES = (
@@ -71,18 +70,7 @@ def declare(*columns: Column, names: Sequence[str] = DECLARED) -> Table:
 
 def build_recipe(table: Table) -> Recipe:
     fields = tuple(column for column in table.columns if column.name not in OF_LANDING)
-
-    def compute(window: InputWindow) -> DataFrame:
-        return build_landed_rows(
-            window.read_landing(), table, fields, extra_fields=window.extra_fields
-        )
-
-    return Recipe(
-        table=table,
-        compute=compute,
-        landing=JsonLanding("names", fields),
-        count_source=InputWindow.count_landing,
-    )
+    return land_json(table, "names", fields)
 
 
 def land(lake: Lake, at: int, *records: Mapping[str, Any] | str) -> None:

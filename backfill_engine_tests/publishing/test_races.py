@@ -14,11 +14,10 @@ from backfill_engine.errors import LandingError, TableError
 from backfill_engine.lake.side_tables import build_withheld_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine.lake.writer import create_table
 from backfill_engine.publishing.results import PartitionResult
 from backfill_engine.rules.count_rules import RowCount
 from backfill_engine.sources.input_window import InputWindow
-from backfill_engine_tests.lake.readings import READINGS, build_rows, overwrite_readings
+from backfill_engine_tests.lake.readings import READINGS
 from backfill_engine_tests.pipeline.landing_zone import LandingZone, build_landed
 from backfill_engine_tests.pipeline.publishing import COPIES, RAW_RECIPE, Interrupted, Lake
 from backfill_engine_tests.pipeline.running import list_days
@@ -27,14 +26,6 @@ from backfill_engine_tests.shared_fixtures import build_days
 
 FIRST, SECOND, THIRD = list_days(1, 3)
 DAYS = build_days(FIRST, 3)
-
-
-@pytest.fixture
-def lake(spark: SparkSession, warehouse: Warehouse) -> Lake:
-    """A lake whose READINGS of three days say "old"."""
-    create_table(spark, read_log(warehouse, READINGS))
-    overwrite_readings(spark, warehouse, DAYS, build_rows(DAYS, "old"))
-    return Lake(spark, warehouse)
 
 
 def read_values(warehouse: Warehouse) -> dict[str, set[str]]:
@@ -69,7 +60,7 @@ def test_partitions_that_another_run_publishes_meanwhile_are_computed_again_from
 
     def publish_second_day() -> None:
         second = [DAYS[1]]
-        overwrite_readings(lake.spark, lake.warehouse, second, build_rows(second, "new"))
+        lake.overwrite_readings(second, "new")
         lake.publish(COPIES, second, run_id="fast")
 
     compute = Interrupted(COPIES, publish_second_day)
@@ -88,7 +79,7 @@ def test_partitions_that_another_run_publishes_meanwhile_are_computed_again_from
 def test_a_slow_old_run_that_ends_after_a_fast_new_one_does_not_win(lake: Lake) -> None:
     days = DAYS[:2]
     pinned = lake.pin(COPIES, days)
-    overwrite_readings(lake.spark, lake.warehouse, days, build_rows(days, "new"))
+    lake.overwrite_readings(days, "new")
     new = read_log(lake.warehouse, READINGS).version
     lake.publish(COPIES, days, run_id="fast")
     results = lake.publish(COPIES, days, run_id="slow", pinned=pinned)
@@ -111,7 +102,7 @@ def test_rows_that_an_older_run_would_withhold_are_not_kept_beside_the_newer_one
     days = [DAYS[1]]
 
     def mend_and_publish() -> None:
-        overwrite_readings(lake.spark, lake.warehouse, days, build_rows(days, "new", ids=1))
+        lake.overwrite_readings(days, "new", ids=1)
         (result,) = lake.publish(few, days, run_id="fast")
         assert result.version is not None
 

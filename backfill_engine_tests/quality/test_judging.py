@@ -6,24 +6,22 @@ import sys
 
 import pytest
 
-from backfill_engine.quality.judging import judge_partitions
 from backfill_engine.rules.column_rules import Nulls
-from backfill_engine.rules.count_rules import Rejects, RowCount
 from backfill_engine.rules.measured import BINS, NULLS, PartitionMeasures, PartitionProfile
-from backfill_engine.rules.verdicts import Acceptance, Check, Finding, Outcome, Verdict
+from backfill_engine.rules.verdicts import Check, Finding
 from backfill_engine_tests.rules.judged_days import (
     COMPARING,
     DAY,
     DRIFT,
+    FAILED,
     NEIGHBOURS,
+    PASSED,
     PROFILE,
+    WARNED,
     build_table,
     find,
     judge,
 )
-
-PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
-
 
 STRANGE = PartitionMeasures(
     rows=10_000, figures={(NULLS, "n"): 9_000, (BINS, DRIFT.histogram): (10_000, 0, 0)}
@@ -70,48 +68,6 @@ def test_absolute_bounds_need_no_baseline():
     verdict = judge(build_table(Nulls("n", 0.5, spike=0.05)), STRANGE, published={})
     bound = "at most 0.5, no baseline (0 partitions)"
     assert verdict.findings[Check.VALID] == (Finding("nulls(n)", 0.9, bound, FAILED),)
-
-
-def test_an_acceptance_publishes_what_it_covers():
-    bad = PartitionMeasures(rows=0, rejects=9)
-    table = build_table(RowCount(), Rejects())
-    complete = Acceptance(Check.COMPLETE, "a strike", (DAY,))
-    valid = Acceptance("partition_is_valid", "known bad lines")
-    elsewhere = Acceptance(Check.VALID, "not this day", NEIGHBOURS)
-    unfailed = Acceptance(Check.STABLE, "just in case")
-
-    def accept(*acceptances: Acceptance) -> Verdict:
-        return judge(table, bad, acceptances=acceptances)
-
-    assert accept().withheld
-    assert accept(complete, elsewhere).withheld
-    assert accept(valid).withheld
-    published = accept(complete, valid, elsewhere, unfailed)
-    assert not published.withheld
-    assert published.accepted == (complete, valid)
-    assert published.failed(Check.COMPLETE) and published.failed(Check.VALID)
-
-
-def test_an_earlier_partition_of_the_range_joins_the_baseline_unless_withheld():
-    table = build_table(RowCount(at_most=2000, ratio=(0.5, 2.0)))
-    tuesdays = ("2013-01-01", "2013-01-08", "2013-01-15", "2013-01-22")
-    published = dict.fromkeys(tuesdays, PartitionProfile(1000))
-    first, second, third = "2013-02-05", "2013-02-12", "2013-02-19"
-    measures = {
-        key: PartitionMeasures(rows=rows)
-        for key, rows in ((first, 5000), (second, 1800), (third, 1000))
-    }
-    verdicts = judge_partitions(
-        table,
-        measures,
-        source_records={},
-        published={**published, first: PartitionProfile(1000)},
-    )
-    assert [verdict.withheld for verdict in verdicts.values()] == [True, False, False]
-    # The old version of the first day stays published, and counts.
-    for key, count in ((first, 4), (second, 5), (third, 6)):
-        bound = find(verdicts[key], Check.COMPLETE, "row_count_ratio").bound
-        assert bound == f"0.5 to 2.0 times 1,000, the median of {count} of the same weekday"
 
 
 def test_verdicts_have_all_checks_that_come_before_the_publish():

@@ -31,16 +31,6 @@ PARSED_SCHEMA = (
 Parsed = tuple[dt.date, int | None, str | None, str, str | None, str]
 
 
-def test_rows_are_counted_per_partition(spark: SparkSession) -> None:
-    frame = build_frame(spark, build_rows(DAYS[:1], "x", ids=5) + build_rows(DAYS[1:], "x", ids=2))
-    measures = measure_partitions(frame, READINGS, DAYS)
-    assert {key: measured.rows for key, measured in measures.items()} == {
-        "2013-01-01": 5,
-        "2013-01-02": 2,
-        "2013-01-03": 2,
-    }
-
-
 def test_partitions_without_rows_are_all_zero(spark: SparkSession) -> None:
     measures = measure_partitions(build_frame(spark, build_rows(DAYS[1:2], "x")), READINGS, DAYS)
     assert list(measures) == [day.key for day in DAYS]

@@ -8,9 +8,10 @@ from backfill_engine.rules.count_rules import RowCount
 from backfill_engine.rules.drift import Drift
 from backfill_engine.rules.measured import PartitionMeasures, PartitionProfile
 from backfill_engine.rules.rule import Rule
-from backfill_engine.rules.verdicts import Check, Finding, Verdict
+from backfill_engine.rules.verdicts import Check, Finding, Outcome, Verdict
 from backfill_engine.tables.declarations import Column, Table, required
 
+PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
 DAY = "2013-01-08"
 NEIGHBOURS = ("2013-01-01", "2013-01-02", "2013-01-03", "2013-01-04")
 """The first is of the same weekday as `DAY`."""

@@ -4,10 +4,15 @@ import pytest
 
 from backfill_engine.rules.column_rules import Agreement
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.verdicts import Check, Finding, Outcome
-from backfill_engine_tests.rules.judged_days import build_table, find, judge
-
-PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
+from backfill_engine.rules.verdicts import Check, Finding
+from backfill_engine_tests.rules.judged_days import (
+    FAILED,
+    PASSED,
+    WARNED,
+    build_table,
+    find,
+    judge,
+)
 
 
 @pytest.mark.parametrize(

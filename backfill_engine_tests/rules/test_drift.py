@@ -5,18 +5,19 @@ import pytest
 from backfill_engine.rules.drift import Drift
 from backfill_engine.rules.measured import BINS, PartitionMeasures, PartitionProfile
 from backfill_engine.rules.rule import RowConditions
-from backfill_engine.rules.verdicts import Check, Finding, Outcome
+from backfill_engine.rules.verdicts import Check, Finding
 from backfill_engine_tests.rules.judged_days import (
     DAY,
     DRIFT,
+    FAILED,
     NEIGHBOURS,
+    PASSED,
     PROFILE,
+    WARNED,
     build_table,
     find,
     judge,
 )
-
-PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,17 @@ from backfill_engine.rules.column_rules import Nulls, Values
 from backfill_engine.rules.count_rules import Reconciled, Rejects, RowCount
 from backfill_engine.rules.drift import Drift
 from backfill_engine.rules.measured import Landed, PartitionMeasures, PartitionProfile
-from backfill_engine.rules.verdicts import Check, Finding, Outcome
-from backfill_engine_tests.rules.judged_days import COMPARING, DAY, build_table, find, judge
-
-PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
+from backfill_engine.rules.verdicts import Check, Finding
+from backfill_engine_tests.rules.judged_days import (
+    COMPARING,
+    DAY,
+    FAILED,
+    PASSED,
+    WARNED,
+    build_table,
+    find,
+    judge,
+)
 
 
 @pytest.mark.parametrize(("empty", "outcome"), [("publish", WARNED), ("withhold", FAILED)])

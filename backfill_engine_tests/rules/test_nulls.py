@@ -4,10 +4,8 @@ import pytest
 
 from backfill_engine.rules.column_rules import Nulls
 from backfill_engine.rules.measured import NULLS, PartitionMeasures
-from backfill_engine.rules.verdicts import Check, Finding, Outcome
-from backfill_engine_tests.rules.judged_days import build_table, judge
-
-PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
+from backfill_engine.rules.verdicts import Check, Finding
+from backfill_engine_tests.rules.judged_days import FAILED, PASSED, WARNED, build_table, judge
 
 
 # The neighbours' median share of nulls is 1 %.

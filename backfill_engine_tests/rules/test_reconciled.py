@@ -4,10 +4,15 @@ import pytest
 
 from backfill_engine.rules.count_rules import Reconciled
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.verdicts import Check, Finding, Outcome
-from backfill_engine_tests.rules.judged_days import DAY, build_table, find, judge
-
-PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+from backfill_engine.rules.verdicts import Check, Finding
+from backfill_engine_tests.rules.judged_days import (
+    DAY,
+    FAILED,
+    PASSED,
+    build_table,
+    find,
+    judge,
+)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,8 @@ import pytest
 
 from backfill_engine.rules.count_rules import Rejects
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.verdicts import Check, Finding, Outcome
-from backfill_engine_tests.rules.judged_days import build_table, find, judge
-
-PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+from backfill_engine.rules.verdicts import Check, Finding
+from backfill_engine_tests.rules.judged_days import FAILED, PASSED, build_table, find, judge
 
 
 @pytest.mark.parametrize(("rejects", "outcome"), [(0, PASSED), (1, PASSED), (2, FAILED)])

@@ -2,10 +2,8 @@
 
 from backfill_engine.rules.declared import RequiredColumns
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.verdicts import Check, Finding, Outcome
-from backfill_engine_tests.rules.judged_days import build_table, find, judge
-
-FAILED = Outcome.FAILED
+from backfill_engine.rules.verdicts import Check, Finding
+from backfill_engine_tests.rules.judged_days import FAILED, build_table, find, judge
 
 
 def test_a_null_in_a_required_column_withholds():

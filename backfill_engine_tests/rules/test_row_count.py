@@ -7,18 +7,19 @@ from backfill_engine.grains.timestamps import HOURS
 from backfill_engine.quality.judging import judge_partitions
 from backfill_engine.rules.count_rules import RowCount
 from backfill_engine.rules.measured import Landed, PartitionMeasures, PartitionProfile
-from backfill_engine.rules.verdicts import Check, Finding, Outcome
+from backfill_engine.rules.verdicts import Check, Finding
 from backfill_engine_tests.rules.judged_days import (
     DAY,
+    FAILED,
     NEIGHBOURS,
+    PASSED,
     PROFILE,
+    WARNED,
     build_table,
     build_table_by,
     find,
     judge,
 )
-
-PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
 
 
 @pytest.mark.parametrize(

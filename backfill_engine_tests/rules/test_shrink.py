@@ -5,10 +5,17 @@ import pytest
 from backfill_engine.rules.count_rules import Shrink
 from backfill_engine.rules.measured import PartitionMeasures, PartitionProfile
 from backfill_engine.rules.rule import Rule
-from backfill_engine.rules.verdicts import Check, Finding, Outcome
-from backfill_engine_tests.rules.judged_days import DAY, build_table, find, judge
+from backfill_engine.rules.verdicts import Check, Finding
+from backfill_engine_tests.rules.judged_days import (
+    DAY,
+    FAILED,
+    PASSED,
+    WARNED,
+    build_table,
+    find,
+    judge,
+)
 
-PASSED, WARNED, FAILED = Outcome.PASSED, Outcome.WARNED, Outcome.FAILED
 GZIP, TEXT = ".json.gz", ".json"
 
 

@@ -3,10 +3,8 @@
 import pytest
 
 from backfill_engine.rules.measured import PartitionMeasures
-from backfill_engine.rules.verdicts import Check, Finding, Outcome
-from backfill_engine_tests.rules.judged_days import build_table, judge
-
-PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+from backfill_engine.rules.verdicts import Check, Finding
+from backfill_engine_tests.rules.judged_days import FAILED, PASSED, build_table, judge
 
 
 @pytest.mark.parametrize(("duplicates", "outcome"), [(0, PASSED), (1, FAILED)])

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from backfill_engine.errors import LandingError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
 from backfill_engine.grains.timestamps import HOURS
@@ -106,33 +105,6 @@ def test_files_are_described_by_hour_as_if_it_was_listed_alone(tmp_path: Path) -
         found = described[partition.key]
         alone = list_events(tmp_path, [partition]).fingerprint()
         assert f"{found.files} files {found.fingerprint}" == alone
-
-
-def test_fingerprint_is_of_the_listed_hours_alone(tmp_path: Path) -> None:
-    land(tmp_path, STARTS[1], "a.json")
-    before = list_events(tmp_path, [FIRST]).fingerprint()
-    land(tmp_path, STARTS[2], "late.json")
-    assert list_events(tmp_path, [FIRST]).fingerprint() == before
-    land(tmp_path, STARTS[1], "late.json")
-    assert list_events(tmp_path, [FIRST]).fingerprint() != before
-
-
-def test_changed_files_fail_the_check_with_their_hour(tmp_path: Path) -> None:
-    for start in STARTS:
-        land(tmp_path, start, "a.json")
-    listing = list_events(tmp_path)
-    land(tmp_path, STARTS[0], "late.json")
-    with pytest.raises(LandingError, match="files of 2013-01-31-23:00 changed"):
-        listing.check_unchanged()
-    listing.restrict([FIRST, SECOND]).check_unchanged()
-
-
-def test_broken_file_is_found_with_its_hour(tmp_path: Path) -> None:
-    land(tmp_path, STARTS[0], "a.json")
-    land(tmp_path, STARTS[1], "broken.json.gz")
-    (broken,) = list_events(tmp_path).find_broken("no file is named")
-    name = "events/year=2013/month=02/day=01/hour=00/broken.json.gz"
-    assert (broken.partition, broken.name) == (FIRST, name)
 
 
 def test_what_is_wrong_with_a_folder_is_wrong_with_each_of_its_hours(tmp_path: Path) -> None:

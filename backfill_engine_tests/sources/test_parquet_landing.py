@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from backfill_engine.errors import LandingError, LandingNotFoundError
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.lake.landing import FileFault, LandingFile
-from backfill_engine.lake.partitions import Partition, build_partition
+from backfill_engine.lake.partitions import build_partition
 from backfill_engine.sources.parquet_footers import ParquetFile, RowGroup
 from backfill_engine.sources.parquet_landing import ParquetLanding, ParquetListing
 from backfill_engine_tests.sources.landed_tables import build_landed_table
@@ -404,15 +404,6 @@ def test_where_all_files_can_be_read_the_error_names_the_broken_one(tmp_path: Pa
     ]
 
 
-def test_overlap_is_with_the_first_and_the_last_key_of_a_bucket() -> None:
-    def find(smallest: int, largest: int) -> list[Partition]:
-        return [bucket for bucket in BUCKETS if RowGroup(smallest, largest, 1).overlaps(bucket)]
-
-    assert find(99, 100) == BUCKETS[:2]
-    assert find(100, 199) == [BUCKETS[1]]
-    assert find(0, 999) == BUCKETS
-
-
 @pytest.mark.parametrize(
     "columns",
     [
@@ -442,12 +433,6 @@ def test_the_last_bucket_is_finished_at_the_end_of_the_space(tmp_path: Path) -> 
     grain = Buckets(100, 950)
     table, last = build_landed_table(grain), build_partition(grain, 900)
     assert LANDING.list_files(str(tmp_path), table, [last]).unfinished == {}
-
-
-def test_an_error_names_files_as_spark_spells_them(tmp_path: Path) -> None:
-    land(tmp_path, "a b.parquet", [1])
-    found = list_orders(tmp_path, 0).find_broken(f"file://{tmp_path}/orders/orders/a%20b.parquet")
-    assert [broken.name for broken in found] == ["orders/orders/a b.parquet"]
 
 
 def test_rows_of_files_count_where_all_their_buckets_are_listed(tmp_path: Path) -> None:

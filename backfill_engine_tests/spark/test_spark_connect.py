@@ -1,24 +1,20 @@
 """All pipeline code against a real Spark Connect server."""
 
 import os
-import socket
 import subprocess
 import sys
-import time
-from pathlib import Path
 
-import pyspark
 import pytest
 
 from backfill_assets.samples.orders import land_orders
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.watermarks import read_watermarks
-from backfill_engine.spark.jars import jar_paths
 from backfill_engine_tests.commands import Project
 from backfill_engine_tests.landing_zones import copy_days, rewrite_records
 from backfill_engine_tests.ports import find_free_port
-from backfill_engine_tests.project import CATALOG, STAGING_FLIGHTS
+from backfill_engine_tests.project import STAGING_FLIGHTS
+from backfill_engine_tests.spark_cluster import SPARK_CLASS, describe_connect, listens
 
 pytestmark = pytest.mark.slow
 
@@ -31,50 +27,21 @@ FILTER = "origin IN ('JFK', 'LGA') AND NOT cancelled AND flight_date >= DATE'201
 @pytest.fixture(scope="module")
 def connect_url(tmp_path_factory):
     port = find_free_port()
-    conf = {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.driver.host": "localhost",
-        "spark.driver.memory": "1g",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("catalog")),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        # Not UTC, so that only the session's own settings can make it so.
-        "spark.sql.session.timeZone": "Asia/Tokyo",
-    }
+    # Not UTC, so that only the session's own settings can make it so.
+    conf = {"spark.driver.host": "localhost", "spark.sql.session.timeZone": "Asia/Tokyo"}
     server = subprocess.Popen(
-        [
-            str(Path(pyspark.__file__).parent / "bin" / "spark-class"),
-            "org.apache.spark.deploy.SparkSubmit",
-            *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
-            *("--jars", ",".join(map(str, jar_paths(CATALOG.settings.jars)))),
-            *(word for name, value in conf.items() for word in ("--conf", f"{name}={value}")),
-        ],
+        [SPARK_CLASS, *describe_connect(port, tmp_path_factory.mktemp("catalog"), conf)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         # Its tasks read back what is published, and need what this Python has.
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
     )
     try:
-        wait_for_port(port, server)
+        assert listens(port, server, seconds=120), "the Spark Connect server did not start"
         yield f"sc://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait(timeout=30)
-
-
-def wait_for_port(port, server, seconds=120):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            time.sleep(0.5)
-        else:
-            return
-    raise AssertionError("the Spark Connect server did not start")
 
 
 @pytest.mark.by_hand

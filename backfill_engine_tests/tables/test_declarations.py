@@ -3,6 +3,7 @@
 import pytest
 from pyspark.sql.types import DateType, StringType, StructType
 
+from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.buckets import Buckets
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
@@ -28,7 +29,7 @@ def test_key_and_column_names_follow_the_declaration() -> None:
 def test_partition_and_key_columns_must_be_declared_and_required(
     partition_by: str, natural_key: tuple[str, ...]
 ) -> None:
-    with pytest.raises(ValueError, match=r"raw/readings: .* must be a declared, required column"):
+    with pytest.raises(DeclarationError, match=r"raw/readings: .* be a declared, required col"):
         Table("raw", "readings", partition_by, (DAY, VALUE), natural_key=natural_key)
 
 
@@ -94,7 +95,7 @@ def test_folders_are_of_the_partition_column_but_for_hours(
 def test_partition_column_of_another_type_than_the_grains_is_refused(
     partition_by: str, grain: Grain, folder_by: str | None, message: str
 ) -> None:
-    with pytest.raises(ValueError, match=f"^raw/readings: {message}$"):
+    with pytest.raises(DeclarationError, match=f"^raw/readings: {message}$"):
         declare(partition_by, grain, folder_by)
 
 
@@ -112,11 +113,11 @@ def test_partition_column_of_another_type_than_the_grains_is_refused(
 def test_folders_of_a_day_are_of_tables_with_several_partitions_a_day_only(
     partition_by: str, grain: Grain, folder_by: str | None
 ) -> None:
-    with pytest.raises(ValueError, match="`folder_by` is the DATE column of a table with sev"):
+    with pytest.raises(DeclarationError, match="`folder_by` is the DATE column of a table"):
         declare(partition_by, grain, folder_by)
 
 
 @pytest.mark.parametrize("folder_by", ["maybe", "month"])
 def test_folder_column_must_be_declared_and_required(folder_by: str) -> None:
-    with pytest.raises(ValueError, match=f"`{folder_by}` must be a declared, required column"):
+    with pytest.raises(DeclarationError, match=f"`{folder_by}` must be a declared, requ"):
         declare("hour", HOURS, folder_by)

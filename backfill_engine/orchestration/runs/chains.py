@@ -249,9 +249,7 @@ def find_touched_since(
     """Finds those of some runs that were made, at work, or ended since a time, UTC."""
     if not run_ids:
         return set()
-    # SQLite keeps a new run's time in whole seconds, and `updated_after` leaves out its moment.
-    before = since.replace(microsecond=0) - timedelta(microseconds=1)
-    changed = RunsFilter(run_ids=sorted(run_ids), updated_after=before)
+    changed = RunsFilter(run_ids=sorted(run_ids), updated_after=since)
     return {run.run_id for run in instance.get_runs(changed)}
 
 

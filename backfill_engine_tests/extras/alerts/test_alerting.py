@@ -2,10 +2,7 @@
 
 import datetime as dt
 import time
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from backfill_engine.extras.alerts.alerting import AlertMemory
 from backfill_engine.orchestration.backfills.outcomes import (
@@ -16,21 +13,17 @@ from backfill_engine.orchestration.backfills.outcomes import (
 from backfill_engine.orchestration.instance.dagster_internals import (
     AUTO_RETRY_RUN_ID_TAG,
     WILL_RETRY_TAG,
-    AssetGraphSubset,
-    PartitionBackfill,
+    BulkActionStatus,
 )
 from backfill_engine.orchestration.runs.chains import read_chain
 from backfill_engine.orchestration.runs.pausing import drop_paused
 from backfill_engine.proof.certificates import NOT_DUE
-from backfill_engine_tests.pipeline.alerting import WHY, Home, open_home
+from backfill_engine_tests.pipeline.alerting import WHY, Home
+from backfill_engine_tests.pipeline.requesting import add_backfill, set_status
 from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
 from backfill_engine_tests.project import CATALOG
 
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with open_home(tmp_path) as home:
-        yield home
+DAYS = list_days(4, 7)
 
 
 def test_a_run_its_continuation_and_a_retry_are_one_notice(home: Home) -> None:
@@ -45,21 +38,14 @@ def test_a_run_its_continuation_and_a_retry_are_one_notice(home: Home) -> None:
     (notice,) = home.receiver.accepted
     assert (notice["kind"], notice["outcome"]) == ("chain", "withheld")
     assert notice["runs"] == ["first", "next", "retry"]
+    names = ("table", "status", "partitions", "ranges", "reasons")
+    why = f"held up by what was withheld of {RAW}"
     assert notice["tables"] == [
-        {
-            "table": RAW,
-            "status": "withheld",
-            "partitions": 1,
-            "ranges": ["2013-01-05"],
-            "reasons": [f"2013-01-05: {WHY}"],
-        },
-        {
-            "table": STAGING,
-            "status": "held up",
-            "partitions": 2,
-            "ranges": ["2013-01-04...2013-01-05"],
-            "reasons": [f"2013-01-04...2013-01-05: held up by what was withheld of {RAW}"],
-        },
+        dict(zip(names, values, strict=True))
+        for values in (
+            (RAW, "withheld", 1, ["2013-01-05"], [f"2013-01-05: {WHY}"]),
+            (STAGING, "held up", 2, [f"{DAYS[0]}...{DAYS[1]}"], [f"{DAYS[0]}...{DAYS[1]}: {why}"]),
+        )
     ]
     assert notice["errors"] == []
     assert notice["goes_on"] == [f"published 2 of {STAGING} in runs that continued it"]
@@ -75,14 +61,10 @@ def test_a_run_its_continuation_and_a_retry_are_one_notice(home: Home) -> None:
 
 
 def test_what_is_good_in_the_end_is_not_told(home: Home) -> None:
-    home.begin("good", RAW, days=list_days(1, 2))
-    home.publish("good", RAW, *list_days(1, 2))
-    home.succeed("good")
+    home.complete("good", RAW, days=list_days(1, 2))
     home.begin("crashed", RAW, days=list_days(3, 4))
     home.fail("crashed", "killed")
-    home.begin("retry", RAW, days=list_days(3, 4), root="crashed")
-    home.publish("retry", RAW, *list_days(3, 4))
-    home.succeed("retry")
+    home.complete("retry", RAW, days=list_days(3, 4), root="crashed")
     home.begin("early", FEATURES, days=list_days(9, 9))
     home.certify("early", FEATURES, {"2013-01-09": NOT_DUE})
     home.fail("early", withheld=FEATURES)
@@ -94,10 +76,9 @@ def test_what_is_good_in_the_end_is_not_told(home: Home) -> None:
 
 
 def test_what_was_cancelled_while_it_was_paused_did_not_fail(home: Home) -> None:
-    days = list_days(4, 7)
-    home.begin("paused", RAW, days=days)
-    home.publish("paused", RAW, *days[:2])
-    home.certify("paused", RAW, dict.fromkeys(days[:2], "published") | {days[2]: "failed"})
+    home.begin("paused", RAW, days=DAYS)
+    home.publish("paused", RAW, *DAYS[:2])
+    home.certify("paused", RAW, dict.fromkeys(DAYS[:2], "published") | {DAYS[2]: "failed"})
     home.pause("paused", RAW)
     assert home.post_notices().waiting == ["paused: it is paused"]
 
@@ -106,11 +87,11 @@ def test_what_was_cancelled_while_it_was_paused_did_not_fail(home: Home) -> None
         found = find_chain_result(CATALOG, home.instance, home.warehouse, chain)
         return [(verdict.status, list(verdict.reasons)) for verdict in found.held_back]
 
-    assert find_held_back() == [(PAUSED_STATUS, days[2:])]
+    assert find_held_back() == [(PAUSED_STATUS, DAYS[2:])]
     drop_paused(home.instance, read_chain(home.instance, "paused").runs)
     report = home.post_notices()
     assert (report.posted, report.waiting, report.problems) == (0, [], [])
-    assert find_held_back() == [(CANCELLED, days[2:])]
+    assert find_held_back() == [(CANCELLED, DAYS[2:])]
 
 
 def test_a_chain_is_told_only_at_its_end(home: Home) -> None:
@@ -126,23 +107,12 @@ def test_a_chain_is_told_only_at_its_end(home: Home) -> None:
 
 
 def test_a_backfill_is_told_once_it_has_ended(home: Home) -> None:
-    backfill = PartitionBackfill.from_asset_graph_subset(
-        backfill_id="abcdefgh",
-        asset_graph_subset=AssetGraphSubset(),
-        dynamic_partitions_store=home.instance,
-        tags={},
-        backfill_timestamp=0.0,
-        title=None,
-        description=None,
-        run_config=None,
-    )
-    home.instance.add_backfill(backfill)
+    add_backfill(home.instance, "abcdefgh")
     home.withhold("first", backfill="abcdefgh")
     home.begin("second", RAW, days=list_days(10, 10), backfill="abcdefgh")
     home.fail("second", "No space left on device")
     assert home.post_notices().waiting == ["abcdefgh: the backfill is requested"]
-    ended = backfill.with_status(type(backfill.status)("COMPLETED_FAILED"))
-    home.instance.update_backfill(ended)
+    set_status(home.instance, "abcdefgh", BulkActionStatus.COMPLETED_FAILED)
     assert home.post_notices().accepted == ["abcdefgh second"]
     (notice,) = home.receiver.accepted
     assert (notice["kind"], notice["chain"]) == ("backfill", "abcdefgh")

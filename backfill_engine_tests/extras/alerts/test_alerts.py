@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus, build_sensor_context
+from dagster import AssetKey, DagsterInstance, DagsterRun, DagsterRunStatus
 from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.remote_origin import (
     RegisteredCodeLocationOrigin,
@@ -21,7 +21,8 @@ from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.runs.claims import PROCESS_TAG
 from backfill_engine.orchestration.runs.run_tags import WITHHELD_TAG
 from backfill_engine_tests.pipeline.alerting import Home
-from backfill_engine_tests.project import defs, process_due_partitions, report_withheld
+from backfill_engine_tests.pipeline.watching import evaluate_sensor
+from backfill_engine_tests.project import process_due_partitions, report_withheld
 from backfill_engine_tests.receivers import Receiver, run_receiver
 
 
@@ -46,13 +47,7 @@ def home(
 
 def look(instance: DagsterInstance, cursor: str | None) -> tuple[str | None, str]:
     """Ticks once and returns the new cursor and the message."""
-    with build_sensor_context(
-        instance=instance,
-        repository_def=defs.get_repository_def(),
-        repository_name="__repository__",
-        cursor=cursor,
-    ) as context:
-        tick = report_withheld.evaluate_tick(context)
+    tick = evaluate_sensor(report_withheld, instance, cursor)
     assert not tick.run_requests
     return tick.cursor, tick.skip_message or ""
 

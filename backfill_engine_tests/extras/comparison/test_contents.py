@@ -25,6 +25,7 @@ from backfill_engine_tests.contents.written_rows import (
     find_flight,
     read_both,
     write_rows,
+    write_versions,
 )
 from backfill_engine_tests.shared_fixtures import build_days
 
@@ -49,13 +50,10 @@ def test_nulls_are_not_the_numbers_that_stand_for_them(warehouse: Warehouse) -> 
 def test_column_added_later_reads_as_null(warehouse: Warehouse) -> None:
     rows = build_flights(WEEK[:2])
     narrow = replace(FLIGHTS, columns=FLIGHTS.columns[:-1], rules=())
-    older = write_rows(warehouse, narrow, rows)
-    newer = write_rows(warehouse, FLIGHTS, [{**row, "cancelled": None} for row in rows])
-    newest = write_rows(warehouse, FLIGHTS, rows)
-    before, null, after = (
-        read_contents(read_log(warehouse, FLIGHTS, version=version), WEEK[:2])
-        for version in (older, newer, newest)
-    )
+    write_rows(warehouse, narrow, rows)
+    logs = write_versions(warehouse, FLIGHTS, [{**row, "cancelled": None} for row in rows], rows)
+    older = read_log(warehouse, FLIGHTS, version=logs[0].version - 1)
+    before, null, after = (read_contents(log, WEEK[:2]) for log in (older, *logs))
     assert find_changes(compare_contents(before, null)) == {}
     diffs = compare_contents(before, after)
     assert {key: diff.changed for key, diff in diffs.items()} == {day.key: 20 for day in WEEK[:2]}
@@ -64,24 +62,16 @@ def test_column_added_later_reads_as_null(warehouse: Warehouse) -> None:
 
 def test_only_the_columns_asked_for_and_the_keys_are_compared(warehouse: Warehouse) -> None:
     rows = build_flights(WEEK[:1])
-    versions = [write_rows(warehouse, FLIGHTS, rows)]
-    rows[4]["gate"] = None
-    versions.append(write_rows(warehouse, FLIGHTS, rows))
+    changed_rows = [{**row, "gate": None} if at == 4 else row for at, row in enumerate(rows)]
+    logs = write_versions(warehouse, FLIGHTS, rows, changed_rows)
     for columns, changed in ((["miles", "delay"], 0), (["gate"], 1)):
-        before, after = (
-            read_contents(read_log(warehouse, FLIGHTS, version=version), WEEK[:1], columns=columns)
-            for version in versions
-        )
+        before, after = (read_contents(log, WEEK[:1], columns=columns) for log in logs)
         assert set(before.compared) == {*KEY, "day", *columns}
         assert compare_contents(before, after)[WEEK[0].key].changed == changed
     with pytest.raises(ValueError, match="differ in their compared"):
-        compare_contents(
-            before, read_contents(read_log(warehouse, FLIGHTS, version=versions[0]), WEEK[:1])
-        )
+        compare_contents(before, read_contents(logs[0], WEEK[:1]))
     with pytest.raises(ValueError, match="staging/flights has no columns gates"):
-        read_contents(
-            read_log(warehouse, FLIGHTS, version=versions[0]), WEEK[:1], columns=["gates"]
-        )
+        read_contents(logs[0], WEEK[:1], columns=["gates"])
 
 
 def test_no_partitions_and_no_rows(warehouse: Warehouse) -> None:

@@ -17,24 +17,6 @@ from backfill_engine_tests.contents.written_rows import (
 )
 
 
-def test_examples_name_keys_of_every_kind_in_their_partitions(warehouse: Warehouse) -> None:
-    before, after = build_flights(), build_flights()
-    after.remove(find_flight(after, WEEK[0], 4))
-    after.append({**find_flight(after, WEEK[1], 4), "flight": 99})
-    find_flight(after, WEEK[2], 5)["delay"] = None
-    after.append(find_flight(after, WEEK[3], 8))
-    find_flight(after, WEEK[5], 10)["day"] = WEEK[6].slice.start
-    older, newer = read_both(warehouse, FLIGHTS, WEEK, before, after)
-    assert find_example_keys(older, newer) == {
-        WEEK[0].key: (ExampleKey("missing", {"flight": 4, "origin": "LGA"}),),
-        WEEK[1].key: (ExampleKey("extra", {"flight": 99, "origin": "LGA"}),),
-        WEEK[2].key: (ExampleKey("changed", {"flight": 5, "origin": "JFK"}),),
-        WEEK[3].key: (ExampleKey("extra", {"flight": 8, "origin": "LGA"}),),
-        WEEK[5].key: (ExampleKey("missing", {"flight": 10, "origin": "LGA"}),),
-        WEEK[6].key: (ExampleKey("extra", {"flight": 10, "origin": "LGA"}),),
-    }
-
-
 def test_key_with_several_changed_rows_is_named_once(warehouse: Warehouse) -> None:
     (row,) = build_flights(WEEK[:1], count=1)
     after = [{**row, "gate": "other"}, {**row, "gate": "third"}]

@@ -16,7 +16,6 @@ from backfill_engine.errors import GoldenError
 from backfill_engine.extras.comparison.contents import read_contents
 from backfill_engine.extras.comparison.golden import ExampleKey, find_example_keys, read_golden
 from backfill_engine.extras.comparison.rows import PartitionDiff, compare_contents
-from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.tables.declarations import required
 from backfill_engine_tests.contents.written_rows import (
@@ -32,21 +31,19 @@ from backfill_engine_tests.contents.written_rows import (
     count_changes,
     find_changes,
     find_flight,
-    write_rows,
+    write_versions,
 )
 
 
-def write_csv(path: Path, rows: pa.Table) -> Path:
-    path = path / "golden.csv"
-    pyarrow.csv.write_csv(rows, path)
+def write_csv(path: Path, rows: pa.Table, *, suffix: str = "") -> Path:
+    path = path / f"golden.csv{suffix}"
+    with pa.output_stream(str(path)) as file:  # compressed, as its name says
+        pyarrow.csv.write_csv(rows, file)
     return path
 
 
 def write_zipped_csv(path: Path, rows: pa.Table) -> Path:
-    path = path / "golden.csv.gz"
-    with pa.CompressedOutputStream(str(path), "gzip") as file:
-        pyarrow.csv.write_csv(rows, file)
-    return path
+    return write_csv(path, rows, suffix=".gz")
 
 
 def write_parquet(path: Path, rows: pa.Table) -> Path:
@@ -89,8 +86,8 @@ def test_golden_of_any_format_is_equal_or_differs(
     assert golden.compared == FLIGHTS.column_names
 
     def compare() -> tuple[dict[str, PartitionDiff], dict[str, tuple[ExampleKey, ...]]]:
-        version = write_rows(warehouse, FLIGHTS, rows)
-        contents = read_contents(read_log(warehouse, FLIGHTS, version=version), WEEK[1:])
+        (log,) = write_versions(warehouse, FLIGHTS, rows)
+        contents = read_contents(log, WEEK[1:])
         return compare_contents(golden, contents), find_example_keys(golden, contents)
 
     changes, examples = compare()
@@ -112,7 +109,7 @@ def test_golden_of_any_format_is_equal_or_differs(
 
 def test_golden_of_other_types_and_fewer_columns(warehouse: Warehouse, tmp_path: Path) -> None:
     rows = build_flights(WEEK[:2])
-    version = write_rows(warehouse, FLIGHTS, rows)
+    (log,) = write_versions(warehouse, FLIGHTS, rows)
     wide = as_arrow(FLIGHTS, rows)
     golden_rows = pa.table(
         {
@@ -126,10 +123,7 @@ def test_golden_of_other_types_and_fewer_columns(warehouse: Warehouse, tmp_path:
     )
     golden = read_golden(write_parquet(tmp_path, golden_rows), FLIGHTS, WEEK[:2], keys=KEY)
     assert golden.compared == ("flight", "origin", "day", "departed", "miles")
-    columns = golden.compared
-    contents = read_contents(
-        read_log(warehouse, FLIGHTS, version=version), WEEK[:2], columns=columns
-    )
+    contents = read_contents(log, WEEK[:2], columns=golden.compared)
     changes = compare_contents(golden, contents)
     assert count_changes(changes) == {day.key: Changes(same=20) for day in WEEK[:2]}
 
@@ -143,7 +137,7 @@ def test_csv_as_pandas_writes_it(warehouse: Warehouse, tmp_path: Path) -> None:
         {"flight": 4, "miles": 7, "departed": midnight.replace(hour=5)},
     ]
     rows = [{**row, "origin": "JFK", "day": WEEK[0].slice.start} for row in rows]
-    version = write_rows(warehouse, FLIGHTS, rows)
+    (log,) = write_versions(warehouse, FLIGHTS, rows)
     path = tmp_path / "golden.csv"
     path.write_text(
         "flight,origin,day,miles,departed,cancelled,gate\n"
@@ -153,12 +147,7 @@ def test_csv_as_pandas_writes_it(warehouse: Warehouse, tmp_path: Path) -> None:
         "4,JFK,2013-01-01,7,2013-01-01T00:00:00-05:00,,\n"
     )
     golden = read_golden(path, FLIGHTS, WEEK[:1], keys=["flight"])
-    contents = read_contents(
-        read_log(warehouse, FLIGHTS, version=version),
-        WEEK[:1],
-        columns=golden.compared,
-        keys=["flight"],
-    )
+    contents = read_contents(log, WEEK[:1], columns=golden.compared, keys=["flight"])
     diffs = compare_contents(golden, contents)
     assert count_changes(diffs) == {WEEK[0].key: Changes(same=4)}
     assert diffs[WEEK[0].key].null_shares == {

@@ -24,8 +24,9 @@ from backfill_engine.proof.pages import VerifiedLine
 from backfill_engine.proof.untouched import prove_untouched
 from backfill_engine.proof.verification import verify_run
 from backfill_engine.tables.declarations import Column
-from backfill_engine_tests.contents.test_read_back import EVENTS, publish, write_events
-from backfill_engine_tests.contents.test_task_read_back import HOURLY, count_tasks
+from backfill_engine_tests.contents.test_read_back import EVENTS, HOURLY, publish, write_events
+from backfill_engine_tests.contents.test_task_read_back import count_tasks
+from backfill_engine_tests.pipeline.landing_zone import delay
 from backfill_engine_tests.pipeline.running import RAW, FinishedRun, Pipeline, list_days
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 from backfill_engine_tests.publishing.test_verifying import change_one_value, find_data_file
@@ -51,10 +52,8 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def published_again(pipeline: Pipeline) -> FinishedRun:
     """Publishes days 4 to 6 of raw again; the first two then differ from before."""
     for day in (CHANGED, ALSO_CHANGED):
-        pipeline.zone.change(day, lambda flight: {**flight, "arr_delay": 7})
-    run = pipeline.run(RAW, first=CHANGED, last=SPOILED)
-    assert run.success, run.message
-    return run
+        pipeline.zone.change(day, delay)
+    return pipeline.run(RAW, first=CHANGED, last=SPOILED).confirm()
 
 
 def read_raw(pipeline: Pipeline) -> TableLog:
@@ -148,8 +147,7 @@ def test_the_check_finds_a_spoiled_data_file_either_way(
 ) -> None:
     monkeypatch.setenv("BACKFILL_READ_BACK_BYTES", read_back_bytes)
     find_data_file(pipeline, SPOILED).unlink()
-    run = pipeline.run_readable_check(RAW, first=DAYS[0].key, last=DAYS[-1].key)
-    assert run.success, run.message
+    run = pipeline.run_readable_check(RAW, first=DAYS[0].key, last=DAYS[-1].key).confirm()
     failed = [
         evaluation.partition
         for evaluation in pipeline.read_evaluations(run)

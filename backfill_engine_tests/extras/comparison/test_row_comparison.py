@@ -11,6 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from backfill_engine.extras.comparison.contents import Contents, read_contents
+from backfill_engine.extras.comparison.golden import ExampleKey, find_example_keys
 from backfill_engine.extras.comparison.rows import (
     PartitionDiff,
     compare_contents,
@@ -53,7 +54,9 @@ def test_equal_contents_in_another_order_and_in_other_files(warehouse: Warehouse
     assert all(diff.equal for diff in diffs.values())
 
 
-def test_every_kind_of_difference_is_found_in_exactly_its_partition(warehouse: Warehouse) -> None:
+def test_every_kind_of_difference_is_found_and_named_in_exactly_its_partition(
+    warehouse: Warehouse,
+) -> None:
     before, after = build_flights(), build_flights()
     after.remove(find_flight(after, WEEK[0], 4))
     after.append({**find_flight(after, WEEK[1], 4), "flight": 99})
@@ -71,6 +74,19 @@ def test_every_kind_of_difference_is_found_in_exactly_its_partition(warehouse: W
         WEEK[4].key: Changes(same=19, changed=1),
         WEEK[5].key: Changes(same=19, removed=1),
         WEEK[6].key: Changes(same=20, added=1, duplicates=1),
+    }
+    examples = find_example_keys(older, newer)
+    of_two = examples.pop(WEEK[2].key)
+    assert {(found.difference, found.values["flight"]) for found in of_two} == {
+        *(("changed", 5), ("changed", 6))
+    }
+    assert examples == {
+        WEEK[0].key: (ExampleKey("missing", {"flight": 4, "origin": "LGA"}),),
+        WEEK[1].key: (ExampleKey("extra", {"flight": 99, "origin": "LGA"}),),
+        WEEK[3].key: (ExampleKey("extra", {"flight": 8, "origin": "LGA"}),),
+        WEEK[4].key: (ExampleKey("changed", {"flight": 9, "origin": "JFK"}),),
+        WEEK[5].key: (ExampleKey("missing", {"flight": 10, "origin": "LGA"}),),
+        WEEK[6].key: (ExampleKey("extra", {"flight": 10, "origin": "LGA"}),),
     }
     shares = {key: diff.null_shares for key, diff in compare_contents(older, newer).items()}
     assert shares.pop(WEEK[4].key) == {"delay": (0.05, 0.1)}

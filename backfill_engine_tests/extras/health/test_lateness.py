@@ -52,9 +52,8 @@ def test_there_is_no_quantile_of_nothing() -> None:
 
 
 def test_rows_are_counted_by_the_day_that_they_landed_on_and_the_one_they_are_of(
-    tmp_path: Path,
+    warehouse: Warehouse,
 ) -> None:
-    warehouse = Warehouse(str(tmp_path))
     landed = [(1, 1), (3, 1), (3, 1), (3, 2), (3, 3), (4, 1)]
     rows = [{"landed": day(at), "day": day(of)} for at, of in landed]
     write_rows(warehouse, LANDED, [*rows, {"landed": day(4), "day": None}])
@@ -81,10 +80,9 @@ def test_rows_are_counted_by_the_day_that_they_landed_on_and_the_one_they_are_of
     assert (all_.day, all_.rows, all_.late, all_.after_two) == (day(4), 5, 4, pytest.approx(0.2))
 
 
-def test_a_table_whose_files_are_gone_says_so(tmp_path: Path) -> None:
-    warehouse = Warehouse(str(tmp_path))
+def test_a_table_whose_files_are_gone_says_so(warehouse: Warehouse) -> None:
     write_rows(warehouse, LANDED, [{"landed": day(1), "day": day(1)}])
-    (lost,) = tmp_path.rglob("*.parquet")
+    (lost,) = Path(warehouse.root).rglob("*.parquet")
     lost.unlink()
     with pytest.raises(TableError, match=r"raw/records: rows can't be counted"):
         count_arrivals(read_log(warehouse, LANDED), "day", since=day(1))

@@ -48,11 +48,6 @@ REHEARSAL = Rehearsal(
 )
 
 
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    return Warehouse(str(tmp_path))
-
-
 def test_it_is_read_by_the_beginning_of_its_id(warehouse: Warehouse) -> None:
     write_rehearsal(warehouse, REHEARSAL)
     assert read_rehearsal(warehouse, "0c39c69e") == REHEARSAL

@@ -25,6 +25,7 @@ from backfill_engine_tests.contents.written_rows import (
     build_parts,
     find_flight,
     write_rows,
+    write_versions,
 )
 from backfill_engine_tests.shared_fixtures import build_days
 
@@ -40,8 +41,7 @@ def measure(
     days: Sequence[Partition] = WEEK,
 ) -> dict[tuple[str, str], ColumnShift]:
     """Measures the shifts between two versions of FLIGHTS, by partition and column."""
-    versions = [write_rows(warehouse, FLIGHTS, rows) for rows in (before, after)]
-    older, newer = (read_log(warehouse, FLIGHTS, version=version) for version in versions)
+    older, newer = write_versions(warehouse, FLIGHTS, before, after)
     return {
         (shift.partition, shift.column): shift
         for shift in measure_shifts(spark, older, newer, days)
@@ -170,24 +170,14 @@ def test_partitions_of_integers_and_a_table_without_a_key(
 @pytest.mark.parametrize(
     ("before", "after", "stddev", "shift"),
     [
-        (10.0, 12.0, 1.0, 0.2),
-        (-10.0, -12.0, 1.0, 0.2),
-        (0.001, 0.101, 0.5, 0.2),
-        (0.0, 0.0, 0.0, 0.0),
-        (0.0, 1e-6, 0.0, math.inf),
-        (4.0, 5.0, None, 0.25),
-        (None, 5.0, None, None),
-        (5.0, None, None, None),
-    ],
-    ids=[
-        "relative",
-        "negative",
-        "near zero",
-        "both zero",
-        "constant zero",
-        "no deviation",
-        "new",
-        "gone",
+        pytest.param(10.0, 12.0, 1.0, 0.2, id="relative"),
+        pytest.param(-10.0, -12.0, 1.0, 0.2, id="negative"),
+        pytest.param(0.001, 0.101, 0.5, 0.2, id="near zero"),
+        pytest.param(0.0, 0.0, 0.0, 0.0, id="both zero"),
+        pytest.param(0.0, 1e-6, 0.0, math.inf, id="constant zero"),
+        pytest.param(4.0, 5.0, None, 0.25, id="no deviation"),
+        pytest.param(None, 5.0, None, None, id="new"),
+        pytest.param(5.0, None, None, None, id="gone"),
     ],
 )
 def test_mean_shift(

@@ -28,7 +28,7 @@ from backfill_engine_tests.contents.written_rows import (
     MILES,
     WEEK,
     build_flights,
-    write_rows,
+    write_versions,
 )
 from backfill_engine_tests.shared_fixtures import build_days
 
@@ -244,8 +244,7 @@ def test_the_partition_that_drifted_most_and_how_it_is_distributed(warehouse: Wa
             flight["miles"] //= 10
         if flight["day"] == WEEK[2].slice.start:
             flight["miles"] += 30
-    versions = [write_rows(warehouse, FLIGHTS, rows) for rows in (before, after)]
-    older, newer = (read_log(warehouse, FLIGHTS, version=version) for version in versions)
+    older, newer = write_versions(warehouse, FLIGHTS, before, after)
     assert find_most_drifted(compare_partitions(older, newer, WEEK[:3])) == WEEK[1].key
     assert read_histograms(older, newer, WEEK[1]) == Histograms(
         WEEK[1].key, {MILES.histogram: [5, 5, 110, 0]}, {MILES.histogram: [50, 50, 20, 0]}

@@ -3,12 +3,12 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
 
 import pytest
-from dagster import DagsterInstance, DagsterRun, RunsFilter, build_sensor_context
+from dagster import DagsterInstance, DagsterRun, RunsFilter
+from dagster._daemon.types import DaemonHeartbeat
 
 from backfill_engine.errors import BackfillError
 from backfill_engine.orchestration.backfills.cancelling import (
@@ -21,20 +21,21 @@ from backfill_engine.orchestration.instance.dagster_internals import BulkActionS
 from backfill_engine.orchestration.instance.processes import identify_process
 from backfill_engine.orchestration.runs.claims import CREATOR_TAG, PROCESS_TAG
 from backfill_engine.orchestration.runs.run_tags import DROPPED, PAUSED_TAG
-from backfill_engine_tests.pipeline.alerting import Home, open_home
-from backfill_engine_tests.pipeline.requesting import read_progress, request, set_status
+from backfill_engine_tests.pipeline.alerting import Home
+from backfill_engine_tests.pipeline.requesting import (
+    get_backfill,
+    get_run,
+    read_progress,
+    request,
+    set_status,
+)
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_engine_tests.pipeline.slow_runs import materialize_slowly
-from backfill_engine_tests.project import CATALOG, continue_after_withheld, defs
+from backfill_engine_tests.pipeline.watching import evaluate_sensor
+from backfill_engine_tests.project import CATALOG, continue_after_withheld
 
 DAYS = list_days(4, 7)
 NOBODY = "no such machine/namespace/1/1"
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with open_home(tmp_path) as home:
-        yield home
 
 
 def cancel_now(home: Home, wanted: str, *, wait_seconds: float = 5) -> Cancellation:
@@ -42,9 +43,7 @@ def cancel_now(home: Home, wanted: str, *, wait_seconds: float = 5) -> Cancellat
 
 
 def find_status(home: Home, run_id: str) -> str:
-    run = home.instance.get_run_by_id(run_id)
-    assert run is not None
-    return run.status.value
+    return get_run(home.instance, run_id).status.value
 
 
 def test_a_backfill_ends_with_all_that_is_at_work_of_it(home: Home) -> None:
@@ -60,8 +59,7 @@ def test_a_backfill_ends_with_all_that_is_at_work_of_it(home: Home) -> None:
     assert not found.by_daemon
     statuses = {run: find_status(home, run) for run in ("of it", "continues", "another")}
     assert statuses == {"of it": "CANCELED", "continues": "CANCELED", "another": "STARTED"}
-    record = home.instance.get_backfill(backfill)
-    assert record is not None
+    record = get_backfill(home.instance, backfill)
     assert record.status is BulkActionStatus.CANCELED
     assert record.backfill_end_timestamp
     assert is_cancelled(home.instance, backfill)
@@ -77,11 +75,17 @@ def test_what_has_no_run_yet_is_cancelled_too(home: Home) -> None:
     assert read_progress(home.instance, backfill).state == "cancelled"
 
 
+def test_a_daemon_that_lives_is_left_to_call_a_backfill_cancelled(home: Home) -> None:
+    home.instance.add_daemon_heartbeat(DaemonHeartbeat(time.time(), "BACKFILL", "a daemon", []))
+    backfill = request(home.instance, RAW, days=DAYS)
+    assert cancel_now(home, backfill).by_daemon
+    assert get_backfill(home.instance, backfill).status is BulkActionStatus.CANCELING
+
+
 def test_what_goes_on_after_dagster_called_the_backfill_failed_is_cancelled_as_such(
     home: Home,
 ) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("paused-run", RAW, days=DAYS, backfill=backfill)
+    backfill = home.start_backfill(RAW, days=DAYS, run_id="paused-run")
     home.pause("paused-run", RAW)
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     home.begin("goes-on", RAW, days=DAYS, chain=backfill)
@@ -111,9 +115,7 @@ def test_the_first_run_of_a_chain_stands_for_all_of_it(home: Home) -> None:
     home.begin("third-run", STAGING, days=DAYS[2:], chain="first-run")
     home.pause("third-run", STAGING)
     assert cancel_now(home, "first-run").ended == []
-    run = home.instance.get_run_by_id("third-run")
-    assert run is not None
-    assert run.tags[PAUSED_TAG] == DROPPED
+    assert get_run(home.instance, "third-run").tags[PAUSED_TAG] == DROPPED
     with pytest.raises(BackfillError, match=r"run first-run is over"):
         cancel_now(home, "first-run")
 
@@ -153,13 +155,7 @@ def test_what_nobody_here_can_end_is_told(home: Home) -> None:
 
 def ask_sensor(home: Home, cursor: str | None) -> tuple[str | None, bool, str]:
     """Returns the sensor's new cursor, whether it requests anything, and why not."""
-    with build_sensor_context(
-        instance=home.instance,
-        repository_def=defs.get_repository_def(),
-        repository_name="__repository__",
-        cursor=cursor,
-    ) as context:
-        tick = continue_after_withheld.evaluate_tick(context)
+    tick = evaluate_sensor(continue_after_withheld, home.instance, cursor)
     return tick.cursor, bool(tick.run_requests), tick.skip_message or ""
 
 
@@ -168,9 +164,7 @@ def test_nothing_goes_on_from_a_cancelled_backfill(home: Home, *, is_cancelled: 
     backfill = request(home.instance, RAW, STAGING, days=DAYS)
     cursor, _, _ = ask_sensor(home, None)
     home.withhold("first-run", backfill=backfill)
-    home.begin("earlier", RAW, days=list_days(8, 8))
-    home.publish("earlier", RAW, *list_days(8, 8))
-    home.succeed("earlier")
+    home.complete("earlier", RAW, days=list_days(8, 8))
     if is_cancelled:
         cancel_now(home, backfill)
     _, goes_on, why = ask_sensor(home, cursor)
@@ -194,7 +188,5 @@ def test_a_run_that_a_shell_started_ends_within_seconds(tmp_path: Path) -> None:
             time.sleep(5)
             found = cancel(CATALOG, instance, run.run_id[:8], wait_seconds=60, silent_seconds=3600)
             assert (found.id, found.ended, found.unfinished) == (run.run_id, [run.run_id], [])
-            ended = instance.get_run_by_id(run.run_id)
-            assert ended is not None
-            assert ended.status.value == "CANCELED"
+            assert get_run(instance, run.run_id).status.value == "CANCELED"
         assert process.wait(timeout=60) != 0

@@ -3,19 +3,17 @@
 import datetime as dt
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from threading import Event
 
 import pytest
 import typer
-from dagster import DagsterInstance, DagsterRunStatus
+from dagster import DagsterRunStatus
 
 from backfill_engine.cli import job_runs
 from backfill_engine.cli.run_command import carry_out, print_idle, print_verdicts
 from backfill_engine.errors import BackfillError
-from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.orchestration.backfills import foreground as foreground_module
 from backfill_engine.orchestration.backfills.cancelling import cancel
 from backfill_engine.orchestration.backfills.foreground import (
@@ -40,8 +38,8 @@ from backfill_engine.orchestration.runs.run_tags import (
     LAUNCHED_BY_TAG,
     REASON_TAG,
 )
-from backfill_engine_tests.pipeline.alerting import Home, open_home
-from backfill_engine_tests.pipeline.requesting import read_progress
+from backfill_engine_tests.pipeline.alerting import Home
+from backfill_engine_tests.pipeline.requesting import get_run, read_progress
 from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
 from backfill_engine_tests.project import CATALOG, defs
 
@@ -114,27 +112,11 @@ def test_a_title_says_the_ends_of_each_grain() -> None:
     )
 
 
-def test_a_run_that_cannot_be_made_is_one_error(tmp_path: Path) -> None:
-    def execute(_: RangeRun) -> None:
-        raise OSError("no room\nfor a run")
-
-    request = RangeRun(("raw/flights",), *JANUARY, {FOREGROUND_TAG: "once"})
-    with DagsterInstance.ephemeral() as instance:
-        targets = {"raw/flights": ["2013-01-01"]}
-        warehouse = Warehouse(str(tmp_path))
-        foreground = Foreground(CATALOG, instance, GRAPH, warehouse, execute, "once", targets)
-        with pytest.raises(BackfillError, match=r"no run could be made: no room$"):
-            list(foreground.carry_out([request]))
-    assert not foreground.runs
-
-
 DAYS = list_days(4, 7)
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with open_home(tmp_path) as home:
-        yield home
+def build_run(key: str) -> RangeRun:
+    return RangeRun((key,), DAYS[0], DAYS[-1], {FOREGROUND_TAG: "once"})
 
 
 @dataclass
@@ -158,21 +140,33 @@ class Executions:
         self.execute(self.home, run_id)
 
 
+def prepare(
+    home: Home, execute: Callable[[RangeRun], None], targets: dict[str, list[str]]
+) -> Foreground:
+    return Foreground(CATALOG, home.instance, GRAPH, home.warehouse, execute, "once", targets)
+
+
 def carry_two_out(home: Home, execute: Callable[[Home, str], None]) -> tuple[list[str], Verdicts]:
     """Returns which of two runs were made, and the verdicts."""
     executions = Executions(home, execute)
-    targets = {RAW: DAYS, STAGING: DAYS}
-    foreground = Foreground(
-        CATALOG, home.instance, GRAPH, home.warehouse, executions, "once", targets
-    )
-    tags = {FOREGROUND_TAG: "once"}
-    list(foreground.carry_out(RangeRun((key,), DAYS[0], DAYS[-1], tags) for key in (RAW, STAGING)))
+    foreground = prepare(home, executions, {RAW: DAYS, STAGING: DAYS})
+    list(foreground.carry_out(build_run(key) for key in (RAW, STAGING)))
     # Two days of staging weren't chosen, as they are up to date.
     plan = Plan([plan_table(RAW, JANUARY), replace(plan_table(STAGING, JANUARY), up_to_date=2)], {})
     found = find_verdicts(
         CATALOG, home.instance, home.warehouse, foreground, plan, is_cancelled=False
     )
     return executions.runs, found
+
+
+def test_a_run_that_cannot_be_made_is_one_error(home: Home) -> None:
+    def execute(_: RangeRun) -> None:
+        raise OSError("no room\nfor a run")
+
+    foreground = prepare(home, execute, {RAW: DAYS})
+    with pytest.raises(BackfillError, match=r"no run could be made: no room$"):
+        list(foreground.carry_out([build_run(RAW)]))
+    assert not foreground.runs
 
 
 def list_held_back(found: Verdicts) -> list[tuple[str, str, int, str]]:
@@ -233,15 +227,11 @@ def test_a_pause_from_elsewhere_ends_it_and_the_rest_is_told_as_paused(
 
 def test_a_cancellation_from_elsewhere_ends_it(home: Home) -> None:
     def execute(home: Home, run_id: str) -> None:
-        run = home.instance.get_run_by_id(run_id)
-        assert run is not None
-        home.instance.report_run_canceled(run)
+        home.instance.report_run_canceled(get_run(home.instance, run_id))
 
     runs, found = carry_two_out(home, execute)
     assert (runs, found.state) == (["run-1"], "cancelled")
-    run = home.instance.get_run_by_id("run-1")
-    assert run is not None
-    assert FOREGROUND_ENDED_TAG in run.tags
+    assert FOREGROUND_ENDED_TAG in get_run(home.instance, "run-1").tags
     assert [status for _, status, _, _ in list_held_back(found)] == ["cancelled", "cancelled"]
 
 
@@ -275,12 +265,8 @@ def test_a_run_that_begins_as_it_is_cancelled_is_ended_by_its_shell(home: Home) 
         work_until_interrupted(home, run_id)
 
     executions = Executions(home, execute)
-    foreground = Foreground(
-        CATALOG, home.instance, GRAPH, home.warehouse, executions, "once", {RAW: DAYS}
-    )
-    tags = {FOREGROUND_TAG: "once"}
-    asked = [RangeRun((key,), DAYS[0], DAYS[-1], tags) for key in (RAW, STAGING, FEATURES)]
-    list(foreground.carry_out(asked))
+    foreground = prepare(home, executions, {RAW: DAYS})
+    list(foreground.carry_out(build_run(key) for key in (RAW, STAGING, FEATURES)))
     assert executions.runs == ["run-1", "run-2"]
     assert read_progress(home.instance, "run-1").state == "cancelled"
 
@@ -292,8 +278,7 @@ def work_until_interrupted(home: Home, run_id: str) -> None:
         while time.monotonic() < deadline:
             time.sleep(0.05)
     except KeyboardInterrupt:
-        run = home.instance.get_run_by_id(run_id)
-        assert run is not None
+        run = get_run(home.instance, run_id)
         assert run.status is DagsterRunStatus.CANCELING
         home.instance.report_run_canceled(run)
 
@@ -308,10 +293,8 @@ def test_a_run_that_does_not_end_as_it_is_cancelled_counts_as_cancelled(
 
     monkeypatch.setattr(foreground_module, "_CANCEL_SECONDS", 0.1)
     executions = Executions(home, execute)
-    foreground = Foreground(
-        CATALOG, home.instance, GRAPH, home.warehouse, executions, "once", {RAW: DAYS}
-    )
-    states = foreground.carry_out([RangeRun((RAW,), *JANUARY, {FOREGROUND_TAG: "once"})])
+    foreground = prepare(home, executions, {RAW: DAYS})
+    states = foreground.carry_out([build_run(RAW)])
     next(states)
     foreground.cancel()
     done.set()
@@ -343,12 +326,8 @@ def test_an_error_in_mid_way_leaves_the_verdicts_of_what_was_done(
         (RAW, 4, 4),
         (STAGING, 0, 2),
     ]
-    assert [held_back for table in found["tables"] for held_back in table["held_back"]] == [
-        {
-            "table": STAGING,
-            "status": "failed",
-            "partitions": 2,
-            "ranges": ["2013-01-04...2013-01-05"],
-            "reasons": [f"2013-01-04...2013-01-05: no run of it was made: {why}"],
-        }
-    ]
+    (held_back,) = (held_back for table in found["tables"] for held_back in table["held_back"])
+    days = "2013-01-04...2013-01-05"
+    reasons = [f"{days}: no run of it was made: {why}"]
+    assert [*held_back] == ["table", "status", "partitions", "ranges", "reasons"]
+    assert [*held_back.values()] == [STAGING, "failed", 2, [days], reasons]

@@ -17,15 +17,16 @@ from backfill_engine.orchestration.instance.dagster_internals import BACKFILL_TA
 from backfill_engine.orchestration.runs.run_tags import AT_MOST_TAG, find_run_range
 from backfill_engine_tests.commands import Project
 from backfill_engine_tests.pipeline.commanding import (
+    follow,
     launch,
     list_commits,
     list_published,
     read_lines,
-    watch,
+    wait_until,
 )
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.running import RAW, list_days
-from backfill_engine_tests.servers import serve, wait_for
+from backfill_engine_tests.servers import serve
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
@@ -59,10 +60,9 @@ def test_runs_of_a_backfill_go_one_at_a_time_and_once_each_where_two_could(
         backfill = launch(project, "--select", RAW, *ends, "--max-parallel", "1")
         of_it = RunsFilter(tags={BACKFILL_TAG: backfill})
         at_work = RunsFilter(tags=of_it.tags, statuses=[DagsterRunStatus.STARTED])
-        wait_for(lambda: bool(instance.get_runs(at_work)), seconds=400, look_every=0.3)
+        wait_until(lambda: instance.get_runs(at_work))
         beside = dagster.launch_run(RAW, first=BESIDE, last=BESIDE)
-        with watch(project, backfill) as watching:
-            assert watching.wait(timeout=900) == 0, read_lines(project, backfill)[-1]
+        assert follow(project, backfill) == 0, read_lines(project, backfill)[-1]
         ours = sorted(instance.get_run_records(of_it), key=find_start)
         (other,) = instance.get_run_records(RunsFilter(run_ids=[beside]))
         assert len(instance.get_run_records()) == len(ours) + 2, "and the one before"

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.samples.orders import land_orders
-from backfill_engine_tests.commands import Project
+from backfill_engine_tests.commands import Project, confirm
 from backfill_engine_tests.pipeline.commanding import (
     command,
+    follow,
     launch,
     list_commits,
     list_published,
     read_lines,
-    watch,
 )
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
@@ -49,8 +49,7 @@ def project(weather_landing: Path, tmp_path: Path) -> Project:
     shutil.copytree(weather_landing / folder, project.landing / folder)
     land_orders(str(project.landing), scale=0.04)
     LandingZone(project.landing).land(list_days(1, 5))
-    run = project.materialize(RAW, partitions="2013-01-01...2013-01-05")
-    assert run.returncode == 0, run.stderr
+    confirm(project.materialize(RAW, partitions="2013-01-01...2013-01-05"))
     return project
 
 
@@ -62,8 +61,7 @@ def test_what_failed_of_tables_of_different_grains_is_one_backfill(project: Proj
     failed = ("--select", ",".join(TARGETS), "--only", "failed,withheld")
     with serve(project) as dagster:
         backfill = launch(project, *failed, "--chunk", "files=1")
-        with watch(project, backfill) as watching:
-            assert watching.wait(timeout=900) == 1
+        assert follow(project, backfill) == 1
         runs = ask(dagster.address, _RUNS, {"backfill": backfill})["runsOrError"]["results"]
     assert [
         listed["id"] for listed in json.loads(command(project, "backfill", "list", "--json"))

@@ -1,9 +1,8 @@
 """The runs of a backfill, their retries and continuations tell how far it has come."""
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from dagster import AssetCheckEvaluation, AssetKey, DagsterEvent, DagsterEventType
@@ -19,18 +18,12 @@ from backfill_engine.orchestration.backfills.progress_reader import (
 from backfill_engine.orchestration.instance.dagster_internals import BulkActionStatus
 from backfill_engine.orchestration.runs.pausing import drop_paused, pause, unpause
 from backfill_engine.orchestration.runs.run_tags import FOREGROUND_ENDED_TAG, FOREGROUND_TAG
-from backfill_engine_tests.pipeline.alerting import WHY, Home, open_home
-from backfill_engine_tests.pipeline.requesting import read_progress, request, set_status
+from backfill_engine_tests.pipeline.alerting import WHY, Home
+from backfill_engine_tests.pipeline.requesting import get_run, read_progress, request, set_status
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_engine_tests.project import CATALOG
 
 DAYS = list_days(4, 7)
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with open_home(tmp_path) as home:
-        yield home
 
 
 def count(progress: Progress) -> dict[str, tuple[int, int, int, int]]:
@@ -39,6 +32,18 @@ def count(progress: Progress) -> dict[str, tuple[int, int, int, int]]:
         table.table: (table.published, table.held_back, table.at_work, table.waiting)
         for table in progress.tables
     }
+
+
+def tell(home: Home, progress: Progress) -> list[tuple[str, str, list[str]]]:
+    """What the outcome says of all that is held back: table, status and reasons."""
+    outcome = find_outcome(CATALOG, home.instance, home.warehouse, progress)
+    return [(entry["table"], entry["status"], entry["reasons"]) for entry in outcome.held_back]
+
+
+def count_as_read(home: Home, backfill: str) -> Callable[[], dict[str, tuple[int, int, int, int]]]:
+    """Counts again and again, by one reader."""
+    reader = ProgressReader(CATALOG, home.instance)
+    return lambda: count(reader.read(backfill, now=dt.datetime.now(tz=dt.UTC)))
 
 
 def test_a_backfill_is_followed_from_its_request_to_its_end(home: Home) -> None:
@@ -74,20 +79,15 @@ def test_a_backfill_is_followed_from_its_request_to_its_end(home: Home) -> None:
 
 
 def test_what_was_published_before_is_to_be_published_again(home: Home) -> None:
-    home.begin("earlier", RAW, days=DAYS)
-    home.publish("earlier", RAW, *DAYS)
-    home.succeed("earlier")
+    home.complete("earlier", RAW, days=DAYS)
     backfill = request(home.instance, RAW, days=DAYS)
     assert count(read_progress(home.instance, backfill)) == {RAW: (0, 0, 0, 4)}
-    home.begin("again", RAW, days=DAYS, backfill=backfill)
-    home.publish("again", RAW, DAYS[0])
+    backfill = home.start_backfill(RAW, days=DAYS, published=1)
     assert count(read_progress(home.instance, backfill)) == {RAW: (1, 0, 3, 0)}
 
 
 def test_a_queued_run_waits_and_a_retry_counts(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("crashed", RAW, days=DAYS, backfill=backfill)
-    home.publish("crashed", RAW, DAYS[0])
+    backfill = home.start_backfill(RAW, days=DAYS, published=1, run_id="crashed")
     home.fail("crashed", "killed")
     assert count(read_progress(home.instance, backfill)) == {RAW: (1, 3, 0, 0)}
     home.begin("retry", RAW, days=DAYS, backfill=backfill, root="crashed", state="NOT_STARTED")
@@ -109,13 +109,8 @@ def judge(home: Home, run_id: str, *days: str) -> None:
 
 
 def test_what_a_run_at_work_withheld_counts_chunk_by_chunk(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
-    reader = ProgressReader(CATALOG, home.instance)
-
-    def read() -> dict[str, tuple[int, int, int, int]]:
-        return count(reader.read(backfill, now=dt.datetime.now(tz=dt.UTC)))
-
+    backfill = home.start_backfill(RAW, days=DAYS)
+    read = count_as_read(home, backfill)
     assert read() == {RAW: (0, 0, 4, 0)}
     home.publish("first", RAW, DAYS[0])
     judge(home, "first", *DAYS[:2])
@@ -129,20 +124,16 @@ def test_what_a_run_at_work_withheld_counts_chunk_by_chunk(home: Home) -> None:
 
 
 def test_between_two_runs_of_a_shell_it_is_not_over(home: Home) -> None:
-    home.begin("first-run", RAW, days=DAYS)
+    home.complete("first-run", RAW, days=DAYS)
     home.instance.add_run_tags("first-run", {FOREGROUND_TAG: "once"})
-    home.publish("first-run", RAW, *DAYS)
-    home.succeed("first-run")
     progress = read_progress(home.instance, "first-run")
     assert (progress.state, progress.at_work) == (
         "running",
         "more of its runs are to come, from the shell that makes them",
     )
     assert read_progress(home.instance, "first-run", later=90).is_over, "the shell was killed"
-    home.begin("next-run", STAGING, days=DAYS, chain="first-run")
+    home.complete("next-run", STAGING, days=DAYS, chain="first-run")
     home.instance.add_run_tags("next-run", {FOREGROUND_TAG: "once"})
-    home.publish("next-run", STAGING, *DAYS)
-    home.succeed("next-run")
     assert not read_progress(home.instance, "first-run").is_over
     home.instance.add_run_tags("next-run", {FOREGROUND_ENDED_TAG: "true"})
     assert read_progress(home.instance, "first-run").state == "published"
@@ -163,39 +154,29 @@ def test_what_is_withheld_is_told_with_ranges_reasons_and_commands(home: Home) -
     assert (progress.state, progress.is_over) == ("held back", True)
     outcome = find_outcome(CATALOG, home.instance, home.warehouse, progress)
     assert not outcome.only_waits
-    assert [(entry["table"], entry["status"], entry["reasons"]) for entry in outcome.held_back] == [
+    assert tell(home, progress) == [
         (RAW, "withheld", [f"2013-01-05: {WHY}"]),
-        (
-            *(STAGING, "held up"),
-            [f"2013-01-04...2013-01-05: held up by what was withheld of {RAW}"],
-        ),
+        (STAGING, "held up", [f"2013-01-04...2013-01-05: held up by what was withheld of {RAW}"]),
     ]
     assert outcome.commands == [
         f"backfill-assets status --withheld --select {RAW} --from 2013-01-05 --to 2013-01-05",
         f"backfill-assets backfill retry {backfill}",
     ]
     # Another run has published it since, so nothing is left to do.
-    home.begin("mended", RAW, STAGING, days=DAYS[:2])
-    for key in (RAW, STAGING):
-        home.publish("mended", key, *DAYS[:2])
-    home.succeed("mended")
+    home.complete("mended", RAW, STAGING, days=DAYS[:2])
     assert read_progress(home.instance, backfill).state == "published"
 
 
 def test_what_never_came_to_its_turn_is_held_back_at_the_end(home: Home) -> None:
-    backfill = request(home.instance, RAW, STAGING, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
+    backfill = home.start_backfill(RAW, STAGING, days=DAYS)
     home.fail("first", "No space left on device")
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     progress = read_progress(home.instance, backfill)
     assert count(progress) == {RAW: (0, 4, 0, 0), STAGING: (0, 4, 0, 0)}
-    outcome = find_outcome(CATALOG, home.instance, home.warehouse, progress)
-    assert [(entry["table"], entry["status"], entry["reasons"]) for entry in outcome.held_back] == [
+    why = "no run of it was requested, as what it reads is held back"
+    assert tell(home, progress) == [
         (RAW, "failed", ["2013-01-04...2013-01-07: its run failed: No space left on device"]),
-        (
-            *(STAGING, "held up"),
-            ["2013-01-04...2013-01-07: no run of it was requested, as what it reads is held back"],
-        ),
+        (STAGING, "held up", [f"2013-01-04...2013-01-07: {why}"]),
     ]
 
 
@@ -205,17 +186,13 @@ def test_a_cancelled_backfill_is_over_once_its_runs_are(home: Home) -> None:
     home.publish("first", RAW, DAYS[0])
     set_status(home.instance, backfill, BulkActionStatus.CANCELING)
     assert read_progress(home.instance, backfill).state == "being cancelled"
-    run = home.instance.get_run_by_id("first")
-    assert run is not None
-    home.instance.report_run_canceled(run)
+    home.instance.report_run_canceled(get_run(home.instance, "first"))
     progress = read_progress(home.instance, backfill)
     assert (progress.state, count(progress)) == ("cancelled", {RAW: (1, 3, 0, 0)})
-    outcome = find_outcome(CATALOG, home.instance, home.warehouse, progress)
-    assert [entry["reasons"] for entry in outcome.held_back] == [
-        [
-            "2013-01-05: its run was cancelled",
-            "2013-01-06...2013-01-07: cancelled before a run of it was requested",
-        ],
+    ((_, _, reasons),) = tell(home, progress)
+    assert reasons == [
+        "2013-01-05: its run was cancelled",
+        "2013-01-06...2013-01-07: cancelled before a run of it was requested",
     ]
 
 
@@ -250,19 +227,11 @@ def test_what_is_paused_waits_and_says_until_when(home: Home) -> None:
 
 
 def test_what_stands_counts_before_the_run_that_goes_on_comes_to_it(home: Home) -> None:
-    home.begin("others", RAW, days=DAYS)
-    home.publish("others", RAW, *DAYS)
-    home.succeed("others")
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("paused-run", RAW, days=DAYS, backfill=backfill)
-    home.publish("paused-run", RAW, *DAYS[:2])
+    home.complete("others", RAW, days=DAYS)
+    backfill = home.start_backfill(RAW, days=DAYS, published=2, run_id="paused-run")
     home.pause("paused-run", RAW)
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
-    reader = ProgressReader(CATALOG, home.instance)
-
-    def read() -> dict[str, tuple[int, int, int, int]]:
-        return count(reader.read(backfill, now=dt.datetime.now(tz=dt.UTC)))
-
+    read = count_as_read(home, backfill)
     assert read() == {RAW: (2, 0, 0, 2)}
     home.begin("goes-on", RAW, days=DAYS, chain=backfill)
     assert read() == {RAW: (2, 0, 2, 0)}, "what others published before is to be done yet"
@@ -277,25 +246,19 @@ def test_what_stands_counts_before_the_run_that_goes_on_comes_to_it(home: Home) 
 
 
 def test_what_is_cancelled_while_it_is_paused_is_over(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
-    home.publish("first", RAW, *DAYS[:2])
+    backfill = home.start_backfill(RAW, days=DAYS, published=2)
     home.pause("first", RAW)
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     assert read_progress(home.instance, backfill).state == "paused"
     drop_paused(home.instance, home.instance.get_runs())
     progress = read_progress(home.instance, backfill)
     assert (progress.state, count(progress)) == ("cancelled", {RAW: (2, 2, 0, 0)})
-    outcome = find_outcome(CATALOG, home.instance, home.warehouse, progress)
-    assert [entry["reasons"] for entry in outcome.held_back] == [
-        ["2013-01-06...2013-01-07: its run was cancelled while it was paused"]
-    ]
+    ((_, _, reasons),) = tell(home, progress)
+    assert reasons == ["2013-01-06...2013-01-07: its run was cancelled while it was paused"]
 
 
 def test_what_another_run_took_over_counts_as_it_was_left(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
-    home.publish("first", RAW, *DAYS[:3])
+    backfill = home.start_backfill(RAW, days=DAYS, published=3)
     home.fail("first", "killed")
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     home.begin("other", RAW, days=[DAYS[0], DAYS[3]])
@@ -305,32 +268,21 @@ def test_what_another_run_took_over_counts_as_it_was_left(home: Home) -> None:
 
 
 def test_what_another_run_tried_last_is_told_as_that_left_it(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
+    backfill = home.start_backfill(RAW, days=DAYS, published=2)
     home.begin("other-run", RAW, days=DAYS[2:])
-    home.publish("first", RAW, *DAYS[:2])
     home.fail("first", "landing files changed while they were read")
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
 
-    def tell() -> list[tuple[str, list[str]]]:
-        outcome = find_outcome(
-            CATALOG,
-            home.instance,
-            home.warehouse,
-            read_progress(home.instance, backfill, later=3600),
-        )
-        return [(entry["status"], entry["reasons"]) for entry in outcome.held_back]
+    def tell_later() -> list[tuple[str, str, list[str]]]:
+        return tell(home, read_progress(home.instance, backfill, later=3600))
 
-    days = f"{DAYS[2]}...{DAYS[3]}"
-    assert tell() == [
-        ("in progress", [f"{days}: run other-ru was the last to try it: in progress"])
-    ]
+    last = f"{DAYS[2]}...{DAYS[3]}: run other-ru was the last to try it"
+    assert tell_later() == [(RAW, "in progress", [f"{last}: in progress"])]
     home.fail("other-run", "No space left on device")
-    why = "its run failed: No space left on device"
-    assert tell() == [("failed", [f"{days}: run other-ru was the last to try it: {why}"])]
+    assert tell_later() == [(RAW, "failed", [f"{last}: its run failed: No space left on device"])]
     home.begin("mended", RAW, days=DAYS[2:])
     home.publish("mended", RAW, *DAYS[2:])
-    assert tell() == []
+    assert tell_later() == []
 
 
 def test_a_run_of_no_backfill_is_found_like_one_by_any_of_its_runs(home: Home) -> None:

@@ -1,8 +1,6 @@
 """What is left of a backfill is asked for again: all that can go now, and nothing else."""
 
 import datetime as dt
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +17,17 @@ from backfill_engine.orchestration.backfills.resuming import (
 )
 from backfill_engine.orchestration.instance.dagster_internals import (
     BulkActionStatus,
-    PartitionBackfill,
 )
 from backfill_engine.orchestration.runs.run_tags import LAUNCHED_BY_TAG, OVERRIDE_TAG, REASON_TAG
-from backfill_engine_tests.pipeline.alerting import Home, open_home
-from backfill_engine_tests.pipeline.landing_zone import LandingZone, build_flights, double_distance
-from backfill_engine_tests.pipeline.requesting import read_progress, request, set_status
+from backfill_engine_tests.pipeline.alerting import Home
+from backfill_engine_tests.pipeline.landing_zone import LandingZone, double_distance
+from backfill_engine_tests.pipeline.requesting import (
+    get_backfill,
+    read_progress,
+    read_target,
+    request,
+    set_status,
+)
 from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline, list_days
 from backfill_engine_tests.project import CATALOG, defs
 
@@ -34,10 +37,9 @@ GRAPH = defs.get_repository_def().asset_graph
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
+def home(home: Home, tmp_path: Path) -> Home:
     LandingZone(tmp_path / "landing").land(list_days(1, 12))
-    with open_home(tmp_path) as home:
-        yield home
+    return home
 
 
 def find(
@@ -54,20 +56,8 @@ def find(
     return resumer.find(read_progress(home.instance, backfill), take_all=take_all)
 
 
-def read_target(backfill: PartitionBackfill | None) -> dict[str, list[str]]:
-    """The partitions that Dagster was asked for, by table."""
-    assert backfill is not None
-    assert backfill.asset_backfill_data is not None
-    subsets = backfill.asset_backfill_data.target_subset.partitions_subsets_by_asset_key
-    return {
-        key.to_user_string(): sorted(subset.get_partition_keys()) for key, subset in subsets.items()
-    }
-
-
 def test_what_failed_or_was_never_requested_is_asked_for_again(home: Home) -> None:
-    backfill = request(home.instance, RAW, STAGING, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
-    home.publish("first", RAW, *DAYS[:2])
+    backfill = home.start_backfill(RAW, STAGING, days=DAYS, published=2)
     with pytest.raises(BackfillError, match=r"is at work \(1 of its runs have not ended\)"):
         find(home, backfill)
     home.fail("first", "No space left on device")
@@ -80,9 +70,8 @@ def test_what_failed_or_was_never_requested_is_asked_for_again(home: Home) -> No
     assert found.describe_left_alone() == []
     resumed, title = request_resumption(home.instance, GRAPH, found)
     assert title == f"resumes {backfill}: mend them"
-    record = home.instance.get_backfill(resumed)
+    record = get_backfill(home.instance, resumed)
     assert read_target(record) == {RAW: DAYS[2:], STAGING: DAYS}
-    assert record is not None
     assert record.title == title
     assert record.tags[REASON_TAG] == "wrong numbers"
     assert record.tags[RESUMES_TAG] == backfill
@@ -96,26 +85,19 @@ def test_a_title_is_as_long_as_dagster_takes_it_and_has_no_quotes(home: Home) ->
     resumed, title = request_resumption(home.instance, GRAPH, find(home, backfill))
     assert title.startswith(f"resumes {backfill}: the  wrong  numbers, by 10   or more")
     assert (len(title), title[-1]) == (100, "…")
-    record = home.instance.get_backfill(resumed)
-    assert record is not None
-    assert record.title == title
+    assert get_backfill(home.instance, resumed).title == title
 
 
 def test_what_was_published_before_and_not_by_it_is_left_of_a_cancelled_replay(home: Home) -> None:
-    home.begin("earlier", RAW, days=DAYS)
-    home.publish("earlier", RAW, *DAYS)
-    home.succeed("earlier")
+    home.complete("earlier", RAW, days=DAYS)
     backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("first", RAW, days=DAYS[:2], backfill=backfill)
-    home.publish("first", RAW, *DAYS[:2])
-    home.succeed("first")
+    home.complete("first", RAW, days=DAYS[:2], backfill=backfill)
     set_status(home.instance, backfill, BulkActionStatus.CANCELED)
     assert find(home, backfill).describe_partitions() == {RAW: ["2013-01-06...2013-01-07"]}
 
 
 def test_nothing_is_left_of_what_others_have_published_since(home: Home) -> None:
-    backfill = request(home.instance, RAW, days=DAYS)
-    home.begin("first", RAW, days=DAYS, backfill=backfill)
+    backfill = home.start_backfill(RAW, days=DAYS)
     home.fail("first")
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     home.begin("other", RAW, days=DAYS)
@@ -128,8 +110,7 @@ def test_nothing_is_left_of_what_others_have_published_since(home: Home) -> None
 
 
 def test_what_waits_for_others_is_left_alone_and_said(home: Home) -> None:
-    backfill = request(home.instance, STAGING, days=DAYS[:1])
-    home.begin("first", STAGING, days=DAYS[:1], backfill=backfill)
+    backfill = home.start_backfill(STAGING, days=DAYS[:1])
     home.fail("first", withheld=STAGING)
     set_status(home.instance, backfill, BulkActionStatus.COMPLETED_FAILED)
     found = find(home, backfill)
@@ -150,8 +131,7 @@ def test_what_is_protected_is_left_alone_unless_that_is_overridden(home: Home) -
         assert found.describe_partitions() == {RAW: [DAYS[0], f"{DAYS[2]}...{DAYS[3]}"]}
         (left,) = found.describe_left_alone()
         assert left.startswith(f"{RAW} {DAYS[1]}: protected: closed (by anna, ")
-    record = home.instance.get_backfill(backfill)
-    assert record is not None
+    record = get_backfill(home.instance, backfill)
     overriding = {**record.tags, OVERRIDE_TAG: "agreed"}
     home.instance.update_backfill(record._replace(tags=overriding))
     home.instance.add_run_tags("first-run", {OVERRIDE_TAG: "agreed"})
@@ -169,9 +149,8 @@ def test_a_run_of_no_backfill_is_resumed_as_it_was_told(home: Home) -> None:
     found = find(home, "first-run")
     resumed, title = request_resumption(home.instance, GRAPH, found)
     assert title == f"resumes first-ru: {RAW} 2013-01-04...2013-01-07"
-    record = home.instance.get_backfill(resumed)
+    record = get_backfill(home.instance, resumed)
     assert read_target(record) == {RAW: DAYS[1:]}
-    assert record is not None
     assert record.run_config == {"ops": {"raw__flights": {"config": {"write_mode": "merge"}}}}
 
 
@@ -219,8 +198,7 @@ def test_rows_say_what_changed_for_a_withheld_day_and_not_the_days_it_may_read(
 
     def add(landing_day: str, flight_day: str) -> None:
         """Another flight of a day lands, and raw has it."""
-        flight = {**build_flights(flight_day)[0], "flight": 9000}
-        pipeline.zone.add_lines(landing_day, json.dumps(flight))
+        pipeline.zone.add_flights(landing_day, flight_day)
         assert pipeline.run(RAW, first=landing_day, last=landing_day).success
 
     add(in_window, in_window)

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,9 +29,9 @@ from backfill_engine.orchestration.runs.run_tags import (
     WENT_ON,
 )
 from backfill_engine_tests.orchestration.runs.test_paused_runs import ask_sensor, list_assets
-from backfill_engine_tests.pipeline.alerting import Home, open_home
+from backfill_engine_tests.pipeline.alerting import Home
 from backfill_engine_tests.pipeline.landing_zone import LandingZone
-from backfill_engine_tests.pipeline.requesting import read_progress, set_status
+from backfill_engine_tests.pipeline.requesting import get_run, read_progress, set_status
 from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
 from backfill_engine_tests.project import CATALOG, defs
 
@@ -44,12 +43,11 @@ NEXT_HOURS = [f"2013-01-05-{hour:02}:00" for hour in range(24)]
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+def home(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     LandingZone(tmp_path / "landing").land(list_days(1, 6))
-    with open_home(tmp_path) as home:
-        monkeypatch.setenv("BACKFILL_WAREHOUSE", home.warehouse.root)
-        monkeypatch.setenv("BACKFILL_LANDING", str(tmp_path / "landing"))
-        yield home
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", home.warehouse.root)
+    monkeypatch.setenv("BACKFILL_LANDING", str(tmp_path / "landing"))
+    return home
 
 
 def look(home: Home, *, later: float = 60) -> UnrequestedPartitions:
@@ -103,9 +101,7 @@ def go_on(home: Home, backfill: str, table: str, keys: list[str], *, withheld: s
 
 
 def read_tag(home: Home) -> str:
-    run = home.instance.get_run_by_id("first-run")
-    assert run is not None
-    return run.tags[PAUSED_TAG]
+    return get_run(home.instance, "first-run").tags[PAUSED_TAG]
 
 
 def test_tables_of_runs_of_their_own_are_requested_once_what_they_read_is_published(
@@ -152,18 +148,14 @@ def test_what_was_withheld_and_what_reads_it_is_left_alone_and_the_rest_goes_in_
         f"{FEATURES} {DAYS[2]}...{DAYS[3]}",
     ]
     for run_id, days in (("run-a", DAYS[:2]), ("run-b", DAYS[3:])):
-        home.begin(run_id, STAGING, days=days, chain=backfill)
-        home.publish(run_id, STAGING, *days)
-        home.succeed(run_id)
+        home.complete(run_id, STAGING, days=days, chain=backfill)
     assert list_requested(look(home)) == [(FEATURES, DAYS[0], DAYS[1])]
     home.begin("run-c", FEATURES, days=DAYS[:2], chain=backfill)
     home.fail("run-c", "No space left on device")
     assert list_requested(look(home)) == [], "what an error ended is not asked for again"
     assert read_tag(home) == SETTLED
     # Its cause is mended later, so a person has to run `backfill retry`.
-    home.begin("mended", RAW, days=[DAYS[2]])
-    home.publish("mended", RAW, DAYS[2])
-    home.succeed("mended")
+    home.complete("mended", RAW, days=[DAYS[2]])
     assert look(home) == UnrequestedPartitions()
 
 
@@ -226,9 +218,7 @@ def test_until_it_is_looked_for_the_backfill_is_not_over(home: Home) -> None:
     assert (found.state, found.is_over) == ("held back", True), "its sensor seems to be off"
     look(home)
     assert not read_progress(home.instance, backfill, later=60).is_over
-    home.begin("days-run", STAGING, days=DAYS, chain=backfill)
-    home.publish("days-run", STAGING, *DAYS)
-    home.succeed("days-run")
+    home.complete("days-run", STAGING, days=DAYS, chain=backfill)
     look(home)
     found = read_progress(home.instance, backfill)
     assert (found.state, found.is_over) == ("published", True)

@@ -25,12 +25,12 @@ from backfill_engine.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
-from backfill_engine_tests.pipeline.landing_zone import build_flights, build_landed
+from backfill_engine_tests.pipeline.landing_zone import build_landed
+from backfill_engine_tests.pipeline.requesting import get_backfill, read_target
 from backfill_engine_tests.pipeline.running import (
     FEATURES,
     RAW,
     STAGING,
-    FinishedRun,
     Pipeline,
     copy_pipeline,
     list_days,
@@ -46,21 +46,6 @@ def read(pipeline: Pipeline) -> dict[str, str]:
     return {
         key: watermark.next_key for key, watermark in read_watermarks(pipeline.warehouse).items()
     }
-
-
-@pytest.mark.slow
-@pytest.mark.by_hand
-def test_a_backfill_leaves_the_watermark_alone_unless_told(empty_pipeline: Pipeline) -> None:
-    empty_pipeline.zone.land(list_days(1, 4))
-    first, last = "2013-01-01", "2013-01-03"
-    assert empty_pipeline.run(RAW, first=first, last=last).success
-    assert read(empty_pipeline) == {}
-    assert empty_pipeline.run(
-        RAW, first=first, last=last, ops={RAW: {"save_watermark": True}}
-    ).success
-    assert read(empty_pipeline) == {RAW: "2013-01-04"}
-    assert empty_pipeline.run(RAW, first="2013-01-04", last="2013-01-04", tags=INCREMENTAL).success
-    assert read(empty_pipeline) == {RAW: "2013-01-05"}
 
 
 def test_an_incremental_run_stops_before_what_it_withheld_or_could_not_finish(
@@ -128,8 +113,7 @@ def settled(
 
 def add_late(sensor: Sensor, landing_day: str, *flight_days: str) -> None:
     """Lands, with a day's own, a flight of each of these days that nobody has reported yet."""
-    late = [{**build_flights(day)[0], "flight": 9000} for day in flight_days]
-    sensor.pipeline.zone.add_lines(landing_day, *map(json.dumps, late))
+    sensor.pipeline.zone.add_flights(landing_day, *flight_days)
 
 
 def test_late_rows_reach_exactly_the_days_they_are_of_however_late(settled: Sensor) -> None:
@@ -183,6 +167,10 @@ def plan(
     )
 
 
+def list_ranges(found: Plan) -> list[tuple[object, ...]]:
+    return [(table.table, *table.ranges) for table in found.tables]
+
+
 def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     add_late(settled, "2013-01-10", "2013-01-03")
     settled.pipeline.zone.land(["2013-01-15"])
@@ -220,7 +208,7 @@ def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     }
     # With what was computed from them: no state chooses it, as it is not stale yet.
     more = plan(settled, RAW, only=Only.STALE, downstream=True)
-    assert [(table.table, *table.ranges) for table in more.tables] == [
+    assert list_ranges(more) == [
         (RAW, ("2013-01-10", "2013-01-10")),
         (STAGING, ("2013-01-08", "2013-01-10")),
         (FEATURES, ("2013-01-08", "2013-01-14")),
@@ -228,7 +216,7 @@ def test_a_plan_says_what_would_be_run_and_why(settled: Sensor) -> None:
     assert [*more.downstream] == [STAGING, FEATURES]
     assert more.tables[1].states == {"materialized": 3}
     more = plan(settled, STAGING, RAW, only=Only.ALL, first="2013-01-14", downstream=True)
-    assert [(table.table, *table.ranges) for table in more.tables] == [
+    assert list_ranges(more) == [
         (RAW, ("2013-01-14", "2013-01-15")),
         (STAGING, ("2013-01-12", "2013-01-15")),
         (FEATURES, ("2013-01-12", "2013-01-14")),
@@ -252,25 +240,19 @@ def test_a_plan_is_launched_as_one_backfill_of_just_its_partitions(settled: Sens
     for day in ("2013-01-03", "2013-01-10"):
         settled.pipeline.zone.add_lines(day, json.dumps(build_landed(day)[5]))
     found = plan(settled, RAW, only=Only.STALE)
-    assert [(table.partitions, table.commits, len(table.ranges)) for table in found.tables] == [
-        (2, 2, 2)
-    ]
+    (raw,) = found.tables
+    assert (raw.partitions, raw.commits, len(raw.ranges)) == (2, 2, 2)
     launched = request_planned(
         CATALOG, instance, graph, found, Launch(reason="rewritten files", priority=-1)
     )
     assert launched.title == "raw/flights 2013-01-03...2013-01-10: rewritten files"
     assert not launched.has_daemon
-    backfill = instance.get_backfill(launched.backfill_id)
-    assert backfill is not None
+    backfill = get_backfill(instance, launched.backfill_id)
     assert backfill.tags["backfill_assets/reason"] == "rewritten files"
     assert backfill.tags["dagster/priority"] == "-1"
     code = {RAW: CATALOG.recipes[RAW].code_version}
     assert json.loads(backfill.tags[LAUNCHED_CODE_TAG]) == code
-    assert backfill.asset_backfill_data is not None
-    target = backfill.asset_backfill_data.target_subset.partitions_subsets_by_asset_key
-    assert {
-        key.to_user_string(): sorted(subset.get_partition_keys()) for key, subset in target.items()
-    } == {RAW: ["2013-01-03", "2013-01-10"]}
+    assert read_target(backfill) == {RAW: ["2013-01-03", "2013-01-10"]}
     with at_work(settled, RAW, "2013-01-10", "2013-01-12"):
         busy = plan(settled, RAW, only=Only.STALE)
         with pytest.raises(BackfillError, match=r"at work on raw/flights 2013-01-03.*2013-01-10"):
@@ -284,23 +266,14 @@ def find_why_changed(sensor: Sensor, key: str, day: str) -> str:
     return str(metadata[FINAL_CHANGED].value) if FINAL_CHANGED in metadata else ""
 
 
-def read_days(pipeline: Pipeline, key: str) -> dict[str, int]:
-    log = read_log(pipeline.warehouse, CATALOG.find_table(key))
-    return {day: publish.version for day, publish in log.publishes.items()}
-
-
-def roll_back(pipeline: Pipeline, day: str, *, to_version: int) -> FinishedRun:
-    return pipeline.run_job(
-        *("rollback_partitions", "restore_partitions"),
-        table=RAW,
-        first=day,
-        last=day,
-        to_version=to_version,
-    )
-
-
 def read_versions(pipeline: Pipeline) -> dict[str, dict[str, int]]:
-    return {key: read_days(pipeline, key) for key in (RAW, STAGING, FEATURES)}
+    logs = [
+        read_log(pipeline.warehouse, CATALOG.find_table(key)) for key in (RAW, STAGING, FEATURES)
+    ]
+    return {
+        log.table.key: {day: publish.version for day, publish in log.publishes.items()}
+        for log in logs
+    }
 
 
 def test_files_that_come_late_change_or_vanish_are_told_by_themselves(settled: Sensor) -> None:
@@ -403,7 +376,7 @@ def test_a_rollback_stands_until_the_input_changes_again(settled: Sensor) -> Non
     settled.pipeline.zone.add_lines(day, json.dumps(build_landed(day)[5]))
     settled.settle()
     version = read_log(settled.pipeline.warehouse, RAW_FLIGHTS).version
-    assert roll_back(settled.pipeline, day, to_version=version - 1).success
+    settled.pipeline.roll_back(RAW, day, day, to_version=version - 1).confirm()
     assert RAW not in {request[0] for request in settled.settle()}
     settled.pipeline.zone.land([day])
     assert settled.tick() == [(RAW, day, day, "1 changed")]

@@ -45,24 +45,36 @@ GRAPH = Definitions([upstream, downstream]).get_repository_def().asset_graph
 @pytest.mark.parametrize(
     ("earlier", "consumed", "unsynced", "later", "unsynced_later"),
     [
-        ([(X, "a"), (Y, "b")], {X: "a", Y: "b"}, False, [(X, "a")], False),
-        ([(X, "a"), (Y, "b")], {X: "a", Y: "b"}, False, [(X, "c")], True),
-        ([(X, "a"), (Y, "b"), (X, "c")], {X: "a", Y: "b"}, True, [(X, "a")], False),
-        ([(X, "a"), (Y, "b"), (X, "c"), (Y, "c")], {X: "a", Y: "b"}, True, [(X, "a")], True),
-        ([(X, "a")], {X: "a", Y: ""}, False, [(Y, "b")], True),
-        ([(X, "a"), (Y, "b")], {X: "a", Y: ""}, True, [], True),
-        ([(X, "c"), (Y, "b")], {X: "a", Y: "b"}, True, [(X, "a")], True),
-        ([(Y, "b")], {X: "a", Y: "b"}, False, [(X, "a")], True),
-    ],
-    ids=[
-        "the same again",
-        "changed later",
-        "changed and back",
-        "one of two is back",
-        "published later",
-        "published since",
-        "never told of it",
-        "not told of it yet",
+        pytest.param(
+            [(X, "a"), (Y, "b")], {X: "a", Y: "b"}, False, [(X, "a")], False, id="the same again"
+        ),
+        pytest.param(
+            [(X, "a"), (Y, "b")], {X: "a", Y: "b"}, False, [(X, "c")], True, id="changed later"
+        ),
+        pytest.param(
+            [(X, "a"), (Y, "b"), (X, "c")],
+            {X: "a", Y: "b"},
+            True,
+            [(X, "a")],
+            False,
+            id="changed and back",
+        ),
+        pytest.param(
+            [(X, "a"), (Y, "b"), (X, "c"), (Y, "c")],
+            {X: "a", Y: "b"},
+            True,
+            [(X, "a")],
+            True,
+            id="one of two is back",
+        ),
+        pytest.param([(X, "a")], {X: "a", Y: ""}, False, [(Y, "b")], True, id="published later"),
+        pytest.param([(X, "a"), (Y, "b")], {X: "a", Y: ""}, True, [], True, id="published since"),
+        pytest.param(
+            [(X, "c"), (Y, "b")], {X: "a", Y: "b"}, True, [(X, "a")], True, id="never told of it"
+        ),
+        pytest.param(
+            [(Y, "b")], {X: "a", Y: "b"}, False, [(X, "a")], True, id="not told of it yet"
+        ),
     ],
 )
 def test_unsynced_is_what_consumed_other_versions_than_the_latest(
@@ -76,17 +88,14 @@ def test_unsynced_is_what_consumed_other_versions_than_the_latest(
     result = PartitionResult(Verdict(Y, {}), consumed=Consumed(upstream={"upstream": consumed}))
     with DagsterInstance.ephemeral() as instance:
         report(instance, earlier)
-        tags = {**CODE, "dagster/data_version": "1", **find_tags(instance, result)}
+        found = find_input_tags(instance, [result], STAGING_FLIGHTS)
+        tags = {**CODE, "dagster/data_version": "1", **found[Y]}
         instance.report_runless_asset_event(
             AssetMaterialization(downstream.key, partition=Y, tags=tags)
         )
         assert find_unsynced(instance, GRAPH, downstream.key, [Y]) == [Y] * unsynced
         report(instance, later)
         assert find_unsynced(instance, GRAPH, downstream.key, [Y]) == [Y] * unsynced_later
-
-
-def find_tags(instance: DagsterInstance, result: PartitionResult) -> Mapping[str, str]:
-    return find_input_tags(instance, [result], STAGING_FLIGHTS)[result.key]
 
 
 def report(instance: DagsterInstance, versions: Iterable[tuple[str, str]]) -> None:

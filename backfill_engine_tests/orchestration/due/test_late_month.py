@@ -126,8 +126,7 @@ def test_a_stream_with_all_its_faults_ends_as_one_backfill(
     with open_pipeline(tmp_path / "clean") as clean:
         shutil.copytree(stream.landing, clean.zone.root)
         for key in (RAW, STAGING, FEATURES):
-            run = clean.run(key, first=to_day(1), last=last)
-            assert run.success, run.message
+            clean.run(key, first=to_day(1), last=last).confirm()
         for key in (RAW, STAGING, FEATURES):
             assert find_checksums(streamed, key) == find_checksums(clean, key), key
     assert find_needless(streamed, FEATURES) == set()

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_engine.orchestration.status.partition_statuses import read_statuses
 from backfill_engine.proof.certificates import find_certificates
 from backfill_engine.rules.verdicts import Check
 from backfill_engine_tests.pipeline.running import (
@@ -18,7 +17,7 @@ from backfill_engine_tests.pipeline.running import (
     list_days,
     open_pipeline,
 )
-from backfill_engine_tests.project import CARRIER_DELAYS, CATALOG, STAGING_FLIGHTS
+from backfill_engine_tests.project import CARRIER_DELAYS, STAGING_FLIGHTS
 
 NEVER_LANDED = "2013-01-04"
 
@@ -132,12 +131,5 @@ def test_what_waits_for_days_that_never_came_is_not_due_and_counted_apart(
 
 
 def read_features(pipeline: Pipeline) -> list[str]:
-    (found,) = read_statuses(
-        CATALOG,
-        pipeline.instance,
-        pipeline.warehouse,
-        [CARRIER_DELAYS],
-        first="2013-01-09",
-        last="2013-01-12",
-    )
+    (found,) = pipeline.read_statuses(CARRIER_DELAYS, first="2013-01-09", last="2013-01-12")
     return [status.status for status in found.partitions]

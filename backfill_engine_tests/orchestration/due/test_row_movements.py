@@ -35,9 +35,8 @@ def lose_newest(log: TableLog) -> None:
     Path(log.uri, "_delta_log", f"{log.version:020}.json").unlink()
 
 
-def test_rows_that_a_filter_left_out_are_of_the_version_before(tmp_path: Path) -> None:
+def test_rows_that_a_filter_left_out_are_of_the_version_before(warehouse: Warehouse) -> None:
     """Else what it left out would never be called stale, nor be asked for by the sensor."""
-    warehouse = Warehouse(str(tmp_path))
     for number in range(8):
         commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id=f"raw-{number}")
     raw = read_log(warehouse, RAW_FLIGHTS)
@@ -61,8 +60,9 @@ def test_rows_that_a_filter_left_out_are_of_the_version_before(tmp_path: Path) -
     assert publish([FIRST], 7) == {FIRST: 7, SECOND: 3, THIRD: -1}
 
 
-def test_versions_of_a_table_that_was_deleted_and_made_anew_say_nothing(tmp_path: Path) -> None:
-    warehouse = Warehouse(str(tmp_path))
+def test_versions_of_a_table_that_was_deleted_and_made_anew_say_nothing(
+    warehouse: Warehouse,
+) -> None:
     commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id="raw")
     raw = read_log(warehouse, RAW_FLIGHTS)
     staging = publish_staging(raw)
@@ -77,9 +77,8 @@ def test_versions_of_a_table_that_was_deleted_and_made_anew_say_nothing(tmp_path
     assert found.outstanding == {FIRST: Movement(0, FIRST)}
 
 
-def test_a_number_that_was_given_again_is_no_version_that_was_read(tmp_path: Path) -> None:
+def test_a_number_that_was_given_again_is_no_version_that_was_read(warehouse: Warehouse) -> None:
     """A copy of the log is put back that lacks the newest commit; the next takes its number."""
-    warehouse = Warehouse(str(tmp_path))
     for run_id in ("first", "second"):
         commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id=run_id)
     raw = read_log(warehouse, RAW_FLIGHTS)
@@ -97,9 +96,8 @@ def test_a_number_that_was_given_again_is_no_version_that_was_read(tmp_path: Pat
 
 
 def test_what_was_found_of_a_version_that_is_another_one_now_is_looked_up_again(
-    tmp_path: Path,
+    warehouse: Warehouse,
 ) -> None:
-    warehouse = Warehouse(str(tmp_path))
     for run_id in ("first", "second"):
         commit_days(warehouse, RAW_FLIGHTS, [FIRST], run_id=run_id)
     staging, raw = read_log(warehouse, STAGING_FLIGHTS), read_log(warehouse, RAW_FLIGHTS)

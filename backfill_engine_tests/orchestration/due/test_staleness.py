@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.orchestration.recovery.recovery import recover_tables
 from backfill_engine.settings import Settings
-from backfill_engine_tests.pipeline.landing_zone import Flight
+from backfill_engine_tests.pipeline.landing_zone import delay
 from backfill_engine_tests.pipeline.running import (
     FEATURES,
     RAW,
@@ -26,11 +26,6 @@ DAYS = list_days(1, 9)
 CHANGED = "2013-01-05"
 OF_CHANGED = list_days(3, 5)
 """A flight's records land on its day or in the two days after."""
-
-
-def delay(flight: Flight) -> Flight:
-    """A change that no rule withholds."""
-    return {**flight, "arr_delay": 7}
 
 
 @pytest.fixture(scope="module")
@@ -70,29 +65,18 @@ def recover_in_new_home(pipeline: Pipeline, home: Path) -> dict[str, list[str]]:
         return find_unsynced(recovered)
 
 
-@pytest.mark.slow
-@pytest.mark.by_hand
-def test_nothing_is_unsynced_after_a_clean_backfill_nor_after_the_same_contents_again(
-    layers: Pipeline, tmp_path: Path
-) -> None:
-    assert layers.find_days(STAGING, "MATERIALIZED") == DAYS
-    assert find_unsynced(layers) == {}
-    assert recover_in_new_home(layers, tmp_path / "home") == {}
-    assert layers.read_inputs(STAGING, CHANGED)[RAW].items() >= {
-        ("first", CHANGED),
-        ("last", "2013-01-07"),
-        ("partitions", 3),
-    }
-    landed = layers.read_inputs(RAW, CHANGED)["landing"]
-    assert (landed["files"], landed["bytes"]) == (1, layers.zone.path(CHANGED).stat().st_size)
-    assert layers.run(RAW, STAGING, first=CHANGED, last=CHANGED).success
-    assert len(layers.read_materializations(STAGING, CHANGED)) == 2
-    assert find_unsynced(layers) == {}
-
-
 def test_a_changed_day_makes_exactly_its_dependents_unsynced_until_it_is_taken_back(
     layers: Pipeline, tmp_path: Path
 ) -> None:
+    assert find_unsynced(layers) == {}
+    assert layers.read_inputs(STAGING, CHANGED)[RAW].items() >= {
+        *(("first", CHANGED), ("last", "2013-01-07"), ("partitions", 3))
+    }
+    landed = layers.read_inputs(RAW, CHANGED)["landing"]
+    assert (landed["files"], landed["bytes"]) == (1, layers.zone.path(CHANGED).stat().st_size)
+    layers.run(RAW, STAGING, first=CHANGED, last=CHANGED).confirm()
+    assert find_unsynced(layers) == {}, "the same contents again"
+
     layers.zone.change(CHANGED, delay)
     change = layers.run(RAW, first=CHANGED, last=CHANGED)
     assert find_unsynced(layers) == {STAGING: OF_CHANGED}
@@ -102,22 +86,9 @@ def test_a_changed_day_makes_exactly_its_dependents_unsynced_until_it_is_taken_b
     # Of the day before only what landed late is in the file, and of the one before that nothing.
     assert find_unsynced(layers) == {FEATURES: list_days(4, 9)}
 
-    roll_back(layers, STAGING, again.id)
+    layers.roll_back(STAGING, OF_CHANGED[0], CHANGED, before_run=again.id).confirm()
     assert find_unsynced(layers) == {STAGING: OF_CHANGED}, "it is of the raw day before its change"
     assert recover_in_new_home(layers, tmp_path / "restored") == {STAGING: OF_CHANGED}
-    roll_back(layers, RAW, change.id)
+    layers.roll_back(RAW, CHANGED, CHANGED, before_run=change.id).confirm()
     assert find_unsynced(layers) == {}
     assert recover_in_new_home(layers, tmp_path / "both") == {}
-
-
-def roll_back(pipeline: Pipeline, table: str, run_id: str) -> None:
-    days = [CHANGED] if table == RAW else OF_CHANGED
-    back = pipeline.run_job(
-        "rollback_partitions",
-        "restore_partitions",
-        table=table,
-        first=days[0],
-        last=days[-1],
-        before_run=run_id,
-    )
-    assert back.success, back.message

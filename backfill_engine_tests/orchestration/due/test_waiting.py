@@ -10,6 +10,7 @@ from dagster import AssetKey, DagsterRun, DagsterRunStatus
 from backfill_engine.orchestration.instance.processes import identify_own_process
 from backfill_engine.orchestration.instance.recovered_runs import enter_materialization, enter_plan
 from backfill_engine.orchestration.runs.claims import PROCESS_TAG
+from backfill_engine_tests.pipeline.requesting import identify_dead_process
 from backfill_engine_tests.pipeline.running import RAW, STAGING, Pipeline
 
 DAY = "2013-01-05"
@@ -48,9 +49,7 @@ def test_a_step_that_waited_in_vain_withholds_what_is_still_in_progress(at_work:
 
 
 def test_a_step_does_not_wait_for_a_run_that_died(at_work: Pipeline) -> None:
-    machine, pid, start = identify_own_process().rsplit("/", 2)
-    dead = f"{machine}/{pid}/{int(start) - 1}"
-    at_work.instance.add_run_tags("other", {PROCESS_TAG: dead})
+    at_work.instance.add_run_tags("other", {PROCESS_TAG: identify_dead_process()})
     begun = time.monotonic()
     run = at_work.run(STAGING, first=DAY, last=DAY)
     assert f"({RAW} {DAY} is failed or withheld)" in run.message

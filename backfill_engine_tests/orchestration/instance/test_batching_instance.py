@@ -1,6 +1,6 @@
 """Which homes store events in batches, and what is seen of a batch while it is kept."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from backfill_engine.orchestration.instance.recovered_runs import enter_material
 from backfill_engine.orchestration.runs.claims import ClaimingInstance
 from backfill_engine_tests.commands import PROJECT
 from backfill_engine_tests.orchestration.instance.event_storages import DEFS, TAGS
+from backfill_engine_tests.pipeline.requesting import get_run
 
 KEY = AssetKey("upper")
 
@@ -64,6 +65,17 @@ def enter(instance: DagsterInstance, run_id: str, *keys: str) -> None:
         enter_materialization(instance, run_id, AssetMaterialization(KEY, partition=key))
 
 
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
+    with open_home(tmp_path) as instance:
+        yield instance
+
+
+@pytest.fixture
+def run_id(instance: DagsterInstance) -> str:
+    return create_run(instance)
+
+
 def test_the_projects_home_stores_what_is_planned_in_few_transactions(tmp_path: Path):
     with open_home(tmp_path / "plain", instance_class=None) as plain, count_commits() as of_plain:
         create_run(plain)
@@ -91,19 +103,11 @@ def test_old_homes_open_and_go_back(tmp_path: Path):
 
 @pytest.mark.parametrize("sqlite", [True, False], ids=["configured", "moved"])
 def test_a_storage_of_ones_own_choice_stays(tmp_path: Path, *, sqlite: bool):
-    elsewhere = str(tmp_path / "elsewhere")
-    parts: Mapping[str, Any] = (
-        {"storage": {"sqlite": {"base_dir": elsewhere}}}
-        if sqlite
-        else {
-            "event_log_storage": {
-                "module": "dagster._core.storage.event_log",
-                "class": "SqliteEventLogStorage",
-                "config": {"base_dir": elsewhere},
-            }
-        }
-    )
-    with open_home(tmp_path / "home", **parts) as instance:
+    place = {"base_dir": str(tmp_path / "elsewhere")}
+    storage = ("dagster._core.storage.event_log", "SqliteEventLogStorage", place)
+    configured = {"storage": {"sqlite": place}}
+    moved = {"event_log_storage": dict(zip(("module", "class", "config"), storage, strict=True))}
+    with open_home(tmp_path / "home", **(configured if sqlite else moved)) as instance:
         run_id = create_run(instance)
         with store_together(instance):
             enter(instance, run_id, "2013-01-01")
@@ -124,73 +128,57 @@ def test_the_other_storages_can_be_chosen_apart(tmp_path: Path):
     assert (tmp_path / "runs" / "runs.db").exists()
 
 
-def test_nothing_is_seen_before_the_end(tmp_path: Path):
-    with open_home(tmp_path) as instance:
-        run_id = create_run(instance)
-        with store_together(instance):
-            enter(instance, run_id, "2013-01-01", "2013-01-02")
-            with store_together(instance):  # one of a caller's caller
-                enter(instance, run_id, "2013-01-03")
-            assert find_materialized(instance) == []
-        assert find_materialized(instance) == ["2013-01-01", "2013-01-02", "2013-01-03"]
-        enter(instance, run_id, "2013-01-04")
-        assert len(find_materialized(instance)) == 4
+def test_nothing_is_seen_before_the_end(instance: DagsterInstance, run_id: str):
+    with store_together(instance):
+        enter(instance, run_id, "2013-01-01", "2013-01-02")
+        with store_together(instance):  # one of a caller's caller
+            enter(instance, run_id, "2013-01-03")
+        assert find_materialized(instance) == []
+    assert find_materialized(instance) == ["2013-01-01", "2013-01-02", "2013-01-03"]
+    enter(instance, run_id, "2013-01-04")
+    assert len(find_materialized(instance)) == 4
 
 
-def test_what_was_logged_before_an_error_is_stored(tmp_path: Path):
-    with open_home(tmp_path) as instance:
-        run_id = create_run(instance)
-        with pytest.raises(LookupError), store_together(instance):
-            enter(instance, run_id, "2013-01-01")
-            raise LookupError
-        assert find_materialized(instance) == ["2013-01-01"]
+def test_what_was_logged_before_an_error_is_stored(instance: DagsterInstance, run_id: str):
+    with pytest.raises(LookupError), store_together(instance):
+        enter(instance, run_id, "2013-01-01")
+        raise LookupError
+    assert find_materialized(instance) == ["2013-01-01"]
 
 
-def test_what_is_of_the_run_itself_waits_for_nothing(tmp_path: Path):
+def test_what_is_of_the_run_itself_waits_for_nothing(instance: DagsterInstance, run_id: str):
     """Dagster may drop a step's generator in the midst of a batch, and say that the run failed."""
-    with open_home(tmp_path) as instance:
-        run_id = create_run(instance)
 
-        def begin_batch() -> Iterator[None]:
-            with store_together(instance):
-                enter(instance, run_id, "2013-01-01")
-                yield
-
-        dropped = begin_batch()
-        next(dropped)
-        run = instance.get_run_by_id(run_id)
-        assert run is not None
-        instance.report_run_failed(run)
-        failed = instance.get_run_by_id(run_id)
-        assert failed is not None
-        assert failed.is_failure
-        assert find_materialized(instance) == ["2013-01-01"]
-        del dropped
-
-
-def test_what_is_of_another_run_begins_a_batch(tmp_path: Path):
-    with open_home(tmp_path) as instance:
-        first, second = create_run(instance), create_run(instance)
+    def begin_batch() -> Iterator[None]:
         with store_together(instance):
-            enter(instance, first, "2013-01-01")
-            enter(instance, second, "2013-01-02")
-            assert find_materialized(instance) == ["2013-01-01"]
-        assert find_materialized(instance) == ["2013-01-01", "2013-01-02"]
+            enter(instance, run_id, "2013-01-01")
+            yield
+
+    dropped = begin_batch()
+    next(dropped)
+    instance.report_run_failed(get_run(instance, run_id))
+    assert get_run(instance, run_id).is_failure
+    assert find_materialized(instance) == ["2013-01-01"]
+    del dropped
+
+
+def test_what_is_of_another_run_begins_a_batch(instance: DagsterInstance, run_id: str):
+    with store_together(instance):
+        enter(instance, run_id, "2013-01-01")
+        enter(instance, create_run(instance), "2013-01-02")
+        assert find_materialized(instance) == ["2013-01-01"]
+    assert find_materialized(instance) == ["2013-01-01", "2013-01-02"]
 
 
 def test_if_a_batch_cant_be_stored_its_events_are_stored_one_by_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    instance: DagsterInstance, run_id: str, capsys: pytest.CaptureFixture[str]
 ):
-    with open_home(tmp_path) as instance:
-        run_id = create_run(instance)
-        # Of a plan that a run has already, Dagster's storage takes no second one.
-        plan, *_ = instance.all_logs(run_id, DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
-        with pytest.raises(IntegrityError), store_together(instance):
-            enter(instance, run_id, "2013-01-01", "2013-01-02")
-            instance.handle_new_event(plan)
-        events = instance.all_logs(run_id, DagsterEventType.ASSET_MATERIALIZATION)
-        assert [event.get_dagster_event().partition for event in events] == find_materialized(
-            instance
-        )
-        assert len(events) == 2
+    # Of a plan that a run has already, Dagster's storage takes no second one.
+    plan, *_ = instance.all_logs(run_id, DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
+    with pytest.raises(IntegrityError), store_together(instance):
+        enter(instance, run_id, "2013-01-01", "2013-01-02")
+        instance.handle_new_event(plan)
+    events = instance.all_logs(run_id, DagsterEventType.ASSET_MATERIALIZATION)
+    assert [event.get_dagster_event().partition for event in events] == find_materialized(instance)
+    assert len(events) == 2
     assert "Falling back" in capsys.readouterr().err

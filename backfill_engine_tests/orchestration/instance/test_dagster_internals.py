@@ -34,9 +34,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     UNCOMPARED_PARTITIONS,
     WILL_RETRY_TAG,
     AssetGraph,
-    AssetGraphSubset,
     CheckStatus,
-    PartitionBackfill,
     ReconstructableRepository,
     TargetMaterialization,
     get_input_data_version_tag,
@@ -44,6 +42,7 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     make_new_backfill_id,
 )
 from backfill_engine_tests.commands import PROJECT
+from backfill_engine_tests.pipeline.requesting import add_backfill, get_backfill, read_target
 from backfill_engine_tests.pipeline.running import find_unsynced
 from backfill_engine_tests.project import defs
 
@@ -124,27 +123,12 @@ def test_an_output_whose_events_are_logged_gets_none_for_all_partitions(logged, 
 
 
 def test_an_instance_takes_a_backfill_of_chosen_partitions(tmp_path: Path):
-    key = AssetKey(["raw", "flights"])
-    partitions_def = defs.get_repository_def().asset_graph.get(key).partitions_def
-    assert partitions_def is not None
-    subset = partitions_def.subset_with_partition_keys(["2013-01-02", "2013-01-03"])
-    backfill_id = make_new_backfill_id()
+    key, days = AssetKey(["raw", "flights"]), ["2013-01-02", "2013-01-03"]
+    backfill = make_new_backfill_id()
     with DagsterInstance.local_temp(str(tmp_path)) as instance:
-        instance.add_backfill(
-            PartitionBackfill.from_asset_graph_subset(
-                backfill_id=backfill_id,
-                backfill_timestamp=1.0,
-                tags={},
-                dynamic_partitions_store=instance,
-                asset_graph_subset=AssetGraphSubset(partitions_subsets_by_asset_key={key: subset}),
-                title="title",
-                description=None,
-                run_config=None,
-            )
-        )
-        stored = instance.get_backfill(backfill_id)
-        assert stored is not None
-        assert stored.title == "title"
+        add_backfill(instance, backfill, key, days=days, title="title")
+        stored = get_backfill(instance, backfill)
+        assert (stored.title, read_target(stored)) == ("title", {"raw/flights": days})
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dagster import AssetCheckKey, AssetKey, DagsterEventType, EventLogEntry, serialize_value
@@ -81,17 +82,22 @@ def store_half(place: str, events: list[EventLogEntry], gate: Path) -> Iterator[
         storing.join()
 
 
+def store_plainly(place: str, events: list[EventLogEntry]) -> dict[str, list[dict[str, Any]]]:
+    """What all tables hold once Dagster's own storage has stored events of a run as well."""
+    storage = open_storage(place, batching=False)
+    for event in events:
+        storage.store_event(event)
+    return read_tables(storage, [events[0].run_id])
+
+
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_a_batch_leaves_the_rows_of_the_plain_storage(
     size: int, events: list[EventLogEntry], places: Places
 ):
-    plain = open_storage(places("plain"), batching=False)
-    for event in events:
-        plain.store_event(event)
     batching = open_storage(places("batching"))
     for start in range(0, len(events), size):
         batching.store_event_batch(events[start : start + size])
-    expected = read_tables(plain, [events[0].run_id])
+    expected = store_plainly(places("plain"), events)
     assert sum(map(len, expected.values())) > 2 * len(events)
     assert read_tables(batching, [events[0].run_id]) == expected
 
@@ -111,29 +117,17 @@ def test_evaluations_that_nobody_planned_leave_the_rows_of_the_plain_storage(
         for event in left
         if event.dagster_event_type == DagsterEventType.ASSET_CHECK_EVALUATION
     ]
-    plain = open_storage(places("plain"), batching=False)
-    for event in left:
-        plain.store_event(event)
     batching = open_storage(places("batching"))
     batching.store_event_batch(left)
-    run_ids = [events[0].run_id]
-    assert read_tables(batching, run_ids) == read_tables(plain, run_ids)
+    assert read_tables(batching, [events[0].run_id]) == store_plainly(places("plain"), left)
 
 
 def test_batches_and_the_plain_storage_go_on_where_the_other_ended(
     events: list[EventLogEntry], places: Places
 ):
-    plain = open_storage(places("plain"), batching=False)
-    for event in events:
-        plain.store_event(event)
-    opened = open_storage(places("shared"), batching=False)
-    for event in events[:9]:
-        opened.store_event(event)
+    store_plainly(places("shared"), events[:9])
     open_storage(places("shared")).store_event_batch(events[9:20])
-    for event in events[20:]:
-        opened.store_event(event)
-    run_ids = [events[0].run_id]
-    assert read_tables(opened, run_ids) == read_tables(plain, run_ids)
+    assert store_plainly(places("shared"), events[20:]) == store_plainly(places("plain"), events)
 
 
 def test_a_killed_process_leaves_nothing_of_a_batch(

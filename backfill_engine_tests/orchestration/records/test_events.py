@@ -32,6 +32,15 @@ class BeyondBudget:
     failing: FinishedRun
     healing: FinishedRun
 
+    def split(
+        self, run: FinishedRun
+    ) -> tuple[list[AssetCheckEvaluation], dict[str, AssetCheckEvaluation]]:
+        """The evaluations of single partitions, and those of the whole range by check."""
+        found = self.pipeline.read_evaluations(run)
+        folded = [evaluation for evaluation in found if evaluation.partition is None]
+        own = [evaluation for evaluation in found if evaluation.partition is not None]
+        return own, {evaluation.check_name: evaluation for evaluation in folded}
+
 
 @pytest.fixture(scope="module")
 def beyond_budget(
@@ -41,8 +50,7 @@ def beyond_budget(
         pipeline.zone.add_lines(BAD, *["{"] * 5)
         failing = pipeline.run(RAW, first=FIRST, last=LAST, check_events=0)
         pipeline.zone.land([BAD])
-        healing = pipeline.run(RAW, first=FIRST, last=LAST, check_events=0)
-        assert healing.success, healing.message
+        healing = pipeline.run(RAW, first=FIRST, last=LAST, check_events=0).confirm()
         yield BeyondBudget(pipeline, failing, healing)
 
 
@@ -52,8 +60,7 @@ def count_by_partition(evaluations: Iterable[AssetCheckEvaluation]) -> Counter:
 
 
 def test_within_the_budget_each_partition_has_one_evaluation_a_check(pipeline: Pipeline) -> None:
-    run = pipeline.run(STAGING, first=FIRST, last=LAST, check_events=400)
-    assert run.success, run.message
+    run = pipeline.run(STAGING, first=FIRST, last=LAST, check_events=400).confirm()
     evaluations = pipeline.read_evaluations(run)
     assert count_by_partition(evaluations) == {
         (check, partition): 1
@@ -115,8 +122,7 @@ def test_a_run_that_withheld_says_what_was_read_back(beyond_budget: BeyondBudget
 def test_beyond_the_budget_only_failures_have_evaluations_of_their_own(
     beyond_budget: BeyondBudget,
 ) -> None:
-    evaluations = beyond_budget.pipeline.read_evaluations(beyond_budget.failing)
-    (own,) = (evaluation for evaluation in evaluations if evaluation.partition is not None)
+    ((own,), _) = beyond_budget.split(beyond_budget.failing)
     assert (own.check_name, own.partition, own.passed) == (VALID, BAD, False)
     assert own.metadata["rejects"].value == 5 / 125
     assert own.description == "rejects = 0.04 (at most 0.01 of the records)"
@@ -133,12 +139,7 @@ def test_beyond_the_budget_passes_are_folded_into_one_evaluation_a_check(
     beyond_budget: BeyondBudget,
 ) -> None:
     for run, failed in ((beyond_budget.failing, 1), (beyond_budget.healing, 0)):
-        evaluations = beyond_budget.pipeline.read_evaluations(run)
-        folded = {
-            evaluation.check_name: evaluation
-            for evaluation in evaluations
-            if evaluation.partition is None
-        }
+        _, folded = beyond_budget.split(run)
         assert folded[VALID].passed == (failed == 0)
         figures = {name: value.value for name, value in folded[VALID].metadata.items()}
         assert "## Partitions" in str(figures.pop("certificate")), "to be read in the UI"
@@ -163,7 +164,6 @@ def test_the_values_of_folded_passes_are_in_the_materializations(
 def test_beyond_the_budget_recovered_partitions_have_evaluations_of_their_own(
     beyond_budget: BeyondBudget,
 ) -> None:
-    evaluations = beyond_budget.pipeline.read_evaluations(beyond_budget.healing)
-    own = [evaluation for evaluation in evaluations if evaluation.partition is not None]
+    own, _ = beyond_budget.split(beyond_budget.healing)
     assert count_by_partition(own) == {(check, BAD): 1 for check in (COMPLETE, VALID, READABLE)}
     assert all(commit.passed for commit in own)

@@ -12,10 +12,11 @@ from backfill_engine.extras.comparison.pins import pin_tables
 from backfill_engine.lake.partitions import build_partitions
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.orchestration.recovery.recovery import recover_table
-from backfill_engine.orchestration.status.partition_statuses import CHANGED, read_statuses
+from backfill_engine.orchestration.status.partition_statuses import CHANGED
 from backfill_engine.proof.certificates import find_certificates
 from backfill_engine.proof.verification import verify_certificate
-from backfill_engine_tests.orchestration.test_rollbacks import NOW, delay
+from backfill_engine_tests.orchestration.test_rollbacks import NOW
+from backfill_engine_tests.pipeline.landing_zone import delay
 from backfill_engine_tests.pipeline.running import RAW, STAGING, Pipeline, list_days
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, STAGING_FLIGHTS
 
@@ -23,14 +24,7 @@ DAY = "2013-01-05"
 
 
 def find_changed_days(pipeline: Pipeline) -> list[str]:
-    (found,) = read_statuses(
-        CATALOG,
-        pipeline.instance,
-        pipeline.warehouse,
-        [RAW_FLIGHTS],
-        first="2013-01-01",
-        last="2013-01-12",
-    )
+    (found,) = pipeline.read_statuses(RAW_FLIGHTS, first="2013-01-01", last="2013-01-12")
     return [status.partition for status in found.partitions if status.status == CHANGED]
 
 
@@ -60,27 +54,23 @@ def test_deleted_day_is_withheld_from_what_reads_it_until_it_is_run_again(
     assert [DAY in line.statement for line in lines if line.holds is False] == [True]
 
     reading = pipeline.run(STAGING, first="2013-01-01", last="2013-01-10")
-    assert not reading.success
     assert "changed by another writer (DELETE, version" in reading.message
     assert DAY in pipeline.find_days(RAW, "FAILED"), "as the UI shows it"
     assert pipeline.read_contents_checksums(STAGING_FLIGHTS) == staged
 
-    again = pipeline.run(RAW, first=DAY, last=DAY)
-    assert again.success, again.message
+    pipeline.run(RAW, first=DAY, last=DAY).confirm()
     assert find_changed_days(pipeline) == []
-    reading = pipeline.run(STAGING, first=DAY, last=DAY)
-    assert reading.success, reading.message
+    pipeline.run(STAGING, first=DAY, last=DAY).confirm()
     assert pipeline.read_contents_checksums(STAGING_FLIGHTS) == staged
 
 
 def test_deleted_day_is_published_as_it_is_once_a_person_accepts_it(pipeline: Pipeline) -> None:
-    accept = {"table": RAW, "first": "2013-01-01", "last": "2013-01-12", "accept": "they asked us"}
-    refused = pipeline.run_job("rollback_partitions", "restore_partitions", **accept)
+    accept = (RAW, "2013-01-01", "2013-01-12")
+    refused = pipeline.roll_back(*accept, accept="they asked us")
     assert "nothing to accept" in refused.message
 
     delete_day(pipeline)
-    accepted = pipeline.run_job("rollback_partitions", "restore_partitions", **accept)
-    assert accepted.success, accepted.message
+    accepted = pipeline.roll_back(*accept, accept="they asked us").confirm()
     assert "1 partitions (2013-01-05 … 2013-01-05) are accepted" in accepted.message
     assert find_changed_days(pipeline) == []
     publish = read_log(pipeline.warehouse, RAW_FLIGHTS).publishes[DAY]
@@ -121,8 +111,7 @@ def test_what_a_table_has_lost_is_seen_by_the_home_that_knows_of_it(
     raw, copy = Path(pipeline.warehouse.uri(RAW_FLIGHTS)), pipeline.root / "copy"
     shutil.copytree(raw, copy)
     pipeline.zone.change("2013-01-12", delay)
-    last = pipeline.run(RAW, first="2013-01-12", last="2013-01-12")
-    assert last.success, last.message
+    pipeline.run(RAW, first="2013-01-12", last="2013-01-12").confirm()
     lose(pipeline, raw, copy)
     assert find_changed_days(pipeline) == lost
 
@@ -143,15 +132,12 @@ def test_a_table_made_anew_for_some_days_is_not_read_for_those_that_it_has_lost(
     """A flight of the fifth may land on the sixth, which raw had, and has no more."""
     staged = pipeline.read_contents_checksums(STAGING_FLIGHTS)
     shutil.rmtree(pipeline.warehouse.uri(RAW_FLIGHTS))
-    partial = pipeline.run(RAW, first="2013-01-01", last=DAY)
-    assert partial.success, partial.message
+    pipeline.run(RAW, first="2013-01-01", last=DAY).confirm()
 
     reading = pipeline.run(STAGING, first="2013-01-01", last=DAY)
     assert "raw/flights 2013-01-06 is changed by another writer (version" in reading.message
     found = pipeline.read_contents_checksums(STAGING_FLIGHTS)
     assert found == staged
 
-    rest = pipeline.run(RAW, first="2013-01-06", last="2013-01-12")
-    assert rest.success, rest.message
-    reading = pipeline.run(STAGING, first="2013-01-01", last=DAY)
-    assert reading.success, reading.message
+    pipeline.run(RAW, first="2013-01-06", last="2013-01-12").confirm()
+    pipeline.run(STAGING, first="2013-01-01", last=DAY).confirm()

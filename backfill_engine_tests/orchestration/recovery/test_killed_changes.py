@@ -11,8 +11,9 @@ import pytest
 
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.warehouse import Warehouse
-from backfill_engine_tests.commands import Project, find_program
+from backfill_engine_tests.commands import Project, confirm, find_program
 from backfill_engine_tests.landing_zones import copy_days, rewrite_records
+from backfill_engine_tests.pipeline.commanding import command as run_well
 from backfill_engine_tests.project import CARRIER_DELAYS, CARRIER_DELAYS_V2, SERVED_CARRIER_DELAYS
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand, pytest.mark.timeout(1800)]
@@ -32,8 +33,7 @@ def served(sample_landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Pr
     landing = copy_days(sample_landing, root / "landing", first=FIRST, count=8)
     project = Project(root, landing)
     for keys in ((RAW,), (STAGING, V1, V2, SERVED)):
-        run = project.materialize(*keys, partitions=f"{FIRST}...{LAST}")
-        assert run.returncode == 0, run.stdout + run.stderr
+        confirm(project.materialize(*keys, partitions=f"{FIRST}...{LAST}"))
     return project
 
 
@@ -62,13 +62,17 @@ def find_version(project: Project, table: str) -> int:
     return len(list((project.warehouse / table / "_delta_log").glob("*.json"))) - 1
 
 
-def name_moment(project: Project, moment: str) -> Callable[[], bool]:
-    files, version = count_files(project, SERVED), find_version(project, SERVED)
+def name_moment(project: Project, moment: str, table: str) -> Callable[[], bool]:
+    files, version = count_files(project, table), find_version(project, table)
     return {
-        "while it is rehearsed": lambda: has_scratch(project, SERVED),
-        "while files are written": lambda: count_files(project, SERVED) > files,
-        "once it is committed": lambda: find_version(project, SERVED) > version,
+        "while it is rehearsed": lambda: has_scratch(project, table),
+        "while files are written": lambda: count_files(project, table) > files,
+        "once it is committed": lambda: find_version(project, table) > version,
     }[moment]
+
+
+def kill(project: Project, *command: str, when: Callable[[], bool]) -> None:
+    project.kill([find_program("backfill-assets"), *command], when=when)
 
 
 @pytest.mark.parametrize(
@@ -78,17 +82,14 @@ def test_a_killed_promotion_has_switched_or_not_and_the_command_finishes(
     project: Project, moment: str
 ) -> None:
     before = read_versions(project)
-    command = [find_program("backfill-assets"), *PROMOTE]
-    project.kill(command, when=name_moment(project, moment))
+    kill(project, *PROMOTE, when=name_moment(project, moment, SERVED))
     killed = read_versions(project)
     assert killed[SERVED] in (before[V1], before[V2])
     assert {key: killed[key] for key in (V1, V2)} == {key: before[key] for key in (V1, V2)}
 
-    again = project.run("backfill-assets", *PROMOTE)
-    assert again.returncode == 0, again.stdout + again.stderr
+    run_well(project, *PROMOTE)
     assert read_versions(project)[SERVED] == before[V2]
-    back = project.run("backfill-assets", "rollback", SERVED)
-    assert back.returncode == 0, back.stdout + back.stderr
+    run_well(project, "rollback", SERVED)
     assert read_versions(project)[SERVED] == before[V1]
 
 
@@ -97,12 +98,6 @@ def mended(project: Project) -> Project:
     """The same, and one day that landed again with fewer flights."""
     rewrite_records(project.landing, MENDED, lambda flights: flights[: len(flights) * 9 // 10])
     return project
-
-
-def run_well(project: Project, *arguments: str) -> str:
-    done = project.run("backfill-assets", *arguments)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def rehearse(project: Project) -> str:
@@ -114,8 +109,7 @@ def test_a_killed_rehearsal_has_touched_nothing_and_the_command_finishes(mended:
     before = read_versions(mended)
     listing = ("status", "--from", FIRST, "--to", LAST, "--json")
     status = run_well(mended, *listing)
-    command = [find_program("backfill-assets"), *REHEARSE]
-    mended.kill(command, when=lambda: has_scratch(mended, STAGING))
+    kill(mended, *REHEARSE, when=lambda: has_scratch(mended, STAGING))
     assert read_versions(mended) == before
     assert run_well(mended, *listing) == status
     rehearse(mended)
@@ -128,10 +122,7 @@ def test_a_killed_repair_is_old_or_new_in_each_partition_and_the_command_finishe
     before, rehearsal = read_versions(mended), rehearse(mended)
     version = find_version(mended, STAGING)
     command = ("apply", rehearsal, "--yes")
-    mended.kill(
-        [find_program("backfill-assets"), *command],
-        when=lambda: find_version(mended, STAGING) > version,
-    )
+    kill(mended, *command, when=name_moment(mended, "once it is committed", STAGING))
     killed = read_versions(mended)
     run_well(mended, *command)
     after = read_versions(mended)
@@ -154,17 +145,11 @@ def test_a_killed_rollback_is_old_or_new_and_the_command_finishes(
     mended: Project, moment: str
 ) -> None:
     before, version = read_versions(mended), find_version(mended, RAW)
-    run = mended.materialize(RAW, partitions=f"{MENDED}...{LAST}")
-    assert run.returncode == 0, run.stdout + run.stderr
+    confirm(mended.materialize(RAW, partitions=f"{MENDED}...{LAST}"))
     after = read_versions(mended)
     assert after[RAW] != before[RAW]
-    files = count_files(mended, RAW)
-    reached = {
-        "while files are written": lambda: count_files(mended, RAW) > files,
-        "once it is committed": lambda: find_version(mended, RAW) > version + 1,
-    }[moment]
     command = ("rollback", RAW, "--from", MENDED, "--to", LAST, "--to-version", str(version))
-    mended.kill([find_program("backfill-assets"), *command], when=reached)
+    kill(mended, *command, when=name_moment(mended, moment, RAW))
     assert read_versions(mended)[RAW] in (before[RAW], after[RAW])
     run_well(mended, *command)
     assert read_versions(mended) == before
@@ -174,10 +159,9 @@ def test_a_killed_retirement_finishes(project: Project) -> None:
     before, version = read_versions(project), find_version(project, V2)
     command = ("version", "retire", "carrier_delays", "v2", "--reason", "worse")
     protections = project.warehouse / "protections" / "_delta_log"
-    project.kill([find_program("backfill-assets"), *command], when=protections.exists)
+    kill(project, *command, when=protections.exists)
     assert find_version(project, V2) == version
-    again = project.run("backfill-assets", *command)
-    assert again.returncode == 0, again.stdout + again.stderr
+    run_well(project, *command)
     log = read_log(Warehouse(str(project.warehouse)), CARRIER_DELAYS_V2)
     assert not any(log.count_rows().values())
     assert read_versions(project)[SERVED] == before[V1]

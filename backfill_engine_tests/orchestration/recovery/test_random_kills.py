@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from backfill_engine_tests.commands import Project
+from backfill_engine_tests.commands import Project, confirm
 from backfill_engine_tests.landing_zones import copy_days
 
 pytestmark = [pytest.mark.slow, pytest.mark.by_hand]
@@ -81,7 +81,6 @@ def test_after_each_kill_missing_lists_what_is_not_as_an_undisturbed_run_leaves_
         assert {*expected} - {*exact} <= missing, f"{where}: {output}"
         assert code == (1 if missing else 0), f"{where}: {output}"
 
-    run = project.materialize(*TABLES, partitions=RANGE)
-    assert run.returncode == 0, run.stdout + run.stderr
+    confirm(project.materialize(*TABLES, partitions=RANGE))
     assert project.read_checksums() == expected
     assert list_missing(project)[:2] == (0, set())

@@ -1,7 +1,5 @@
 """What a killed run leaves behind in the instance, and how the next step puts it right."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,10 +12,11 @@ from backfill_engine.lake.partitions import build_predicate
 from backfill_engine.lake.reader import read_table
 from backfill_engine.lake.table_log import read_log
 from backfill_engine.lake.writer import build_record, overwrite_partitions
-from backfill_engine.orchestration.instance.processes import identify_own_process, identify_process
+from backfill_engine.orchestration.instance.processes import identify_own_process
 from backfill_engine.orchestration.recovery.recovery import find_recovery, recover_table
 from backfill_engine.orchestration.runs.claims import PROCESS_TAG, fail_dead_runs, find_dead_runs
 from backfill_engine.publishing.write_modes.mode import Overwrite, Revert
+from backfill_engine_tests.pipeline.requesting import get_run, identify_dead_process
 from backfill_engine_tests.pipeline.running import RAW, STAGING, FinishedRun, Pipeline, list_days
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 from backfill_engine_tests.shared_fixtures import build_days
@@ -33,14 +32,6 @@ def begin_run(pipeline: Pipeline, run_id: str, *, dead: bool) -> None:
     pipeline.instance.add_run(run)
     claim = identify_dead_process() if dead else identify_own_process()
     pipeline.instance.add_run_tags(run_id, {PROCESS_TAG: claim})
-
-
-def identify_dead_process() -> str:
-    """One that has just ended."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        identity = identify_process(process.pid)
-        assert identity is not None
-    return identity
 
 
 def commit(
@@ -81,9 +72,7 @@ def take_next_step(pipeline: Pipeline) -> None:
 
 
 def find_status(pipeline: Pipeline, run_id: str) -> DagsterRunStatus:
-    run = pipeline.instance.get_run_by_id(run_id)
-    assert run is not None
-    return run.status
+    return get_run(pipeline.instance, run_id).status
 
 
 def test_commits_of_a_killed_run_are_recorded_and_it_is_marked_failed(

@@ -40,8 +40,7 @@ def accepted(published_root: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     with copy_pipeline(published_root, tmp_path_factory.mktemp("accepted")) as pipeline:
         for day in (NOT_ACCEPTED, ACCEPTED):
             pipeline.zone.change(day, double_distance)
-        raw = pipeline.run(RAW, first=NOT_ACCEPTED, last=ACCEPTED)
-        assert raw.success, raw.message
+        pipeline.run(RAW, first=NOT_ACCEPTED, last=ACCEPTED).confirm()
         acceptance = {"check": CHECK, "reason": REASON, "partitions": [ACCEPTED]}
         run = pipeline.run(STAGING, first=NOT_ACCEPTED, last=ACCEPTED, accept=[acceptance])
         yield Accepted(pipeline, run)

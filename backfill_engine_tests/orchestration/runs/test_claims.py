@@ -39,6 +39,7 @@ from backfill_engine.orchestration.runs.claims import (
     keep_claim,
 )
 from backfill_engine_tests.commands import PROJECT
+from backfill_engine_tests.pipeline.requesting import get_run, identify_dead_process
 
 SILENT_SECONDS = 600
 
@@ -84,8 +85,7 @@ def test_a_killed_process_that_nobody_waited_for_is_dead() -> None:
 
 
 def test_a_process_with_the_number_of_another_is_not_taken_for_it() -> None:
-    machine, pid, start = identify_own_process().rsplit("/", 2)
-    assert is_alive(f"{machine}/{pid}/{int(start) - 1}") is False
+    assert is_alive(identify_dead_process()) is False
 
 
 @pytest.mark.parametrize("part", [0, 1], ids=["another boot", "another PID namespace"])
@@ -95,26 +95,16 @@ def test_of_a_process_that_cannot_be_seen_nothing_is_known(part: int) -> None:
     assert is_alive("/".join(parts)) is None
 
 
-@pytest.mark.parametrize(
-    "status",
-    [
-        DagsterRunStatus.NOT_STARTED,
-        DagsterRunStatus.STARTING,
-        DagsterRunStatus.STARTED,
-        DagsterRunStatus.CANCELING,
-    ],
-)
+@pytest.mark.parametrize("status", ["NOT_STARTED", "STARTING", "STARTED", "CANCELING"])
 @pytest.mark.parametrize("tag", ["process", "created_by"])
 def test_a_run_of_a_killed_process_is_dead_in_every_state(
-    instance: DagsterInstance, status: DagsterRunStatus, tag: str
+    instance: DagsterInstance, status: str, tag: str
 ) -> None:
-    add_run(instance, status, **{tag: identify_killed_process()})
+    add_run(instance, DagsterRunStatus(status), **{tag: identify_killed_process()})
     now = dt.datetime.now(tz=dt.UTC)
     dead = fail_dead_runs(instance, now=now, silent_seconds=SILENT_SECONDS)
     assert list(dead) == ["run"]
-    run = instance.get_run_by_id("run")
-    assert run is not None
-    assert run.status is DagsterRunStatus.FAILURE
+    assert get_run(instance, "run").status is DagsterRunStatus.FAILURE
 
 
 def add_remote_run(instance: DagsterInstance, status: DagsterRunStatus) -> None:
@@ -177,9 +167,7 @@ def test_a_kept_claim_is_a_sign_of_life(
         deadline = dt.datetime.now(tz=dt.UTC) + dt.timedelta(seconds=20)
         while read_last_sign() == first:
             assert dt.datetime.now(tz=dt.UTC) < deadline, "no sign of life came"
-    run = instance.get_run_by_id("run")
-    assert run is not None
-    assert run.tags[PROCESS_TAG] == identify_own_process()
+    assert get_run(instance, "run").tags[PROCESS_TAG] == identify_own_process()
 
 
 def test_the_projects_instance_claims_a_run_before_its_plan_is_stored(

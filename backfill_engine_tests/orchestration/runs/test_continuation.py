@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from dagster import RunRequest, build_sensor_context
+from dagster import RunRequest
 
 from backfill_engine.orchestration.runs.features import CODE_TAG
 from backfill_engine.orchestration.runs.run_tags import (
@@ -16,7 +16,8 @@ from backfill_engine.orchestration.runs.run_tags import (
 )
 from backfill_engine.spark.remotes import SPARK_REMOTE_TAG
 from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, Pipeline
-from backfill_engine_tests.project import continue_after_withheld, defs
+from backfill_engine_tests.pipeline.watching import evaluate_sensor
+from backfill_engine_tests.project import continue_after_withheld
 
 FIRST, BAD, LAST = "2013-01-04", "2013-01-05", "2013-01-06"
 
@@ -25,13 +26,7 @@ def ask_sensor(
     pipeline: Pipeline, cursor: str | None
 ) -> tuple[str | None, Sequence[RunRequest], str]:
     """Its new cursor, what it requests, and why nothing; in a code location, unlike the runs."""
-    with build_sensor_context(
-        instance=pipeline.instance,
-        repository_def=defs.get_repository_def(),
-        repository_name="__repository__",
-        cursor=cursor,
-    ) as context:
-        tick = continue_after_withheld.evaluate_tick(context)
+    tick = evaluate_sensor(continue_after_withheld, pipeline.instance, cursor)
     return tick.cursor, tick.run_requests or [], tick.skip_message or ""
 
 

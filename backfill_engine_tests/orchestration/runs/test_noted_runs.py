@@ -31,7 +31,12 @@ from backfill_engine.orchestration.runs.run_tags import (
     PAUSED_TAG,
     PRIORITY_TAG,
 )
-from backfill_engine_tests.pipeline.requesting import request
+from backfill_engine_tests.pipeline.requesting import (
+    get_backfill,
+    get_run,
+    identify_dead_process,
+    request,
+)
 from backfill_engine_tests.pipeline.running import RAW, list_days
 
 # Dagster reads a deprecated attribute of its own where it loads definitions in the process.
@@ -89,8 +94,7 @@ def test_what_a_person_says_of_a_backfill_wins(
     workspace: WorkspaceProcessContext, priority: str
 ) -> None:
     instance = workspace.instance
-    backfill = instance.get_backfill(request(instance, RAW, days=list_days(2, 3)))
-    assert backfill is not None
+    backfill = get_backfill(instance, request(instance, RAW, days=list_days(2, 3)))
     instance.update_backfill(backfill._replace(tags={**backfill.tags, PRIORITY_TAG: priority}))
     run = carry_out(workspace)
     assert run.tags[PRIORITY_TAG] == priority
@@ -104,11 +108,9 @@ def test_what_is_begun_again_says_nothing_of_the_process_that_is_gone(
     instance = workspace.instance
     request(instance, RAW, days=list_days(2, 3))
     run = carry_out(workspace)
-    machine, pid, start = identify_own_process().rsplit("/", 2)
-    gone = f"{machine}/{pid}/{int(start) - 1}"
+    gone = identify_dead_process()
     instance.add_run_tags(run.run_id, {PROCESS_TAG: gone, CREATOR_TAG: gone, PAUSED_TAG: "deploy"})
-    killed = instance.get_run_by_id(run.run_id)
-    assert killed is not None
+    killed = get_run(instance, run.run_id)
     again = retry(workspace, killed)
     assert not {PROCESS_TAG, PAUSED_TAG} & again.tags.keys()
     assert again.tags[CREATOR_TAG] == identify_own_process()

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from backfill_engine.orchestration.instance.dagster_internals import CheckStatus
 from backfill_engine.orchestration.recovery.recovery import RecoveryReport, recover_tables
-from backfill_engine.orchestration.status.partition_statuses import read_statuses
 from backfill_engine.settings import Settings
 from backfill_engine_tests.pipeline.aging import clean_log
 from backfill_engine_tests.pipeline.landing_zone import double_distance
@@ -108,6 +107,12 @@ def open_home(story: Story, tmp_path: Path, home: str) -> Iterator[Pipeline]:
         yield Pipeline(story.root, instance)
 
 
+def copy_tables(story: Story, tmp_path: Path) -> Path:
+    """Without any home; returns where."""
+    ignored = shutil.ignore_patterns("dagster_home", "week_old")
+    return Path(shutil.copytree(story.root, tmp_path / "copy", ignore=ignored))
+
+
 def read_view(pipeline: Pipeline) -> View:
     statuses: dict[tuple[str, str], str] = {}
     figures: dict[tuple[str, str], dict[str, Any]] = {}
@@ -188,8 +193,7 @@ def test_a_new_home_adopts_what_the_log_no_longer_tells(
     story: Story, tmp_path: Path, index: str
 ) -> None:
     """Past the retention of the log: from the index of publishes, or else from certificates."""
-    root = tmp_path / "copy"
-    shutil.copytree(story.root, root, ignore=shutil.ignore_patterns("dagster_home", "week_old"))
+    root = copy_tables(story, tmp_path)
     with open_pipeline(root) as pipeline:
         for table in TABLES.values():
             clean_log(pipeline.warehouse, table, keep=1)
@@ -220,14 +224,7 @@ def test_status_in_an_empty_home_says_what_is_published_and_what_was_withheld(
     story: Story, tmp_path: Path
 ) -> None:
     with open_home(story, tmp_path, "empty") as pipeline:
-        found = read_statuses(
-            CATALOG,
-            pipeline.instance,
-            pipeline.warehouse,
-            list(TABLES.values()),
-            first=DAYS[0],
-            last=DAYS[-1],
-        )
+        found = pipeline.read_statuses(*TABLES.values(), first=DAYS[0], last=DAYS[-1])
         statuses = {
             (status.table, status.partition): status.status.upper()
             for table in found
@@ -241,8 +238,7 @@ def test_status_in_an_empty_home_says_what_is_published_and_what_was_withheld(
 def test_a_step_in_an_empty_home_recovers_what_it_reads_before_it_goes(
     story: Story, tmp_path: Path
 ) -> None:
-    root = tmp_path / "copy"
-    shutil.copytree(story.root, root, ignore=shutil.ignore_patterns("dagster_home", "week_old"))
+    root = copy_tables(story, tmp_path)
     with open_pipeline(root) as pipeline:
         run = pipeline.run(STAGING, first="2013-01-04", last="2013-01-06")
         assert (
@@ -273,8 +269,7 @@ def test_the_sensor_recovers_an_empty_home_once(
 def test_a_certificate_that_cannot_be_read_is_named_and_the_others_count(
     story: Story, tmp_path: Path
 ) -> None:
-    root = tmp_path / "copy"
-    shutil.copytree(story.root, root, ignore=shutil.ignore_patterns("dagster_home", "week_old"))
+    root = copy_tables(story, tmp_path)
     torn = max((root / "warehouse/certificates").glob("*/*/staging.flights.json"))
     torn.write_bytes(torn.read_bytes()[:100])
     with open_pipeline(root) as pipeline:

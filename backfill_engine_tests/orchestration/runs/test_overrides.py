@@ -14,6 +14,8 @@ from backfill_engine.orchestration.runs.run_tags import ALLOW_NEW_CODE_TAG, OVER
 from backfill_engine.proof.certificates import find_certificates, locate_certificate
 from backfill_engine.proof.pages import VerifiedLine
 from backfill_engine.proof.verification import verify_run
+from backfill_engine_tests.pipeline.landing_zone import delay
+from backfill_engine_tests.pipeline.requesting import get_run
 from backfill_engine_tests.pipeline.running import RAW, STAGING, FinishedRun, Pipeline, list_days
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 
@@ -48,8 +50,7 @@ def edit(pipeline: Pipeline, run: FinishedRun, old: str, new: str, backfill: str
 def test_an_override_is_told_of_the_protected_partitions_alone(
     pipeline: Pipeline, why: str
 ) -> None:
-    run = pipeline.run(RAW, first=FIRST, last=LAST, tags={OVERRIDE_TAG: "restated"})
-    assert run.success, run.message
+    run = pipeline.run(RAW, first=FIRST, last=LAST, tags={OVERRIDE_TAG: "restated"}).confirm()
     record = read_log(pipeline.warehouse, RAW_FLIGHTS).commits[0].record
     assert record is not None
     assert record.notes == {CLOSED: {"override_protection": why}}
@@ -73,16 +74,14 @@ def test_an_override_is_told_of_the_protected_partitions_alone(
 
 
 def test_a_rollback_that_overrides_protection_says_so(pipeline: Pipeline, why: str) -> None:
-    pipeline.zone.change(CLOSED, lambda flight: {**flight, "arr_delay": 7})
+    pipeline.zone.change(CLOSED, delay)
     by_config = {RAW: {"override_protection": "restated"}}
-    change = pipeline.run(RAW, first=CLOSED, last=CLOSED, ops=by_config)
-    assert change.success, change.message
-    where = {"table": RAW, "first": CLOSED, "last": CLOSED, "before_run": change.id}
-    job = ("rollback_partitions", "restore_partitions")
-    refused = pipeline.run_job(*job, **where)
+    change = pipeline.run(RAW, first=CLOSED, last=CLOSED, ops=by_config).confirm()
+    refused = pipeline.roll_back(RAW, CLOSED, CLOSED, before_run=change.id)
     assert f"protected: {RAW} {CLOSED}: books closed" in refused.message
-    back = pipeline.run_job(*job, **where, override_protection="restated")
-    assert back.success, back.message
+    back = pipeline.roll_back(
+        RAW, CLOSED, CLOSED, before_run=change.id, override_protection="restated"
+    ).confirm()
     record = read_log(pipeline.warehouse, RAW_FLIGHTS).commits[0].record
     assert record is not None
     assert (record.run_id, record.notes[CLOSED]["override_protection"]) == (back.id, why)
@@ -92,22 +91,18 @@ def test_what_reads_a_protected_day_goes_on_after_a_refusal(pipeline: Pipeline, 
     refused = pipeline.run(RAW, STAGING, first=FIRST, last=LAST)
     assert f"protected: {RAW} {CLOSED}: books closed" in refused.message
     assert pipeline.find_unsynced(STAGING) == []
-    run = pipeline.run(STAGING, first=CLOSED, last=CLOSED)
-    assert run.success, run.message
+    pipeline.run(STAGING, first=CLOSED, last=CLOSED).confirm()
 
 
 def test_protection_that_comes_in_mid_run_leaves_what_is_done(pipeline: Pipeline) -> None:
-    done = pipeline.run(RAW, STAGING, first=FIRST, last=LAST)
-    assert done.success, done.message
-    run = pipeline.instance.get_run_by_id(done.id)
-    assert run is not None
+    done = pipeline.run(RAW, STAGING, first=FIRST, last=LAST).confirm()
     # As seen from the second of its steps, before that had begun.
     decision = Protection(table=RAW, reason="books closed", by="anna")
     add_protection(pipeline.warehouse, decision, now=NOW)
     request = StepRequest(
         CATALOG,
         pipeline.instance,
-        run,
+        get_run(pipeline.instance, done.id),
         CATALOG.recipes[STAGING],
         list_days(4, 6),
         pipeline.warehouse,
@@ -117,16 +112,14 @@ def test_protection_that_comes_in_mid_run_leaves_what_is_done(pipeline: Pipeline
 
 def test_new_code_that_is_allowed_in_mid_backfill_is_told(pipeline: Pipeline) -> None:
     tags = {"dagster/backfill": BACKFILL}
-    first = pipeline.run(RAW, first=FIRST, last=FIRST, tags=tags)
-    assert first.success, first.message
+    first = pipeline.run(RAW, first=FIRST, last=FIRST, tags=tags).confirm()
     # As if that run had been before a deploy.
     by_other = {PINNED_TAG: json.dumps({"code": {RAW: "other"}, "options": {}})}
     pipeline.instance.add_run_tags(first.id, by_other)
     refused = pipeline.run(RAW, first=CLOSED, last=CLOSED, tags=tags)
     assert "another code was deployed" in refused.message
     tags |= {ALLOW_NEW_CODE_TAG: "it is the same"}
-    run = pipeline.run(RAW, first=CLOSED, last=CLOSED, tags=tags)
-    assert run.success, run.message
+    run = pipeline.run(RAW, first=CLOSED, last=CLOSED, tags=tags).confirm()
     newest, before = read_log(pipeline.warehouse, RAW_FLIGHTS).commits[:2]
     assert newest.record is not None
     assert before.record is not None

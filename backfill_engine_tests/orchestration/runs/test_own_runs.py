@@ -12,7 +12,6 @@ from dagster import (
     AssetKey,
     DagsterInstance,
     DagsterRunStatus,
-    DailyPartitionsDefinition,
     Definitions,
     JobDefinition,
     RunsFilter,
@@ -25,8 +24,6 @@ from backfill_engine.errors import HistoryError
 from backfill_engine.orchestration.backfills.backfills import find_whole_id, list_backfills
 from backfill_engine.orchestration.instance.dagster_internals import (
     BACKFILL_TAG,
-    AssetGraphSubset,
-    PartitionBackfill,
 )
 from backfill_engine.orchestration.instance.materializations import PartitionStatusCache
 from backfill_engine.orchestration.instance.own_runs import is_ours
@@ -44,6 +41,12 @@ from backfill_engine.orchestration.runs.run_tags import (
     RANGE_START_TAG,
 )
 from backfill_engine.resources import build_lakehouse
+from backfill_engine_tests.pipeline.requesting import (
+    add_backfill,
+    get_backfill,
+    get_run,
+    identify_dead_process,
+)
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS, defs
 
 RAW, DAY = AssetKey(["raw", "flights"]), "2013-01-05"
@@ -102,8 +105,7 @@ def test_each_job_of_the_project_claims_its_run_before_and_while_it_works(
         asset_selection=[RAW] if name.startswith("__") else None,
         raise_on_error=False,
     )
-    run = instance.get_run_by_id(result.run_id)
-    assert run is not None
+    run = get_run(instance, result.run_id)
     assert run.tags[PROCESS_TAG] == run.tags[CREATOR_TAG] == identify_own_process()
 
 
@@ -131,8 +133,7 @@ def test_a_run_of_ours_that_nobody_works_on_is_still_found_among_others(
     run = instance.create_run_for_job(own_job, tags=OF_A_DAY, asset_selection={RAW}, status=STARTED)
     instance.create_run_for_job(maintain, tags={}, status=STARTED)
     assert is_ours(run.tags)
-    machine, pid, start = identify_own_process().rsplit("/", 2)
-    instance.add_run_tags(run.run_id, {PROCESS_TAG: f"{machine}/{pid}/{int(start) - 1}"})
+    instance.add_run_tags(run.run_id, {PROCESS_TAG: identify_dead_process()})
     now = dt.datetime.now(tz=dt.UTC)
     assert [*fail_dead_runs(instance, now=now, silent_seconds=600)] == [run.run_id]
     (failed,) = instance.get_runs(RunsFilter(statuses=[DagsterRunStatus.FAILURE]))
@@ -142,27 +143,11 @@ def test_a_run_of_ours_that_nobody_works_on_is_still_found_among_others(
 def test_a_backfill_of_others_gets_no_title_is_not_listed_and_not_found(
     instance: DagsterInstance,
 ) -> None:
-    days = DailyPartitionsDefinition("2013-01-01", end_date="2013-02-01")
-    for backfill_id, key in (("ofourown", RAW), ("ofothers", AssetKey(["theirs", "flights"]))):
-        subset = days.subset_with_partition_keys([DAY])
-        instance.add_backfill(
-            PartitionBackfill.from_asset_graph_subset(
-                backfill_id=backfill_id,
-                backfill_timestamp=0.0,
-                tags={},
-                dynamic_partitions_store=instance,
-                asset_graph_subset=AssetGraphSubset(partitions_subsets_by_asset_key={key: subset}),
-                title=None,
-                description=None,
-                run_config=None,
-            )
-        )
+    add_backfill(instance, "ofourown", RAW, days=[DAY])
+    add_backfill(instance, "ofothers", AssetKey(["theirs", "flights"]), days=[DAY], title="theirs")
     run = instance.create_run_for_job(maintain, tags={})
     assert [found.id for found in list_backfills(CATALOG, instance, limit=1)] == ["ofourown"]
-    (foreign,) = (
-        backfill for backfill in instance.get_backfills() if backfill.backfill_id == "ofothers"
-    )
-    assert foreign.tags == {}
+    assert get_backfill(instance, "ofothers").tags == {}
     assert find_whole_id(CATALOG, instance, "ofourown") == "ofourown"
     for wanted in ("ofothers", run.run_id, run.run_id[:8]):
         with pytest.raises(HistoryError, match="is of another code location"):

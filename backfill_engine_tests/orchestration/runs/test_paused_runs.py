@@ -4,11 +4,10 @@ The runs are made as they are left; how one comes to be paused is in `test_chunk
 """
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
-from dagster import DagsterRun, RunRequest, build_sensor_context
+from dagster import DagsterRun, RunRequest
 
 from backfill_engine.lake.protections import Protection, add_protection
 from backfill_engine.orchestration.instance.dagster_internals import BulkActionStatus
@@ -29,10 +28,11 @@ from backfill_engine.orchestration.runs.run_tags import (
     WENT_ON,
     WITHHELD_TAG,
 )
-from backfill_engine_tests.pipeline.alerting import Home, open_home
-from backfill_engine_tests.pipeline.requesting import request, set_status
+from backfill_engine_tests.pipeline.alerting import Home
+from backfill_engine_tests.pipeline.requesting import get_run, request, set_status
 from backfill_engine_tests.pipeline.running import FEATURES, RAW, STAGING, list_days
-from backfill_engine_tests.project import defs, go_on_after_pause
+from backfill_engine_tests.pipeline.watching import evaluate_sensor
+from backfill_engine_tests.project import go_on_after_pause
 
 DAYS = list_days(4, 7)
 NOW = dt.datetime.now(tz=dt.UTC)
@@ -40,10 +40,9 @@ GONE = "raw/gone"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    with open_home(tmp_path) as home:
-        monkeypatch.setenv("BACKFILL_WAREHOUSE", home.warehouse.root)
-        yield home
+def home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("BACKFILL_WAREHOUSE", home.warehouse.root)
+    return home
 
 
 def pause_run(home: Home, run_id: str, *keys: str, at: Sequence[str] = (), **tags: str) -> None:
@@ -55,19 +54,12 @@ def pause_run(home: Home, run_id: str, *keys: str, at: Sequence[str] = (), **tag
 
 
 def read_tag(home: Home, run_id: str) -> str:
-    run = home.instance.get_run_by_id(run_id)
-    assert run is not None
-    return run.tags[PAUSED_TAG]
+    return get_run(home.instance, run_id).tags[PAUSED_TAG]
 
 
 def ask_sensor(home: Home) -> tuple[Sequence[RunRequest], str]:
     """Returns what the sensor requests, or why it requests nothing."""
-    with build_sensor_context(
-        instance=home.instance,
-        repository_def=defs.get_repository_def(),
-        repository_name="__repository__",
-    ) as context:
-        tick = go_on_after_pause.evaluate_tick(context)
+    tick = evaluate_sensor(go_on_after_pause, home.instance)
     return tick.run_requests or [], tick.skip_message or ""
 
 
@@ -141,8 +133,7 @@ def pause_with_windows(home: Home, *windows: str) -> None:
     """A run is paused at two tables, each of which has its own window."""
     keys = (RAW, "raw/weather")
     home.begin("template", *keys, days=DAYS)
-    template = home.instance.get_run_by_id("template")
-    assert template is not None
+    template = get_run(home.instance, "template")
     ops = {
         key.replace("/", "__"): {"config": {"window": window}}
         for key, window in zip(keys, windows, strict=True)

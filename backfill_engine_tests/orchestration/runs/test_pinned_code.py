@@ -4,10 +4,6 @@ The runs end before they compute anything, as nothing ever landed; what matters 
 """
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,9 +20,15 @@ from backfill_engine.orchestration.runs.run_tags import (
     CHAIN_TAG,
     CONTINUES_TAG,
     LAUNCHED_CODE_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
 )
-from backfill_engine_tests.commands import PROJECT, change_code, deploy
-from backfill_engine_tests.pipeline.running import RAW, STAGING, Pipeline, open_pipeline
+from backfill_engine_tests import (
+    commands,  # a module with `Project` would be taken for one of Spark
+)
+from backfill_engine_tests.commands import change_code, deploy
+from backfill_engine_tests.pipeline.requesting import get_run
+from backfill_engine_tests.pipeline.running import RAW, STAGING, Pipeline, list_files, open_pipeline
 from backfill_engine_tests.project import CATALOG, RAW_FLIGHTS
 
 DAY = {"first": "2013-01-01", "last": "2013-01-01"}
@@ -42,9 +44,7 @@ def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
 
 
 def read_tags(pipeline: Pipeline, run_id: str) -> dict[str, str]:
-    run = pipeline.instance.get_run_by_id(run_id)
-    assert run is not None
-    return dict(run.tags)
+    return dict(get_run(pipeline.instance, run_id).tags)
 
 
 def begin(pipeline: Pipeline, *keys: str, **options: Any) -> tuple[str, str]:
@@ -56,8 +56,7 @@ def begin(pipeline: Pipeline, *keys: str, **options: Any) -> tuple[str, str]:
 
 def check(pipeline: Pipeline, run_id: str, versions: dict[str, str]) -> str:
     """What a run by another code is told, that is else as this one."""
-    run = pipeline.instance.get_run_by_id(run_id)
-    assert run is not None
+    run = get_run(pipeline.instance, run_id)
     return check_pinned_code(CATALOG, pipeline.instance, run, versions)
 
 
@@ -152,47 +151,22 @@ def test_the_run_that_began_first_decides_whichever_was_made_first(pipeline: Pip
 
 
 def test_a_deploy_in_mid_backfill_stops_the_rest(tmp_path: Path) -> None:
-    deployed = deploy(tmp_path / "deployed")
-    home = tmp_path / "home"
-    home.mkdir()
-    shutil.copy(PROJECT / "dagster.yaml", home)
-    assert NOTHING_LANDED in execute(deployed, home)
-    assert NOTHING_LANDED in execute(deployed, home)
-    before = list_files(home / "warehouse")
+    deployed, root = deploy(tmp_path / "deployed"), tmp_path / "project"
+    assert NOTHING_LANDED in execute(deployed, root)
+    assert NOTHING_LANDED in execute(deployed, root)
+    before = list_files(root / "warehouse")
     change_code(deployed)
-    message = execute(deployed, home)
+    message = execute(deployed, root)
     assert f"another code was deployed, or other options were given: code of {RAW}: " in message
     assert "options of" not in message
-    assert list_files(home / "warehouse") == before
+    assert list_files(root / "warehouse") == before
 
 
-def execute(deployed: Path, home: Path) -> str:
+def execute(deployed: Path, root: Path) -> str:
     """Runs a backfill by the deployed code, and returns the message at its end."""
-    tags = {
-        **OF_BACKFILL,
-        "dagster/asset_partition_range_start": "2013-01-01",
-        "dagster/asset_partition_range_end": "2013-01-01",
-    }
-    run = subprocess.run(
-        [
-            *(str(Path(sys.executable).parent / "dagster"), "job", "execute"),
-            *("-m", "backfill_assets.definitions", "-j", "flights", "--tags", json.dumps(tags)),
-        ],
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(deployed),
-            "DAGSTER_HOME": str(home),
-            "BACKFILL_LANDING": str(home / "landing"),
-            "BACKFILL_WAREHOUSE": str(home / "warehouse"),
-        },
-        cwd=deployed,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    settings = (("PYTHONPATH", str(deployed)),)
+    project = commands.Project(root, root / "landing", settings)
+    tags = {**OF_BACKFILL, RANGE_START_TAG: DAY["first"], RANGE_END_TAG: DAY["last"]}
+    job = ("-m", "backfill_assets.definitions", "-j", "flights", "--tags", json.dumps(tags))
+    run = project.run("dagster", "job", "execute", *job)
     return run.stderr.rstrip().splitlines()[-1]
-
-
-def list_files(root: Path) -> dict[str, float]:
-    return {str(path): path.stat().st_mtime for path in sorted(root.rglob("*"))}

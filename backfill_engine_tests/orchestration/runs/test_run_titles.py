@@ -10,10 +10,6 @@ from dagster import (
     op,
 )
 
-from backfill_engine.orchestration.instance.dagster_internals import (
-    AssetGraphSubset,
-    PartitionBackfill,
-)
 from backfill_engine.orchestration.instance.own_runs import (
     OWN_STEP,
     find_own_assets,
@@ -25,33 +21,19 @@ from backfill_engine.orchestration.runs.run_tags import (
     RANGE_END_TAG,
     RANGE_START_TAG,
 )
+from backfill_engine_tests.pipeline.requesting import add_backfill, get_backfill
 
 RAW, STAGING = AssetKey(["raw", "flights"]), AssetKey(["staging", "flights"])
 DAYS = DailyPartitionsDefinition("2013-01-01", end_date="2013-02-01")
 
 
 def ask_for(instance: DagsterInstance, *keys: AssetKey, title: str | None = None) -> None:
-    subset = DAYS.subset_with_partition_keys(["2013-01-12", "2013-01-10", "2013-01-14"])
-    instance.add_backfill(
-        PartitionBackfill.from_asset_graph_subset(
-            backfill_id="asked",
-            backfill_timestamp=0.0,
-            tags={"why": "INC-7"},
-            dynamic_partitions_store=instance,
-            asset_graph_subset=AssetGraphSubset(
-                partitions_subsets_by_asset_key=dict.fromkeys(keys, subset)
-            ),
-            title=title,
-            description=None,
-            run_config=None,
-        )
-    )
+    days = ["2013-01-12", "2013-01-10", "2013-01-14"]
+    add_backfill(instance, "asked", *keys, days=days, title=title, tags={"why": "INC-7"})
 
 
 def read_tags(instance: DagsterInstance) -> dict[str, str]:
-    backfill = instance.get_backfill("asked")
-    assert backfill is not None
-    return dict(backfill.tags)
+    return dict(get_backfill(instance, "asked").tags)
 
 
 def test_a_backfill_without_a_title_is_about_its_tables_and_the_ends_of_their_range(
@@ -71,16 +53,9 @@ def test_a_backfill_with_a_title_is_about_that(instance: DagsterInstance) -> Non
     assert read_tags(instance)[ABOUT_TAG] == "wrong numbers"
 
 
-def test_a_backfill_of_others_stays_as_it_is(instance: DagsterInstance) -> None:
-    note_own_assets(instance, [STAGING])
-    ask_for(instance, RAW, title="theirs")
-    assert read_tags(instance) == {"why": "INC-7"}
-
-
 def test_what_names_no_partitions_stays_as_it_is(instance: DagsterInstance) -> None:
     ask_for(instance, RAW)
-    backfill = instance.get_backfill("asked")
-    assert backfill is not None
+    backfill = get_backfill(instance, "asked")
     bare = backfill._replace(asset_backfill_data=None, asset_selection=None, title=None)
     assert add_title(bare, ()).tags == bare.tags
 

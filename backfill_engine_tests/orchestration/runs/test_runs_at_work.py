@@ -1,8 +1,5 @@
 """Partitions that a backfill will request later count as being at work."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from dagster import AssetKey, DagsterInstance
 
@@ -12,15 +9,9 @@ from backfill_engine.orchestration.instance.dagster_internals import (
     BulkActionStatus,
 )
 from backfill_engine.orchestration.runs.chains import find_partitions_at_work
-from backfill_engine_tests.pipeline.requesting import request, set_status
+from backfill_engine_tests.pipeline.requesting import get_backfill, request, set_status
 from backfill_engine_tests.pipeline.running import RAW, STAGING, list_days
 from backfill_engine_tests.project import defs
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Iterator[DagsterInstance]:
-    with DagsterInstance.local_temp(str(tmp_path)) as opened:
-        yield opened
 
 
 def find_at_work(instance: DagsterInstance) -> dict[str, list[str]]:
@@ -48,8 +39,7 @@ def test_what_it_has_requested_or_will_not_request_is_the_business_of_its_runs(
 ) -> None:
     backfill = request(instance, RAW, days=list_days(1, 6))
     graph, asset_key = defs.get_repository_def().asset_graph, AssetKey.from_user_string(RAW)
-    record = instance.get_backfill(backfill)
-    assert record is not None
+    record = get_backfill(instance, backfill)
     data = record.asset_backfill_data
     assert data is not None
     subset = get_partitions_def(graph, asset_key).subset_with_partition_keys
