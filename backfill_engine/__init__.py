@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from backfill_engine.table_assets import Upstream as Upstream
     from backfill_engine.table_assets import serve_versions as serve_versions
     from backfill_engine.table_assets import table_asset as table_asset
+    from backfill_engine.table_functions import table as table
+    from backfill_engine.table_functions import window as window
     from backfill_engine.tables.declarations import Calendar as Calendar
     from backfill_engine.tables.declarations import Column as Column
     from backfill_engine.tables.declarations import Protected as Protected
@@ -94,6 +96,7 @@ _PUBLIC = {
         "serve_versions",
         "table_asset",
     ),
+    "backfill_engine.table_functions": ("table", "window"),
     "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
     "backfill_engine.tables.external_delta": ("ExternalDelta",),
     "backfill_engine.sources.json_landing": ("EMPTY_MARKER", "JsonLanding"),

@@ -37,6 +37,9 @@ ENGINE_PREFIX = "_backfill_"
 LANDED_LINE, LANDED_FILE = "value", "source_file"
 """STRING columns of landed lines, beside the partition that they landed in: the line, its file."""
 
+REJECTED_FILE = f"{ENGINE_PREFIX}file"
+"""STRING: the landing file of a rejected record, in a frame without `source_file`."""
+
 LANDED_ELSEWHERE = f"{ENGINE_PREFIX}elsewhere"
 """BOOLEAN beside a landed line: whether its record says no partition of its file."""
 

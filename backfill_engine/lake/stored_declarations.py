@@ -8,16 +8,8 @@ from typing import Any
 from backfill_engine.audit_columns import LANDED_FILE, is_reserved
 from backfill_engine.errors import TableError
 from backfill_engine.lake.table_log import TableLog
-from backfill_engine.tables.column_types import ColumnType, parse_type
+from backfill_engine.tables.column_types import spell_stored_type
 from backfill_engine.tables.declarations import Column, Table, build_ddl
-
-_KINDS = {
-    "byte": "TINYINT",
-    "short": "SMALLINT",
-    "integer": "INT",
-    "long": "BIGINT",
-}
-"""What Delta calls otherwise than Spark SQL."""
 
 
 def check_stored(log: TableLog, *, evolves: bool = False) -> None:
@@ -59,7 +51,7 @@ def check_stored(log: TableLog, *, evolves: bool = False) -> None:
                 "has none: declare it with Column(…), and it is added; nothing was written"
             )
     for name in log.extra_fields:
-        kind = _translate(stored[name].type)
+        kind = spell_stored_type(stored[name].type)
         if not evolves or kind != "STRING" or not stored[name].nullable:
             raise TableError(
                 f"{where} has a column `{name}`, which isn't declared: declare it again as "
@@ -117,7 +109,7 @@ _START_ANEW = (
 
 
 def _check_type(log: TableLog, column: Column, field: Any) -> None:
-    if (stored := _translate(field.type)) != column.type:
+    if (stored := spell_stored_type(field.type)) != column.type:
         raise TableError(
             f"{log.table.key} at {log.uri} has `{column.name}` as {stored}, and {column.type} is "
             f"declared: {_START_ANEW}"
@@ -127,31 +119,6 @@ def _check_type(log: TableLog, column: Column, field: Any) -> None:
 def _read_fields(log: TableLog) -> Mapping[str, Any]:
     fields = log.snapshot.schema().fields if log.snapshot is not None else ()
     return {field.name: field for field in fields}
-
-
-def _translate(stored: Any) -> str:
-    """Spells a type of delta-rs as declarations do; one that none can have, as Delta does."""
-    try:
-        return str(_build_type(stored))
-    except ValueError:
-        return str(stored)
-
-
-def _build_type(stored: Any) -> ColumnType:
-    match getattr(stored, "type", ""):
-        case "array":
-            return ColumnType("ARRAY", parts=(_build_type(stored.element_type),))
-        case "map":
-            parts = (_build_type(stored.key_type), _build_type(stored.value_type))
-            return ColumnType("MAP", parts=parts)
-        case "struct":
-            return ColumnType(
-                "STRUCT",
-                parts=tuple(_build_type(field.type) for field in stored.fields),
-                names=tuple(field.name for field in stored.fields),
-            )
-        case name:
-            return parse_type(_KINDS.get(name, name))
 
 
 _COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -38,6 +38,7 @@ from backfill_engine.lake.commits import (
 from backfill_engine.lake.partitions import Partition, find_folder, find_partitions_in_folder
 from backfill_engine.lake.warehouse import Warehouse
 from backfill_engine.lake.whole_files import find_id
+from backfill_engine.tables.column_types import spell_stored_type
 from backfill_engine.tables.declarations import Table
 
 
@@ -442,4 +443,7 @@ def read_log(
     snapshot = warehouse.open(table, version=version) if exists else None
     if earlier is not None and earlier.exists and not _continues(snapshot, earlier):
         earlier = None
+    if snapshot is not None and table.infers:
+        stored = snapshot.schema().fields
+        table = table.complete({field.name: spell_stored_type(field.type) for field in stored})
     return TableLog(warehouse, table, snapshot, earlier, read_at=read_at)

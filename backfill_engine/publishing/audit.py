@@ -173,6 +173,23 @@ def compute_rows(recipe: Recipe, window: InputWindow, options: WriteOptions) -> 
     return rows.repartition(recipe.table.folder_column)
 
 
+def infer_columns(recipe: Recipe, window: InputWindow) -> tuple[Recipe, TableLog]:
+    """Returns a recipe, and the log of its table, with all columns of a table that infers them.
+
+    A column that is stored already keeps its place and type.
+
+    Args:
+        recipe: how the table is made.
+        window: any of its partitions, with their inputs.
+    """
+    if not recipe.table.infers:
+        return recipe, window.target
+    computed = recipe.compute(window).schema.fields
+    types = {field.name: field.dataType.simpleString() for field in computed}
+    table = window.table.complete(types)
+    return replace(recipe, table=table), replace(window.target, table=table)
+
+
 def _check_computed(rows: DataFrame, table: Table) -> None:
     """Refuses what Delta would refuse to write once all is computed: it casts nothing."""
     types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}

@@ -11,6 +11,7 @@ from backfill_engine.audit_columns import (
     ENGINE_PREFIX,
     LANDED_FILE,
     REJECT_REASON,
+    REJECTED_FILE,
     REJECTED_LINE,
 )
 from backfill_engine.lake.landing import FileFault
@@ -120,9 +121,11 @@ def keep_rejected_records(
         f"`{partition_by}` {kind}, {LANDED_FILE} string, reason string, line string",
     )
     if REJECT_REASON in frame.columns:
+        names = [name for name in (LANDED_FILE, REJECTED_FILE) if name in frame.columns]
+        file = F.col(names[0]) if names else F.lit("")
         rejected = frame.where(F.col(REJECT_REASON).isNotNull()).select(
             partition_by,
-            LANDED_FILE if LANDED_FILE in frame.columns else F.lit("").alias(LANDED_FILE),
+            file.alias(LANDED_FILE),
             F.col(REJECT_REASON).alias("reason"),
             F.col(REJECTED_LINE).alias("line"),
         )

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 NESTED = frozenset({"ARRAY", "STRUCT", "MAP"})
 TYPES = (
@@ -141,3 +142,28 @@ def _read_name(tokens: list[str]) -> str:
 
 def _holds_map(type_: ColumnType) -> bool:
     return type_.kind == "MAP" or any(map(_holds_map, type_.parts))
+
+
+def spell_stored_type(stored: Any) -> str:
+    """Spells a type of delta-rs as declarations do; one that none can have, as Delta does."""
+    try:
+        return str(_build_type(stored))
+    except ValueError:
+        return str(stored)
+
+
+def _build_type(stored: Any) -> ColumnType:
+    match getattr(stored, "type", ""):
+        case "array":
+            return ColumnType("ARRAY", parts=(_build_type(stored.element_type),))
+        case "map":
+            parts = (_build_type(stored.key_type), _build_type(stored.value_type))
+            return ColumnType("MAP", parts=parts)
+        case "struct":
+            return ColumnType(
+                "STRUCT",
+                parts=tuple(_build_type(field.type) for field in stored.fields),
+                names=tuple(field.name for field in stored.fields),
+            )
+        case name:
+            return parse_type(name)

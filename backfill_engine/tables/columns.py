@@ -28,7 +28,7 @@ class Column:
 
     name: str
     type: str
-    comment: str
+    comment: str = ""
     nullable: bool = True
     lenient: bool = False
 
@@ -42,7 +42,7 @@ class Column:
         return parse_type(self.type)
 
 
-def required(name: str, type: str, comment: str, *, lenient: bool = False) -> Column:
+def required(name: str, type: str, comment: str = "", *, lenient: bool = False) -> Column:
     """Declares a column that is never null."""
     return Column(name, type, comment, nullable=False, lenient=lenient)
 

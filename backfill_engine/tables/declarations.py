@@ -2,10 +2,11 @@
 
 import datetime as dt
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from backfill_engine.audit_columns import LANDED_LINE, REJECT_COLUMNS
+from backfill_engine.audit_columns import LANDED_LINE, REJECT_COLUMNS, is_reserved
 from backfill_engine.errors import DeclarationError
 from backfill_engine.grains.dates import DAYS
 from backfill_engine.grains.grain import Grain
@@ -77,6 +78,8 @@ class Table:
         name: table name within the layer.
         partition_by: the column whose values decide the partition.
         columns: in the order in which they are stored.
+        infers: whether what its function computes beyond `columns` are columns, too: as the first
+            run computes them, and from then on as they are stored.
         grain: which of these values make one partition.
         folder_by: a DATE column, the day of `partition_by`, with a folder a day; whatever computes
             the rows need not set it. None for a folder for each value of `partition_by`.
@@ -133,6 +136,7 @@ class Table:
     end: dt.date | None = field(default=None, repr=False)
     owners: tuple[str, ...] = field(default=(), repr=False)
     location: str | None = field(default=None, repr=False)
+    infers: bool = field(default=False, repr=False)
     asset_path: tuple[str, ...] = field(default=(), repr=False, compare=False)
     calendar: Calendar | None = field(default=None, repr=False, compare=False)
     column_names: tuple[str, ...] = field(init=False)
@@ -165,6 +169,22 @@ class Table:
         shrinks = any(isinstance(rule, Shrink) for rule in self.rules)
         shrink = () if shrinks else (Shrink(),)
         return (*of_source, *shrink, *of_columns, DeclaredFields(self.max_new_fields), *self.rules)
+
+    def complete(self, types: Mapping[str, str]) -> "Table":
+        """Returns the table with all of its columns, where it infers them; else the table itself.
+
+        Args:
+            types: Spark SQL types by name of a stored or computed column.
+        """
+        if not self.infers:
+            return self
+        known = {name.lower() for name in self.column_names}
+        new = [
+            Column(name, type_)
+            for name, type_ in types.items()
+            if name.lower() not in known and not is_reserved(name)
+        ]
+        return replace(self, columns=(*self.columns, *new))
 
     @property
     def key(self) -> str:
@@ -295,6 +315,10 @@ class Table:
                 )
 
     def _check_versions(self) -> None:
+        if any(table.infers for table in (self, *self.versions) if self.versions):
+            raise DeclarationError(
+                f"{self.key} serves versions, and not all columns are declared: declare them"
+            )
         for at, version in enumerate(self.versions):
             if version in self.versions[:at]:
                 raise DeclarationError(f"{self.key} serves {version.key} twice: name it once")
