@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from backfill_engine.sources.record_files import ParquetFiles as ParquetFiles
     from backfill_engine.sources.source import Listing as Listing
     from backfill_engine.sources.source import Source as Source
+    from backfill_engine.sql_tables import sql_table as sql_table
     from backfill_engine.table_assets import Required as Required
     from backfill_engine.table_assets import TableAsset as TableAsset
     from backfill_engine.table_assets import TableTranslator as TableTranslator
@@ -96,6 +97,7 @@ _PUBLIC = {
         "serve_versions",
         "table_asset",
     ),
+    "backfill_engine.sql_tables": ("sql_table",),
     "backfill_engine.table_functions": ("table", "window"),
     "backfill_engine.tables.declarations": ("Calendar", "Column", "Protected", "Table", "required"),
     "backfill_engine.tables.external_delta": ("ExternalDelta",),

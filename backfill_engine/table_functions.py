@@ -169,7 +169,7 @@ class _Computation:
 
     def __post_init__(self) -> None:
         # Its description and its module are the function's.
-        for name in ("__doc__", "__module__", "__name__", "__qualname__"):
+        for name in ("__doc__", "__module__"):
             object.__setattr__(self, name, getattr(self.function, name))
 
     def __call__(self, window: InputWindow) -> DataFrame:

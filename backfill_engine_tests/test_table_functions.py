@@ -24,6 +24,7 @@ from backfill_engine import (
     TableAsset,
     build_defs,
     required,
+    sql_table,
     table,
     window,
 )
@@ -49,6 +50,17 @@ def staging_trips(trips: DataFrame) -> DataFrame:
 def weeks(trips: DataFrame) -> DataFrame:
     """One row per day: its trips of seven days."""
     return trips.groupBy("until").agg(F.count("*").alias("trips"), F.sum("fare").alias("fares"))
+
+
+zones = sql_table(
+    "features/zones",
+    partition_by="day",
+    inputs={"trips": staging_trips},
+    sql="""
+    WITH paid AS (SELECT * FROM trips WHERE trips.fare > 1) -- not those for {nothing}
+    SELECT day, zone, max(fare) AS most FROM paid GROUP BY day, zone
+    """,
+)
 
 
 @dataclass(frozen=True)
@@ -108,7 +120,7 @@ def test_a_monthly_file_becomes_days_and_windows_of_days(spark: SparkSession, la
         more=["a"] * 6,
     )
     days = [f"2024-01-{day:02}" for day in range(1, 9)]
-    found = lake.run(staging_trips, weeks, first=days[0], last=days[-1])
+    found = lake.run(staging_trips, weeks, zones, first=days[0], last=days[-1])
     # The file has no trip of the third to the seventh, and two trips of no day of its month, which
     # are rejected on its first.
     assert found["staging/trips"] == [days[0], days[1], days[7]]
@@ -124,6 +136,10 @@ def test_a_monthly_file_becomes_days_and_windows_of_days(spark: SparkSession, la
     assert {rejected["day"], also_rejected["day"]} == {january[0]}
     assert {rejected["source_file"]} == {"trips/2024-01.parquet"}
     assert lake.read("features/weeks") == [{"until": january[1], "trips": 3, "fares": 3.0}]
+    assert lake.read("features/zones") == [
+        {"day": january[0], "zone": 2, "most": 2.0},
+        {"day": january[2], "zone": 1, "most": 8.0},
+    ]
 
 
 @pytest.mark.spark
@@ -209,3 +225,34 @@ def test_a_window_is_of_days() -> None:
     for read, days in ((months, 2), (declare()(compute), 0)):
         with pytest.raises(DeclarationError, match="give one day or more of a table by days"):
             window(read, days=days)
+
+
+@pytest.mark.parametrize(
+    ("sql", "cure"),
+    [
+        ("DELETE FROM trips", "its SQL is no SELECT that can be read"),
+        ("SELECT day FROM", "its SQL is no SELECT that can be read"),
+        ("SELECT day FROM trips; SELECT 1", "its SQL is no SELECT that can be read"),
+        ("SELECT day FROM trips JOIN lake.zones", "reads lake.zones, which `inputs` lacks"),
+        ("SELECT day FROM zones", "reads zones, which `inputs` lacks: name it there"),
+        ("WITH trips AS (SELECT 1 AS day) SELECT day FROM trips", "doesn't read the input trips"),
+        ("SELECT zone FROM trips", "its SQL has no column day: select it"),
+    ],
+)
+def test_sql_that_does_not_fit_is_refused(sql: str, cure: str) -> None:
+    with pytest.raises(DeclarationError, match=cure):
+        sql_table("a/b", partition_by="day", inputs={"trips": DAILY}, sql=sql)
+
+
+def test_sql_of_a_file_counts_without_comments_and_layout(tmp_path: Path) -> None:
+    def find_version(sql: str) -> str:
+        (tmp_path / "days.sql").write_text(sql)
+        days = sql_table(
+            "c/d", partition_by="day", inputs={"trips": staging_trips}, sql=tmp_path / "days.sql"
+        )
+        defs = build_defs([staging_trips, days], calendar=JANUARY)
+        return str(defs.resolve_asset_graph().get(AssetKey(["c", "d"])).code_version)
+
+    plain = find_version("SELECT DISTINCT day FROM trips")
+    assert find_version("SELECT DISTINCT\n  day -- each\nFROM trips") == plain
+    assert find_version("SELECT day FROM trips") != plain
