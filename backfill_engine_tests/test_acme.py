@@ -24,6 +24,11 @@ attributes:
   warehouse: data/warehouse
   begin: "2024-01-01"
   end: "2024-02-01"
+  tables:
+    - key: gold/read_meters
+      partition_by: landing_date
+      inputs: {readings: silver/readings}
+      file: read_meters.sql
 """
 
 
@@ -145,6 +150,9 @@ def test_dagster_finds_the_definitions_and_the_component(acme: Acme, tmp_path: P
     (other / "acme" / "defs" / "lake").mkdir(parents=True)
     (other / "acme" / "defs" / "__init__.py").write_text("")
     (other / "acme" / "defs" / "lake" / "defs.yaml").write_text(COMPONENT)
+    (other / "acme" / "defs" / "lake" / "read_meters.sql").write_text(
+        "SELECT DISTINCT landing_date, meter FROM readings"
+    )
     (other / "acme" / "definitions.py").write_text(
         "from pathlib import Path\n\nfrom dagster import definitions, load_from_defs_folder\n\n\n"
         "@definitions\ndef defs():\n"
@@ -158,7 +166,9 @@ def test_dagster_finds_the_definitions_and_the_component(acme: Acme, tmp_path: P
         cwd=other,
     )
     assert missing.returncode == 1, missing.stderr
-    assert missing.stdout.splitlines() == [f"{table}\t2024-01-01...2024-01-02" for table in TABLES]
+    assert missing.stdout.splitlines() == [
+        f"{table}\t2024-01-01...2024-01-02" for table in (*TABLES, "gold/read_meters")
+    ]
 
 
 def test_what_acme_has_beside_the_lake_works_as_before(acme: Acme) -> None:
