@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from backfill_engine_tests.commands import PROJECT
 
@@ -124,6 +125,21 @@ def test_a_bad_day_is_withheld_alone_and_the_rest_goes_on(acme: Acme) -> None:
     gold = acme.read_statuses()["gold/meter_days"]
     assert gold.pop(BAD_DAY) != "materialized"
     assert set(gold.values()) == {"materialized"}
+
+
+def test_a_month_of_trips_becomes_days_and_weeks(acme: Acme) -> None:
+    days = ("--from", "2024-01-01", "--to", "2024-01-31")
+    acme.command("run", "--select", "staging/trips,features/zone_weeks", *days, "--yes")
+    warehouse = acme.root / "data" / "warehouse"
+    trips = DeltaTable(str(warehouse / "staging/trips")).to_pyarrow_table()
+    assert trips.num_rows == 31 * 24
+    rejected = DeltaTable(str(warehouse / "quarantine/staging_trips")).to_pyarrow_table()
+    assert rejected.column("reason").to_pylist() == ["says no partition that its file holds"] * 4
+    weeks = DeltaTable(str(warehouse / "features/zone_weeks")).to_pyarrow_table().to_pylist()
+    trips_of_day = {(str(row["day"]), row["zone"]): row["trips"] for row in weeks}
+    assert len(trips_of_day) == 31 * 3
+    assert trips_of_day["2024-01-31", 0] == 7 * 24 // 3
+    assert acme.command("plan", *days, "--select", "staging/trips", "--only", "stale")
 
 
 def test_commands_plan_prove_and_undo_it(acme: Acme) -> None:

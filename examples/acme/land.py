@@ -1,12 +1,33 @@
-"""Lands ten days of readings, `python land.py data/landing`; on one a meter ran backwards."""
+"""Lands ten days of readings and a month of trips: `python land.py data/landing`.
+
+On one of the days a meter ran backwards; four of the trips are of another year.
+"""
 
 import datetime as dt
 import json
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-def land(root: Path) -> None:
+
+def land_trips(root: Path) -> None:
+    """Lands January's file: a trip every hour, and four of 2002."""
+    noon = dt.datetime(2024, 1, 1, 12)  # noqa: DTZ001
+    starts = [noon + dt.timedelta(hours=hours) for hours in range(-12, 31 * 24 - 12)]
+    starts += [dt.datetime(2002, 12, 31, 23)] * 4  # noqa: DTZ001
+    trips = {
+        "tpep_pickup_datetime": starts,
+        "PULocationID": [number % 3 for number in range(len(starts))],
+        "total_amount": [10.0] * len(starts),
+    }
+    path = root / "trips" / "yellow_tripdata_2024-01.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(trips), path)
+
+
+def land_readings(root: Path) -> None:
     """Lands them below a folder."""
     for number in range(1, 11):
         day = dt.date(2024, 1, number)
@@ -24,4 +45,5 @@ def land(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    land(Path(sys.argv[1]))
+    land_readings(Path(sys.argv[1]))
+    land_trips(Path(sys.argv[1]))
